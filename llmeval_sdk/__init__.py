@@ -1,0 +1,1 @@
+"""Trace, score and judge production LLM apps in process."""

@@ -1,0 +1,84 @@
+"""The exceptions a person may see: at ``configure()``, at registration and offline, never online.
+
+LlmevalError
+├── ConfigurationError      a setting, rule or evaluator that cannot be used
+│   └── MissingExtraError   an optional library is not installed
+├── DataError               a row that cannot be evaluated
+├── JudgeError              a judge model that cannot be reached or understood
+└── ExportError             raised by exporters, handled by delivery
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class LlmevalError(Exception):
+    """Base of every exception of this package."""
+
+
+class ConfigurationError(LlmevalError, ValueError):
+    """A setting, rule or evaluator that cannot be used; the message says what to do."""
+
+
+class MissingExtraError(ConfigurationError, ImportError):
+    """An optional library is needed and not installed."""
+
+
+class DataError(LlmevalError, ValueError):
+    """A row of a data set that cannot be evaluated; the message names the row."""
+
+
+class JudgeError(LlmevalError):
+    """A judge call that gave no verdict.
+
+    ``type`` is the low-cardinality reason: ``timeout``, ``malformed``, ``rate_limited``,
+    ``unavailable``, ``refused``, ``unauthorized`` …; ``retry_after`` is in seconds.
+    """
+
+    def __init__(
+        self, type: str, message: str = "", *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:  # fmt: skip
+        super().__init__(message or type)
+        self.type = type
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class ExportError(LlmevalError):
+    """A batch that was not taken.
+
+    ``retryable`` asks delivery to try again (after ``retry_after`` seconds where the far end said
+    so); ``answered=False`` means the batch may have arrived, so it is counted as unknown.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        message: str = "",
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        answered: bool = True,
+    ) -> None:
+        super().__init__(message or reason)
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.answered = answered
+
+
+def missing_extra(feature: str, extra: str, package: str) -> MissingExtraError:
+    """Build the one message that every missing library gets."""
+    return MissingExtraError(
+        f"{feature} needs the package {package!r}: pip install 'llmeval-sdk[{extra}]'"
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name a wrong one probably meant, as the end of an error message."""
+    import difflib
+
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"

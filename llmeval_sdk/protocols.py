@@ -1,0 +1,98 @@
+"""The verbs: what an evaluator, a judge model and an exporter have to be able to do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from llmeval_sdk.model import Batch, Completion, Evaluation, Message, Record, Score
+
+
+@runtime_checkable
+class Heuristic(Protocol):
+    """A free evaluator: pure computation over one Record, no I/O."""
+
+    kind: Literal["heuristic"]
+    name: str
+    version: str
+    needs: tuple[str, ...]
+    """Record fields that must be present; ``a|b`` is satisfied by either."""
+    inline: bool
+    """True when it runs on the caller's thread; only what stays in microseconds may."""
+    automatic: bool
+    """True when it attaches to every evaluated span that has its inputs."""
+
+    def evaluate(self, record: Record, /) -> Evaluation | Score:
+        """Return an outcome; a plain value becomes an Evaluation of this heuristic's name."""
+
+
+class LLM(Protocol):
+    """A judge model. Subclass it and write ``complete``; ``ask`` comes with it."""
+
+    model: str
+
+    @abstractmethod
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,
+    ) -> Completion:
+        """Answer a chat; ``schema`` is the JSON schema that the answer has to satisfy."""
+
+    def ask(
+        self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
+    ) -> str:
+        """Answer one prompt and wait for it: what a judge that is a plain function calls."""
+        import asyncio
+
+        call = self.complete([Message("user", prompt)], schema=schema, max_tokens=max_tokens)
+        return asyncio.run(_finished(call)).text
+
+
+async def _finished(call: Any) -> Completion:
+    result: Completion = await call
+    return result
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """A paid evaluator."""
+
+    kind: Literal["judge"]
+    name: str
+    version: str
+    needs: tuple[str, ...]
+    per: Literal["answer", "chunk"]
+
+    async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
+        """Judge one Record; a failure is an Evaluation with ``error``, never a value."""
+
+
+Evaluator = Heuristic | Judge
+
+
+class Exporter(Protocol):
+    """Where spans and evaluations go. Called from its own delivery thread only, never re-entered.
+
+    ``export`` returns ``None`` when everything was taken, or a mapping from a reason to how many
+    records the far end refused. It raises ``errors.ExportError`` for the batch as a whole; any other
+    exception drops the batch under the exception's name.
+
+    Two optional live hooks, ``on_start(span)`` and ``on_end(span)``, run on the caller's thread for
+    libraries whose own context has to be active; an optional ``after_fork()`` runs in the child.
+    """
+
+    name: str
+
+    def export(self, batch: Batch, /) -> Mapping[str, int] | None:
+        """Send or write one batch."""
+
+    def flush(self, timeout: float, /) -> None:
+        """Wait until what was exported is safe."""
+
+    def close(self, timeout: float, /) -> None:
+        """Flush and release what is held."""

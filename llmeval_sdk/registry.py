@@ -1,0 +1,88 @@
+"""Names of evaluators and exporters -> where they live; loaded when first used.
+
+A new built-in is one file and one line here. Other packages use the entry points
+``llmeval_sdk.evaluators`` and ``llmeval_sdk.exporters``; an app just decorates a function.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.protocols import Evaluator
+
+
+HEURISTICS = {
+    "context_relevance": "llmeval_sdk.heuristics.context_relevance:context_relevance",
+    "context_precision": "llmeval_sdk.heuristics.context_precision:context_precision",
+    "context_recall_heuristic": "llmeval_sdk.heuristics.context_recall:context_recall_heuristic",
+    "recall_warning": "llmeval_sdk.heuristics.context_recall:recall_warning",
+    "aggregated_confidence": "llmeval_sdk.heuristics.aggregated_confidence:aggregated_confidence",
+    "semantic_validation": "llmeval_sdk.heuristics.semantic_validation:semantic_validation",
+    "multi_source_agreement": "llmeval_sdk.heuristics.agreement:multi_source_agreement",
+    "agreement_pattern": "llmeval_sdk.heuristics.agreement:agreement_pattern",
+    "document_recall": "llmeval_sdk.heuristics.document_recall:document_recall",
+    "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
+    "total_input_token_count": "llmeval_sdk.heuristics.usage:total_input_token_count",
+    "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",
+    "latency_seconds": "llmeval_sdk.heuristics.usage:latency_seconds",
+}
+
+JUDGES = {
+    "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
+}
+
+EXPORTERS = {
+    "local": "llmeval_sdk.exporters.local:LocalExporter",
+    "console": "llmeval_sdk.exporters.console:ConsoleExporter",
+    "memory": "llmeval_sdk.exporters.memory:MemoryExporter",
+}
+"""Each names a callable that takes the Settings and returns an Exporter."""
+
+_own: dict[str, Evaluator] = {}
+
+
+def register(evaluator: Evaluator) -> None:
+    """Make an app's own evaluator known by its name; the later of two with one name wins."""
+    _own[evaluator.name] = evaluator
+
+
+def own_evaluators() -> tuple[Evaluator, ...]:
+    """Return what the app registered, in order."""
+    return tuple(_own.values())
+
+
+def forget(name: str) -> None:
+    """Take an app's own evaluator out again, for tests."""
+    _own.pop(name, None)
+
+
+def evaluator(name: str) -> Evaluator:
+    """Find an evaluator by name; raises `ConfigurationError` with the nearest known name."""
+    if name in _own:
+        return _own[name]
+    path = HEURISTICS.get(name) or JUDGES.get(name)
+    found: Evaluator = _load(path) if path else _from_entry_point("evaluators", name)
+    return found
+
+
+def exporter_factory(name: str) -> Any:
+    """Find what builds an exporter by name; raises `ConfigurationError` if nothing does."""
+    path = EXPORTERS.get(name)
+    return _load(path) if path else _from_entry_point("exporters", name)
+
+
+def _load(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _from_entry_point(group: str, name: str) -> Any:
+    from importlib.metadata import entry_points
+
+    points = {point.name: point for point in entry_points(group=f"llmeval_sdk.{group}")}
+    if name in points:
+        return points[name].load()
+    known = {*EXPORTERS} if group == "exporters" else {*HEURISTICS, *JUDGES, *_own}
+    raise ConfigurationError(f"unknown {group[:-1]} {name!r}: {nearest(name, known | set(points))}")
