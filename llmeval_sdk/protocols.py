@@ -13,15 +13,29 @@ from llmeval_sdk.model import Batch, Completion, Evaluation, Message, Record, Sc
 class Heuristic(Protocol):
     """A free evaluator: pure computation over one Record, no I/O."""
 
-    kind: Literal["heuristic"]
-    name: str
-    version: str
-    needs: tuple[str, ...]
-    """Record fields that must be present; ``a|b`` is satisfied by either."""
-    inline: bool
-    """True when it runs on the caller's thread; only what stays in microseconds may."""
-    automatic: bool
-    """True when it attaches to every evaluated span that has its inputs."""
+    @property
+    def kind(self) -> Literal["heuristic"]:
+        """What tells it from a judge."""
+
+    @property
+    def name(self) -> str:
+        """What its evaluations are called."""
+
+    @property
+    def version(self) -> str:
+        """Changes when its values are no longer comparable."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Record fields that must be present; ``a|b`` is satisfied by either."""
+
+    @property
+    def inline(self) -> bool:
+        """True when it runs on the caller's thread; only what stays in microseconds may."""
+
+    @property
+    def automatic(self) -> bool:
+        """True when it attaches to every evaluated span that has its inputs."""
 
     def evaluate(self, record: Record, /) -> Evaluation | Score:
         """Return an outcome; a plain value becomes an Evaluation of this heuristic's name."""
@@ -62,11 +76,25 @@ async def _finished(call: Any) -> Completion:
 class Judge(Protocol):
     """A paid evaluator."""
 
-    kind: Literal["judge"]
-    name: str
-    version: str
-    needs: tuple[str, ...]
-    per: Literal["answer", "chunk"]
+    @property
+    def kind(self) -> Literal["judge"]:
+        """What tells it from a heuristic."""
+
+    @property
+    def name(self) -> str:
+        """What its evaluations are called."""
+
+    @property
+    def version(self) -> str:
+        """Changes when its values are no longer comparable."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Record fields that must be present; ``a|b`` is satisfied by either."""
+
+    @property
+    def per(self) -> Literal["answer", "chunk"]:
+        """Whether one rating is for the whole answer, or one for every chunk."""
 
     async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
         """Judge one Record; a failure is an Evaluation with ``error``, never a value."""
