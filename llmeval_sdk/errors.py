@@ -11,6 +11,7 @@ LlmevalError
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class LlmevalError(Exception):
@@ -33,16 +34,24 @@ class JudgeError(LlmevalError):
     """A judge call that gave no verdict.
 
     ``type`` is the low-cardinality reason: ``timeout``, ``malformed``, ``rate_limited``,
-    ``unavailable``, ``refused``, ``unauthorized`` …; ``retry_after`` is in seconds.
+    ``unavailable``, ``refused``, ``unauthorized`` …; ``retry_after`` is in seconds. ``usage`` (a
+    `model.Usage`) is what the call cost all the same, where the server said so.
     """
 
     def __init__(
-        self, type: str, message: str = "", *, retryable: bool = False, retry_after: float | None = None
-    ) -> None:  # fmt: skip
+        self,
+        type: str,
+        message: str = "",
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        usage: Any = None,
+    ) -> None:
         super().__init__(message or type)
         self.type = type
         self.retryable = retryable
         self.retry_after = retry_after
+        self.usage = usage
 
 
 class ExportError(LlmevalError):

@@ -1,0 +1,78 @@
+"""Reads the one JSON object in what a model wrote: tolerant of its wrapping, strict about it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+
+MAX_CHARACTERS = 256_000
+"""A reply longer than this is not read at all."""
+
+_MAX_STARTS = 64
+"""Opening braces that are tried, so that a reply of braces alone stays cheap."""
+
+
+class NoObjectError(ValueError):
+    """A reply without exactly one JSON object."""
+
+
+def only_object(text: str) -> dict[str, Any]:
+    """Decode the only JSON object in a reply.
+
+    Code fences, a leading ``<think>`` block and prose around the object are passed over. Two
+    objects, a repeated key, NaN and Infinity are refused, because they leave open what was meant.
+
+    Raises:
+        NoObjectError: There is not exactly one such object.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise NoObjectError(f"the reply is longer than {MAX_CHARACTERS} characters")
+    text = _without_thoughts(text)
+    found: dict[str, Any] | None = None
+    position = text.find("{")
+    for _ in range(_MAX_STARTS):
+        if position < 0:
+            break
+        end = position + 1
+        decoded, length = _decode(text, position)
+        if decoded is not None:
+            if found is not None:
+                raise NoObjectError("the reply holds more than one JSON object")
+            found, end = decoded, length
+        position = text.find("{", end)
+    if found is None:
+        raise NoObjectError("the reply holds no JSON object")
+    return found
+
+
+def _decode(text: str, position: int) -> tuple[dict[str, Any] | None, int]:
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError:
+        return None, position
+    except (ValueError, RecursionError) as problem:
+        raise NoObjectError(f"the reply's JSON cannot be used: {problem}") from None
+    return value, end
+
+
+def _without_thoughts(text: str) -> str:
+    start = text.lstrip()
+    if start.startswith("<think>"):
+        _, closed, rest = start.partition("</think>")
+        return rest if closed else start
+    return text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    decoded = dict(pairs)
+    if len(decoded) != len(pairs):
+        raise NoObjectError("a key stands twice in the reply's JSON object")
+    return decoded
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise NoObjectError(f"{word} is not a value")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)

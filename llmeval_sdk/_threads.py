@@ -1,0 +1,69 @@
+"""Runs code that blocks beside an event loop, and an event loop beside code that blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+
+T = TypeVar("T")
+
+
+async def on_daemon_thread(function: Callable[..., T], *args: Any) -> T:
+    """Call a blocking function on a daemon thread of its own and wait for it without blocking.
+
+    An executor's threads keep the process from exiting while a call hangs; a daemon thread does
+    not, and a cancelled wait just leaves it behind. Context variables are the caller's.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            result = context.run(function, *args)
+        except Exception as problem:
+            error = problem
+        except BaseException as problem:  # a SystemExit here must not end the loop
+            error = RuntimeError(f"{type(problem).__name__} in a judge")
+        else:
+            return deliver(lambda: future.set_result(result))
+        if isinstance(error, StopIteration):  # which no future may carry
+            error = RuntimeError("StopIteration in a judge")
+        return deliver(lambda: future.set_exception(error))
+
+    def deliver(settle: Callable[[], None]) -> None:
+        try:
+            loop.call_soon_threadsafe(lambda: None if future.done() else settle())
+        except RuntimeError:  # nobody waits any more: the loop is closed
+            pass
+
+    threading.Thread(target=work, name="llmeval-judge-call", daemon=True).start()
+    return await future
+
+
+def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end from plain code, even inside a running loop (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start())
+    results: list[T] = []
+    errors: list[BaseException] = []
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            results.append(context.run(asyncio.run, start()))
+        except BaseException as problem:
+            errors.append(problem)
+
+    thread = threading.Thread(target=work, name="llmeval-judge-call", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -1,0 +1,104 @@
+"""What every judge shares: it never raises, it counts its tokens and time, it asks in one way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from llmeval_sdk._needs import missing
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.judges._prompt import Prompt
+from llmeval_sdk.judges._verdict import Form, read
+from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
+from llmeval_sdk.protocols import LLM
+
+
+ERROR_CHARACTERS = 500
+
+
+class BaseJudge:
+    """A judge whose `judge` may raise; its `evaluate` does not."""
+
+    kind: Literal["judge"] = "judge"
+    name: str
+    version: str = "1"
+    needs: tuple[str, ...] = ()
+    per: Literal["answer", "chunk"] = "answer"
+    blocking: bool = False
+    """True where the judge is plain code that blocks: whoever has a thread for it calls
+    ``evaluate_blocking``; ``evaluate`` makes a daemon thread by itself."""
+    model: str | LLM | None = None
+    """The model this judge asks for; ``None`` leaves it to the configuration."""
+
+    async def judge(self, record: Record, llm: LLM) -> Evaluation:
+        """Judge a Record that has what is needed; raises `JudgeError` where there is no verdict."""
+        raise NotImplementedError
+
+    async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
+        """Judge one Record: a value, an error, or neither where inputs are missing."""
+        absent = missing(record, self.needs)
+        if absent is not None:
+            return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
+        started = time.perf_counter()
+        metered = Metered(llm)
+        try:
+            found = await self.judge(record, metered)
+        except Exception as error:
+            found = Evaluation(self.name, error=failure(error))
+        return self._complete(found, time.perf_counter() - started, metered.usage)
+
+    def _complete(
+        self, found: Evaluation, seconds: float | None = None, usage: Usage | None = None
+    ) -> Evaluation:
+        return replace(
+            found,
+            name=self.name,
+            evaluator_kind="judge",
+            evaluator_version=self.version,
+            duration=seconds,
+            usage=usage or found.usage,
+        )
+
+
+class Metered(LLM):
+    """Hands calls on and sums their usage, that of failed ones too."""
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+        self.model = getattr(llm, "model", "")
+        self.usage: Usage | None = None
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,
+    ) -> Completion:
+        """Answer with the LLM inside."""
+        try:
+            completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
+        except JudgeError as error:
+            self._add(error.usage)
+            raise
+        self._add(completion.usage)
+        return completion
+
+    def _add(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage + usage
+
+
+def failure(error: Exception) -> Failure:
+    """Describe an exception: a JudgeError by its type, any other by its class."""
+    kind = error.type if isinstance(error, JudgeError) else type(error).__name__
+    return Failure(kind, str(error)[:ERROR_CHARACTERS])
+
+
+async def ask(llm: LLM, prompt: Prompt, form: Form, *, max_tokens: int = 4096) -> dict[str, Any]:
+    """Ask once and read the form; raises `JudgeError`."""
+    completion = await llm.complete(prompt.messages, schema=form.schema, max_tokens=max_tokens)
+    return read(completion.text, form)

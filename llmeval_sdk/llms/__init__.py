@@ -1,0 +1,46 @@
+"""Ways to reach a judge model: one file each."""
+
+from __future__ import annotations
+
+from llmeval_sdk.config import Settings, from_environment
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.llms.callable import CallableLLM
+from llmeval_sdk.llms.openai_client import OpenAILLM
+from llmeval_sdk.protocols import LLM
+
+
+__all__ = ["CallableLLM", "OpenAILLM", "resolve"]
+
+DEFAULT_MODEL = "gpt-4o"
+"""Asked where judges were asked for by name and no model was."""
+
+
+def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
+    """Make an LLM of a model's name, an LLM or a callable.
+
+    ``None`` stands for the settings' model, or `DEFAULT_MODEL`. Whether judges may run at all is
+    the caller's decision.
+
+    Raises:
+        ConfigurationError: Something else, or a name that cannot be used.
+        MissingExtraError: The ``openai`` package is not installed.
+    """
+    if settings is None:
+        settings = from_environment(problems=[])
+    if model is None:
+        model = settings.judge_model or DEFAULT_MODEL
+    if isinstance(model, str):
+        return OpenAILLM(
+            model,
+            base_url=settings.judge_base_url,
+            api_key=settings.judge_api_key,
+            timeout=settings.judge_timeout,
+        )
+    if hasattr(model, "complete"):
+        return model  # type: ignore[return-value]
+    if callable(model):
+        return CallableLLM(model)
+    raise ConfigurationError(
+        f"{type(model).__name__} is no judge model: expected a model's name, an LLM "
+        "(an object with `async def complete(messages, *, schema, max_tokens)`) or a callable"
+    )

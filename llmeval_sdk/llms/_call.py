@@ -1,0 +1,97 @@
+"""One ``complete``: down the ladder, with retries, until a reply can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llmeval_sdk.llms._failures import CallFailed
+from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, read
+from llmeval_sdk.llms._retry import retrying
+from llmeval_sdk.llms._schema import fits
+from llmeval_sdk.model import Message, Usage
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """What one call knows and has spent so far."""
+
+    create: Callable[[Mapping[str, Any], float], Awaitable[Any]]
+    """Sends one request with so many seconds left; raises `CallFailed`."""
+    messages: Sequence[Message]
+    schema: Mapping[str, Any] | None
+    max_tokens: int
+    known: Dialect
+    deadline: float
+    attempts: int
+    backoff: float
+    request_timeout: float | None
+    usage: Usage | None = None
+    """The sum over all requests that were answered."""
+
+    async def run(self) -> Reply:
+        """Return the first readable reply; raises `CallFailed`."""
+        if self.schema is None:
+            return self._accept(await self._send(asking(None, self.messages, None)))
+        last = len(STEPS) - 1
+        for step in range(self.known.step, len(STEPS)):
+            # A 500 may mean "I do not know this way to ask", until that way has worked once.
+            trying = step < last and not (self.known.proven and step == self.known.step)
+            request = asking(STEPS[step], self.messages, self.schema)
+            try:
+                reply = self._accept(await self._send(request, trying=trying))
+            except CallFailed as error:
+                if step < last and (
+                    error.type == "bad_request" or (trying and error.status == 500)
+                ):
+                    continue
+                raise
+            if fits(reply.text, self.schema):
+                self.known.settle(step)
+                return reply
+            if reply.finish_reason == "length":
+                raise CallFailed("truncated", f"the reply was cut at {self.max_tokens} tokens")
+        raise CallFailed("malformed", "the reply is not the JSON object that was asked for")
+
+    def _accept(self, reply: Reply) -> Reply:
+        if reply.usage is not None:
+            self.usage = reply.usage if self.usage is None else self.usage + reply.usage
+        if reply.refusal or reply.finish_reason == "content_filter":
+            raise CallFailed("refused", "the model declined to answer")
+        return reply
+
+    async def _send(self, asked: Mapping[str, Any], *, trying: bool = False) -> Reply:
+        async def once() -> Reply:
+            try:
+                return await self._request(asked)
+            except CallFailed as error:
+                if error.type == "bad_request" and self.known.give_way(error):
+                    return await once()
+                raise
+
+        return await retrying(
+            once,
+            attempts=self.attempts,
+            backoff=self.backoff,
+            deadline=self.deadline,
+            worth_it=lambda error: not (trying and getattr(error, "status", None) == 500),
+        )
+
+    async def _request(self, asked: Mapping[str, Any]) -> Reply:
+        seconds = self.deadline - time.monotonic()
+        if self.request_timeout is not None:
+            seconds = min(seconds, self.request_timeout)
+        request = {self.known.limit_key: self.max_tokens, **asked}
+        if self.known.temperature:
+            request["temperature"] = 0
+        # The client's own limit is per read: a server that drips would hold it for ever.
+        try:
+            completion = await asyncio.wait_for(self.create(request, seconds), seconds)
+        except asyncio.TimeoutError:
+            raise CallFailed(
+                "timeout", f"no answer within {seconds:.1f} s", retryable=True
+            ) from None
+        return read(completion)

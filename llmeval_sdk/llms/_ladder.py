@@ -1,0 +1,147 @@
+"""Structured output is not portable: the ways to ask for it, and which one a server understood."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from llmeval_sdk.llms._failures import CallFailed
+from llmeval_sdk.llms._schema import in_words
+from llmeval_sdk.model import Message, Usage
+
+
+Step = Literal["json_schema", "tool", "json_object", "text"]
+STEPS: tuple[Step, ...] = ("json_schema", "tool", "json_object", "text")
+
+REMEMBER_SECONDS = 600.0
+"""How long a lower step is kept before the best one is tried again: one odd reply, or a server
+that was upgraded since, should not cost a model its strict mode for good."""
+
+
+@dataclass(slots=True)
+class Dialect:
+    """What has been learned about one model of one server; sharing it needs no lock."""
+
+    step: int = 0
+    proven: bool = False
+    """Whether ``step`` has given a readable reply."""
+    learned: float = field(default_factory=time.monotonic)
+    limit_key: str = "max_tokens"
+    """Reasoning models of OpenAI take ``max_completion_tokens`` only."""
+    temperature: bool = True
+
+    def refresh(self) -> None:
+        """Start from the best step again, once what was learned is old."""
+        if self.step and time.monotonic() - self.learned > REMEMBER_SECONDS:
+            self.step, self.proven = 0, False
+
+    def settle(self, step: int) -> None:
+        """Remember the step that gave a readable reply."""
+        if step != self.step or not self.proven:
+            self.step, self.proven, self.learned = step, True, time.monotonic()
+
+    def give_way(self, error: CallFailed) -> bool:
+        """Drop a parameter that the server names in its complaint; False if there is none left."""
+        said = str(error)
+        if self.limit_key == "max_tokens" and "max_completion_tokens" in said:
+            self.limit_key = "max_completion_tokens"
+            return True
+        if self.temperature and "temperature" in said:
+            self.temperature = False
+            return True
+        return False
+
+
+_dialects: dict[tuple[str, str], Dialect] = {}
+
+
+def dialect(base_url: str, model: str) -> Dialect:
+    """Return what this process has learned about a model of a server."""
+    return _dialects.setdefault((base_url, model), Dialect())
+
+
+def forget() -> None:
+    """Forget what was learned, for tests."""
+    _dialects.clear()
+
+
+def asking(
+    step: Step | None, messages: Sequence[Message], schema: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Build the part of a request that differs from step to step."""
+    more: dict[str, Any] = {}
+    if step == "json_schema":
+        more["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+        }
+    elif step == "tool":
+        more["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": "submit",
+                    "description": "Hand in the answer.",
+                    "parameters": schema,
+                },
+            }
+        ]
+        more["tool_choice"] = {"type": "function", "function": {"name": "submit"}}
+    elif step is not None and schema is not None:
+        messages = in_words(messages, schema)
+        if step == "json_object":
+            more["response_format"] = {"type": "json_object"}
+    more["messages"] = [{"role": turn.role, "content": turn.content} for turn in messages]
+    return more
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one request brought back."""
+
+    text: str
+    refusal: str
+    finish_reason: str | None
+    model: str
+    usage: Usage | None
+
+
+def read(completion: Any) -> Reply:
+    """Read a chat completion; servers leave out what they like.
+
+    Raises:
+        CallFailed: ``malformed``, where it is no chat completion at all.
+    """
+    choices = getattr(completion, "choices", None)
+    message = (
+        getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+    )
+    if choices is None or message is None:
+        raise CallFailed("malformed", "the server's answer is no chat completion")
+    calls = getattr(message, "tool_calls", None) or []
+    text = getattr(message, "content", None)
+    if len(calls) == 1:
+        text = getattr(getattr(calls[0], "function", None), "arguments", None) or text
+    return Reply(
+        text if isinstance(text, str) else "",
+        getattr(message, "refusal", None) or "",
+        getattr(choices[0], "finish_reason", None),
+        getattr(completion, "model", None) or "",
+        usage(getattr(completion, "usage", None)),
+    )
+
+
+def usage(counts: Any) -> Usage | None:
+    """Read token counts, where the server sent whole numbers."""
+    if counts is None:
+        return None
+    numbers = [
+        count if type(count) is int and count >= 0 else 0
+        for count in (
+            getattr(counts, name, None)
+            for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+        )
+    ]
+    return Usage(numbers[0], numbers[1], numbers[2] or numbers[0] + numbers[1])

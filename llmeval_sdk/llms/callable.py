@@ -1,0 +1,74 @@
+"""A judge model that is a function of the app: its own client, a gateway, a rule."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms._schema import in_words
+from llmeval_sdk.model import Completion, Message
+from llmeval_sdk.protocols import LLM
+
+
+class CallableLLM(LLM):
+    """Wraps a function of one prompt, sync or async, that returns text.
+
+    Where its first parameter is called ``messages``, it gets OpenAI chat messages instead. A sync
+    function runs on a daemon thread of its own. A `Completion` may be returned instead of text, to
+    report tokens. Where JSON is asked for, the schema stands in the system message, in words.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], str | Completion | Awaitable[str | Completion]],
+        *,
+        model: str | None = None,
+    ) -> None:
+        self._function = function
+        self._takes_messages = _first_parameter(function) == "messages"
+        self.model = model or str(getattr(function, "__name__", type(function).__name__))
+
+    def __repr__(self) -> str:
+        return f"CallableLLM({self.model!r})"
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,  # noqa: ARG002 - the function's own affair
+    ) -> Completion:
+        """Call the function; raises `JudgeError` where it returns something else than text."""
+        turns = list(messages) if schema is None else in_words(messages, schema)
+        given: Any = (
+            [{"role": turn.role, "content": turn.content} for turn in turns]
+            if self._takes_messages
+            else "\n\n".join(turn.content for turn in turns)
+        )
+        answer: Any
+        if inspect.iscoroutinefunction(_code_of(self._function)):
+            answer = await self._function(given)  # type: ignore[misc]
+        else:
+            answer = await on_daemon_thread(self._function, given)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        if isinstance(answer, Completion):
+            return answer
+        if not isinstance(answer, str):
+            raise JudgeError("malformed", f"{self.model} returned {type(answer).__name__}, no text")
+        return Completion(answer, self.model)
+
+
+def _code_of(function: Any) -> Any:
+    return function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+
+
+def _first_parameter(function: Any) -> str | None:
+    try:
+        return next(iter(inspect.signature(function).parameters), None)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,133 @@
+"""Judge models behind the OpenAI API: OpenAI, Azure, and every server that speaks it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llmeval_sdk.config import Secret
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms._call import Call
+from llmeval_sdk.llms._clients import Clients, request_timeout
+from llmeval_sdk.llms._endpoint import endpoint
+from llmeval_sdk.llms._failures import CallFailed, call_failed
+from llmeval_sdk.llms._ladder import dialect
+from llmeval_sdk.model import Completion, Message
+from llmeval_sdk.protocols import LLM
+
+
+class OpenAILLM(LLM):
+    """A judge model reached by chat completions.
+
+    Args:
+        model: ``model`` or ``provider/model`` (``openai/…``, ``azure/<deployment>``); with a base
+            URL of another server, the name as that server knows it.
+        base_url: Any OpenAI-compatible server, or the Azure resource.
+        api_key: Sent to that server and never shown.
+        timeout: Seconds that one `complete` may take, all its attempts and waits together.
+        attempts: How often one request is tried when it fails for a passing reason: no connection,
+            no answer in time, 429, 5xx.
+        request_timeout: Seconds that one attempt may take; the rest of ``timeout`` where not given.
+        backoff: Seconds of the first random wait between attempts, which then doubles.
+        parameters: More fields for each request, such as ``{"reasoning_effort": "low"}``.
+        api_version: Of Azure's API.
+
+    Raises:
+        ConfigurationError: A model or address that cannot be used; the message says what to set.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: Secret | str | None = None,
+        timeout: float = 60.0,
+        attempts: int = 3,
+        request_timeout: float | None = None,
+        backoff: float = 0.5,
+        parameters: Mapping[str, Any] | None = None,
+        api_version: str | None = None,
+    ) -> None:
+        self._endpoint = endpoint(model, base_url)
+        self._key = Secret(api_key) if isinstance(api_key, str) else api_key
+        self.model = self._endpoint.model
+        self.timeout = timeout
+        self.attempts = attempts
+        self.request_timeout = request_timeout
+        self.backoff = backoff
+        self.parameters = dict(parameters or {})
+        self._clients = Clients(self._endpoint, self._key, api_version=api_version)
+
+    def __repr__(self) -> str:
+        return f"OpenAILLM({self.model!r}, base_url={self._endpoint.base_url!r})"
+
+    @property
+    def base_url(self) -> str:
+        """Where requests go."""
+        return self._endpoint.base_url
+
+    async def warm(self) -> None:
+        """Make the running loop's client now, so that no judgement pays for the imports."""
+        await self._clients.client()
+
+    async def aclose(self) -> None:
+        """Close the running loop's client; ``asyncio.run`` does it by itself."""
+        await self._clients.close()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,
+    ) -> Completion:
+        """Answer a chat, as one JSON object where a schema is given.
+
+        Usage is the sum over all requests that this took.
+
+        Raises:
+            JudgeError: ``timeout``, ``rate_limited``, ``unavailable``, ``unauthorized``,
+                ``not_found``, ``bad_request``, ``refused``, ``truncated`` or ``malformed``.
+        """
+        known = dialect(self.base_url, self.model)
+        known.refresh()
+        call = Call(
+            create=self._create,
+            messages=messages,
+            schema=schema,
+            max_tokens=max_tokens,
+            known=known,
+            deadline=time.monotonic() + self.timeout,
+            attempts=self.attempts,
+            backoff=self.backoff,
+            request_timeout=self.request_timeout,
+        )
+        try:
+            reply = await call.run()
+        except CallFailed as error:
+            failure = JudgeError(
+                error.type,
+                str(error),
+                retryable=error.retryable,
+                retry_after=error.retry_after,
+                usage=call.usage,
+            )
+        else:
+            return Completion(
+                reply.text, reply.model or self.model, call.usage, reply.finish_reason
+            )
+        raise failure  # not in the handler: the context would hold the request and its key
+
+    async def _create(self, request: Mapping[str, Any], seconds: float) -> Any:
+        try:
+            client = await self._clients.client()
+            return await client.chat.completions.create(
+                **{"model": self.model, **request, **self.parameters},
+                timeout=request_timeout(seconds),
+            )
+        except Exception as error:
+            failure = call_failed(error, self.base_url, self._key)
+        raise failure

@@ -1,0 +1,1 @@
+"""Test kit for apps that use the package, and for the package itself."""

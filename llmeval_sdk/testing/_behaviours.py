@@ -1,0 +1,176 @@
+"""What the judge server can do to a client, one function per behaviour."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from llmeval_sdk.testing._stand_in import MODEL, words
+
+
+Answer = Callable[[Mapping[str, Any]], "str | Mapping[str, Any]"]
+"""Gets a chat completion request; returns the reply's text, or an object to be sent as JSON."""
+
+Behaviour = Literal[
+    "good", "malformed", "fenced", "refusal", "filtered", "truncated",
+    "tool_only", "json_object_only", "text_only", "schema_500", "reasoning",
+    "rate_limited", "error", "unavailable", "unauthorized", "not_found", "bad_request",
+    "redirect", "html", "slow", "drip", "hang", "reset",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One HTTP answer; ``manner`` says how it is sent."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+    manner: Literal["at once", "slow", "drip", "hang", "reset"] = "at once"
+
+
+def behave(behaviour: str, request: Mapping[str, Any], answer: Answer, retry_after: float) -> Wire:
+    """Answer one chat completion request in one of the ways of `Behaviour`."""
+    if behaviour in ("slow", "drip", "hang", "reset"):
+        good = completion(request, answer)
+        return Wire(200, _json(good), manner=behaviour)  # type: ignore[arg-type]
+    if behaviour in _ERRORS:
+        status, kind, message = _ERRORS[behaviour]
+        headers = {"Retry-After": f"{retry_after:g}"} if behaviour == "rate_limited" else {}
+        return error(status, message, kind, headers)
+    if behaviour == "redirect":
+        return Wire(302, b"", {"Location": "http://169.254.169.254/latest/meta-data"})
+    if behaviour == "html":
+        return Wire(200, b"<html>Please sign in.</html>", content_type="text/html")
+    refused = _not_taken(behaviour, request)
+    return refused or Wire(200, _json(_changed(behaviour, completion(request, answer))))
+
+
+_ERRORS: dict[str, tuple[int, str, str]] = {
+    "rate_limited": (429, "rate_limit_exceeded", "Too many requests."),
+    "error": (500, "server_error", "Something broke."),
+    "unavailable": (503, "overloaded", "Come back later."),
+    "unauthorized": (401, "invalid_api_key", "This key is wrong."),
+    "not_found": (404, "model_not_found", "There is no such model."),
+    "bad_request": (400, "context_length_exceeded", "The messages are too long."),
+}
+
+
+def error(status: int, message: str, code: str, headers: Mapping[str, str] | None = None) -> Wire:
+    """Build an error as OpenAI spells it."""
+    body = {"error": {"message": message, "type": code, "code": code, "param": None}}
+    return Wire(status, _json(body), headers or {})
+
+
+def _mode(request: Mapping[str, Any]) -> str:
+    if request.get("tools"):
+        return "tool"
+    asked = request.get("response_format") or {}
+    return str(asked.get("type", "text"))
+
+
+def _not_taken(behaviour: str, request: Mapping[str, Any]) -> Wire | None:
+    mode = _mode(request)
+    if behaviour == "schema_500" and mode == "json_schema":
+        return error(500, "json_schema is not implemented.", "server_error")
+    if behaviour == "reasoning":
+        if "max_tokens" in request:
+            return error(400, "Use 'max_completion_tokens' instead.", "unsupported_parameter")
+        if "temperature" in request:
+            return error(400, "'temperature' does not support 0.", "unsupported_value")
+    wanted = {"tool_only": "tool", "json_object_only": "json_object", "text_only": "text"}
+    only = wanted.get(behaviour, mode)
+    if mode not in (only, "text"):
+        return error(400, f"{mode} is not supported.", "unsupported_value")
+    return None
+
+
+def _changed(behaviour: str, reply: dict[str, Any]) -> dict[str, Any]:
+    choice = reply["choices"][0]
+    message = choice["message"]
+    if behaviour == "malformed":
+        message.pop("tool_calls", None)
+        message["content"] = "I would say that this looks fine."
+    elif behaviour == "fenced":
+        message["content"] = f"Here it is:\n```json\n{message['content']}\n```\nBye."
+    elif behaviour == "refusal":
+        message["content"], message["refusal"] = None, "I cannot help with that."
+    elif behaviour == "filtered":
+        message["content"], choice["finish_reason"] = "", "content_filter"
+    elif behaviour == "truncated":
+        choice["finish_reason"] = "length"
+        message["content"] = (message["content"] or "")[:12]
+    return reply
+
+
+def completion(request: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """Build the chat completion that carries an answer, ``n`` times where that is asked."""
+    said = answer(request)
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if request.get("tools"):
+        function = {"name": request["tools"][0]["function"]["name"], "arguments": text}
+        call = {"id": "call_1", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    count = int(request.get("n") or 1)
+    prompt = sum(len(str(turn.get("content") or "")) for turn in request["messages"]) // 4
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": MODEL,
+        "choices": [
+            {"index": index, "finish_reason": "stop", "message": message} for index in range(count)
+        ],
+        "usage": usage(prompt, count * max(1, len(text) // 4)),
+    }
+
+
+def usage(prompt: int, reply: int) -> dict[str, int]:
+    """Count tokens as a quarter of the characters."""
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": reply,
+        "total_tokens": prompt + reply,
+    }
+
+
+def embeddings(request: Mapping[str, Any]) -> Wire:
+    """Embed each text as a hashed bag of words: 256 numbers, unit length."""
+    given = request.get("input")
+    texts = [str(text) for text in (given if isinstance(given, list) else [given])]
+    data: list[dict[str, Any]] = []
+    for index, text in enumerate(texts):
+        vector: Any = _hashed(text)
+        if request.get("encoding_format") == "base64":
+            vector = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+        data.append({"object": "embedding", "index": index, "embedding": vector})
+    tokens = sum(map(len, texts)) // 4
+    counts = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return Wire(200, _json({"object": "list", "model": MODEL, "data": data, "usage": counts}))
+
+
+def _hashed(text: str) -> list[float]:
+    vector = [0.0] * 256
+    for word in words(text):
+        vector[int(hashlib.sha256(word.encode()).hexdigest()[:8], 16) % 256] += 1.0
+    length = math.sqrt(sum(number * number for number in vector)) or 1.0
+    return [number / length for number in vector]
+
+
+def models() -> Wire:
+    """List the one model there is."""
+    entry = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llmeval"}
+    return Wire(200, _json({"object": "list", "data": [entry]}))
+
+
+def _json(body: Any) -> bytes:
+    return json.dumps(body).encode()

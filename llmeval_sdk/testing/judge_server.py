@@ -1,0 +1,268 @@
+"""An OpenAI-compatible server on the loopback interface, for tests and demos without a model.
+
+By default it answers our own judges by rules on shared words (the stand-in: every rationale says
+so). For tests it does to a client whatever a server in production may do to it::
+
+    with JudgeServer(script=["rate_limited", "good"]) as server:
+        llm = OpenAILLM("stand-in", base_url=server.base_url)
+
+``python -m llmeval_sdk.testing.judge_server`` serves the stand-in until it is interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from llmeval_sdk.testing._behaviours import (
+    Answer,
+    Behaviour,
+    Wire,
+    behave,
+    embeddings,
+    error,
+    models,
+)
+from llmeval_sdk.testing._stand_in import MODEL, stand_in
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["MODEL", "Answer", "Behaviour", "JudgeServer", "Seen", "stand_in"]
+
+_JOIN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One request that arrived: its path, its headers in lower case, its decoded body."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+
+
+class JudgeServer:
+    """Serves ``/v1/chat/completions``, ``/v1/embeddings`` and ``/v1/models`` while it is entered.
+
+    Args:
+        answer: What a good reply says; the stand-in by default.
+        script: What the first chat calls get, one entry each: a `Behaviour` or an answer.
+        default: What the calls after the script get.
+        delay: Seconds that ``slow`` waits.
+        retry_after: Seconds that ``rate_limited`` asks for.
+        key: Refuse every other key with 401, in a message that quotes the key that was sent.
+        port: 0 takes a free one.
+    """
+
+    def __init__(
+        self,
+        answer: Answer = stand_in,
+        *,
+        script: Iterable[Behaviour | Answer] = (),
+        default: Behaviour = "good",
+        delay: float = 0.2,
+        retry_after: float = 1.0,
+        key: str | None = None,
+        port: int = 0,
+    ) -> None:
+        self.answer = answer
+        self.script: deque[Behaviour | Answer] = deque(script)
+        self.default: Behaviour = default
+        self.delay = delay
+        self.retry_after = retry_after
+        self.key = key
+        self.requests: list[Seen] = []
+        self.stopping = threading.Event()
+        self._port = port
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def base_url(self) -> str:
+        """Address for a client, ``http://127.0.0.1:<port>/v1``."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def calls(self) -> int:
+        """How many chat completions were asked for."""
+        return len(self.chats)
+
+    @property
+    def chats(self) -> list[Seen]:
+        """The chat completion requests, in the order in which they came."""
+        return [seen for seen in list(self.requests) if seen.path.endswith("/chat/completions")]
+
+    def start(self) -> None:
+        """Listen and serve on daemon threads."""
+        self._server = _Server(self, self._port)
+        self._port = self._server.server_address[1]
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), name="judge-server", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop serving, cut every open connection and wait for the threads to end."""
+        server, thread = self._server, self._thread
+        if server is None or thread is None:
+            return
+        self.stopping.set()
+        server.shutdown()
+        thread.join(_JOIN_SECONDS)
+        server.cut()
+        server.server_close()
+        self._server = self._thread = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def reply(self, seen: Seen) -> Wire:
+        """Decide what one request gets."""
+        sent = seen.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.key is not None and sent != self.key:
+            return error(401, f"Incorrect API key provided: {sent}", "invalid_api_key")
+        if seen.path.endswith("/embeddings"):
+            return embeddings(seen.body)
+        if seen.path.endswith("/models"):
+            return models()
+        if not seen.path.endswith("/chat/completions"):
+            return error(404, f"There is no {seen.path}.", "not_found")
+        try:
+            entry = self.script.popleft()
+        except IndexError:
+            entry = self.default
+        if callable(entry):
+            return behave("good", seen.body, entry, self.retry_after)
+        return behave(entry, seen.body, self.answer, self.retry_after)
+
+
+class _Server(ThreadingHTTPServer):
+    """Knows its connections, so that it can end with them."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, owner: JudgeServer, port: int) -> None:
+        self.owner = owner
+        self._open: dict[socket.socket, threading.Thread] = {}
+        super().__init__(("127.0.0.1", port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        thread = threading.Thread(
+            target=self.process_request_thread,
+            args=(request, client_address),
+            name="judge-server-connection",
+            daemon=True,
+        )
+        self._open[request] = thread
+        thread.start()
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def cut(self) -> None:
+        """Close the connections that clients keep open, and wait for their threads."""
+        deadline = time.monotonic() + _JOIN_SECONDS
+        for connection, thread in list(self._open.items()):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Keep quiet about clients that hang up; show mistakes of the server or its answer."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # with delayed acknowledgement each call would take 40 ms
+    wbufsize = -1
+    server: _Server
+    _BREAKS: ClassVar[frozenset[str]] = frozenset({"reset", "hang"})
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        owner = self.server.owner
+        text = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        seen = Seen(self.path.partition("?")[0], headers, json.loads(text or b"{}"))
+        owner.requests.append(seen)
+        wire = owner.reply(seen)
+        if wire.manner in self._BREAKS:
+            if wire.manner == "hang":
+                owner.stopping.wait()
+            self.close_connection = True
+            return
+        if wire.manner == "slow":
+            owner.stopping.wait(owner.delay)
+        self.send_response(wire.status)
+        self.send_header("Content-Type", wire.content_type)
+        self.send_header("Content-Length", str(len(wire.body)))
+        for name, value in wire.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if wire.manner == "drip":
+            self._drip(wire.body)
+        else:
+            self.wfile.write(wire.body)
+
+    def _drip(self, body: bytes) -> None:
+        for position in range(len(body)):
+            self.wfile.write(body[position : position + 1])
+            self.wfile.flush()
+            if self.server.owner.stopping.wait(0.02):
+                self.close_connection = True
+                return
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing: what came is in ``requests``."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Serve the stand-in until interrupted."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="python -m llmeval_sdk.testing.judge_server")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
+    options = parser.parse_args(arguments)
+    with JudgeServer(port=options.port) as server:
+        sys.stdout.write(f"stand-in judge (rules, no model) at {server.base_url}\n")
+        sys.stdout.flush()
+        try:
+            server.stopping.wait()
+        except KeyboardInterrupt:
+            sys.stdout.write("stopped\n")
+
+
+if __name__ == "__main__":
+    main()
