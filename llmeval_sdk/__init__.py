@@ -1,1 +1,119 @@
-"""Trace, score and judge production LLM apps in process."""
+"""Trace, score and judge production LLM apps in process.
+
+Names are loaded when first used: ``import llmeval_sdk`` starts no thread, reads no file and loads
+no third-party module.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk import errors, testing, tracing
+    from llmeval_sdk.heuristics import heuristic
+    from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
+    from llmeval_sdk.model import Chunk, Evaluation, Extraction, Prompt, Record
+    from llmeval_sdk.offline import Report, evaluate
+    from llmeval_sdk.policy.budget import Budget
+    from llmeval_sdk.policy.conditions import above, below, flagged
+    from llmeval_sdk.policy.escalation import Escalation
+    from llmeval_sdk.policy.sampling import SamplingRule
+    from llmeval_sdk.protocols import LLM, Exporter
+    from llmeval_sdk.runtime import configure, flush, shutdown, stats
+    from llmeval_sdk.submit import submit_evaluation, submit_feedback
+    from llmeval_sdk.tracing import (
+        agent,
+        annotate,
+        annotation_context,
+        current_span,
+        disabled,
+        embedding,
+        export_span,
+        llm,
+        retrieval,
+        task,
+        tool,
+        workflow,
+    )
+
+_HOMES = {
+    "tracing": "workflow task retrieval llm tool agent embedding annotate annotation_context "
+    "current_span export_span disabled",
+    "runtime": "configure flush shutdown stats",
+    "submit": "submit_evaluation submit_feedback",
+    "policy.sampling": "SamplingRule",
+    "policy.escalation": "Escalation",
+    "policy.conditions": "below above flagged",
+    "policy.budget": "Budget",
+    "heuristics": "heuristic",
+    "judges": "judge LLMJudge ContextRecall",
+    "offline": "evaluate Report",
+    "model": "Record Chunk Extraction Evaluation Prompt",
+    "protocols": "LLM Exporter",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES = ("errors", "testing", "tracing")
+
+__all__ = [
+    "LLM",
+    "Budget",
+    "Chunk",
+    "ContextRecall",
+    "Escalation",
+    "Evaluation",
+    "Exporter",
+    "Extraction",
+    "LLMJudge",
+    "Prompt",
+    "Record",
+    "Report",
+    "SamplingRule",
+    "above",
+    "agent",
+    "annotate",
+    "annotation_context",
+    "below",
+    "configure",
+    "current_span",
+    "disabled",
+    "embedding",
+    "errors",
+    "evaluate",
+    "export_span",
+    "flagged",
+    "flush",
+    "heuristic",
+    "judge",
+    "llm",
+    "retrieval",
+    "shutdown",
+    "stats",
+    "submit_evaluation",
+    "submit_feedback",
+    "task",
+    "testing",
+    "tool",
+    "tracing",
+    "workflow",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("llmeval-sdk")
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

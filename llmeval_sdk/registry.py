@@ -6,6 +6,7 @@ A new built-in is one file and one line here. Other packages use the entry point
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -41,11 +42,19 @@ EXPORTERS = {
 """Each names a callable that takes the Settings and returns an Exporter."""
 
 _own: dict[str, Evaluator] = {}
+_listeners: list[Callable[[Evaluator], None]] = []
 
 
 def register(evaluator: Evaluator) -> None:
     """Make an app's own evaluator known by its name; the later of two with one name wins."""
     _own[evaluator.name] = evaluator
+    for listener in _listeners:
+        listener(evaluator)
+
+
+def subscribe(listener: Callable[[Evaluator], None]) -> None:
+    """Be told of every evaluator that is registered from now on."""
+    _listeners.append(listener)
 
 
 def own_evaluators() -> tuple[Evaluator, ...]:

@@ -1,0 +1,219 @@
+"""Rows and captured values -> the nouns: one reading of chunks, extractions, prompts and usage.
+
+Online and offline read the same shapes. Everything here takes plain builtins (what `capture` made,
+or a parsed row) and never raises on odd ones: what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
+
+
+_CHUNK_FIELDS = {
+    "content": "content",
+    "text": "content",
+    "page_content": "content",
+    "doc_uri": "doc_uri",
+    "uri": "doc_uri",
+    "source": "doc_uri",
+    "url": "doc_uri",
+    "chunk_id": "chunk_id",
+    "id": "chunk_id",
+    "id_": "chunk_id",
+    "node_id": "chunk_id",
+    "score": "score",
+    "page": "page",
+    "page_number": "page",
+    "page_label": "page",
+    "retrieval_method": "retrieval_method",
+    "method": "retrieval_method",
+}
+"""How other systems spell a chunk's fields; the first spelling that has a value wins."""
+
+
+def to_chunk(value: Any) -> Chunk | None:
+    """Read one passage: a string, a mapping, a Chunk, or a ``(document, score)`` pair."""
+    if type(value) is Chunk:
+        return value
+    if type(value) is str:
+        return Chunk(content=value)
+    if type(value) is dict:
+        return _mapping_to_chunk(value)
+    if isinstance(value, (list, tuple)) and len(value) == 2 and type(value[1]) in (float, int):
+        chunk = to_chunk(value[0])
+        return chunk and _with_score(chunk, float(value[1]))
+    return None
+
+
+def _mapping_to_chunk(value: dict[str, Any]) -> Chunk | None:
+    found: dict[str, Any] = {}
+    rest: dict[str, Any] | None = None
+    for key, item in value.items():
+        field = _CHUNK_FIELDS.get(key)
+        if field is None:
+            rest = rest or {}
+            rest[key] = item
+        elif item is not None and field not in found:
+            found[field] = item
+    if rest is not None:
+        node = rest.get("node")
+        if type(node) is dict:  # a wrapper that holds the passage and its score
+            inner = _mapping_to_chunk(node)
+            return inner and _with_score(inner, found.get("score"))
+        metadata = rest.get("metadata")
+        if type(metadata) is dict:
+            for key, item in metadata.items():
+                field = _CHUNK_FIELDS.get(key)
+                if field is not None and item is not None:
+                    found.setdefault(field, item)
+    content = found.get("content")
+    doc_uri = found.get("doc_uri")
+    if content is None and doc_uri is None:
+        return None
+    chunk_id = found.get("chunk_id")
+    return Chunk(
+        content if content is None or type(content) is str else str(content),
+        doc_uri if doc_uri is None or type(doc_uri) is str else str(doc_uri),
+        chunk_id if chunk_id is None or type(chunk_id) is str else str(chunk_id),
+        found.get("score"),
+        found.get("page"),
+        found.get("retrieval_method"),
+        rest,
+    )
+
+
+def _with_score(chunk: Chunk, score: Any) -> Chunk:
+    from dataclasses import replace
+
+    return replace(chunk, score=score)
+
+
+def to_chunks(value: Any) -> tuple[Chunk, ...] | None:
+    """Read a list of passages in rank order; ``None`` where the value is no such list."""
+    if type(value) is dict:  # what some retrievers return
+        value = next((value[k] for k in ("documents", "chunks", "results") if k in value), None)
+    if type(value) is tuple and all(type(item) is Chunk for item in value):
+        return value
+    if not isinstance(value, (list, tuple)):
+        return None
+    chunks = tuple(chunk for item in value if (chunk := to_chunk(item)) is not None)
+    return chunks if chunks or not value else None
+
+
+def to_extraction(value: Any) -> Extraction | None:
+    """Read one extraction: a mapping, an Extraction, or the bare value."""
+    if type(value) is Extraction:
+        return value
+    if type(value) is not dict:
+        return Extraction(value=value)
+    if "value" not in value and "chunk_number" not in value:
+        return None
+    return Extraction(
+        value.get("value"),
+        value.get("chunk_number"),
+        value.get("confidence"),
+        value.get("evidence"),
+    )
+
+
+def to_extractions(value: Any) -> tuple[Extraction, ...] | None:
+    """Read a list of extractions; ``None`` where the value is no list."""
+    if not isinstance(value, (list, tuple)):
+        return None
+    return tuple(item for one in value if (item := to_extraction(one)) is not None)
+
+
+def to_texts(value: Any) -> tuple[str, ...] | None:
+    """Read one or several texts, such as expected facts."""
+    if type(value) is str:
+        return (value,)
+    if not isinstance(value, (list, tuple)):
+        return None
+    return tuple(item if type(item) is str else str(item) for item in value)
+
+
+def to_text(value: Any) -> str | None:
+    """Read a response: text as it is, a chat completion's message, anything else as JSON."""
+    if value is None or type(value) is str:
+        return value
+    if type(value) is dict:
+        found = _message_text(value)
+        if found is not None:
+            return found
+    import json
+
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _message_text(value: dict[str, Any]) -> str | None:
+    choices = value.get("choices")
+    if type(choices) is list and choices and type(choices[0]) is dict:
+        message = choices[0].get("message")
+        value = message if type(message) is dict else choices[0]
+    for key in ("content", "text", "output_text"):
+        if type(value.get(key)) is str:
+            text: str = value[key]
+            return text
+    return None
+
+
+_INPUT = ("input_tokens", "prompt_tokens")
+_OUTPUT = ("output_tokens", "completion_tokens")
+
+
+def to_usage(value: Any) -> Usage | None:
+    """Read token counts in the spelling of Datadog, OpenTelemetry, OpenAI or Anthropic."""
+    if type(value) is Usage:
+        return value
+    if not isinstance(value, Mapping):
+        return None
+    tokens_in, tokens_out = _number(value, _INPUT), _number(value, _OUTPUT)
+    total = _number(value, ("total_tokens",))
+    if tokens_in is None and tokens_out is None and total is None:
+        return None
+    both = (tokens_in or 0) + (tokens_out or 0)
+    cost = value.get("total_cost", value.get("cost_usd"))
+    return Usage(
+        int(tokens_in or 0),
+        int(tokens_out or 0),
+        int(both if total is None else total),
+        float(cost) if type(cost) in (int, float) else None,
+    )
+
+
+def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:
+    for key in keys:
+        number = value.get(key)
+        if type(number) in (int, float) and number == number and 0 <= number < 1e15:  # noqa: PLR0124
+            return number
+    return None
+
+
+_PROMPT_KEYS = ("id", "version", "template", "tags")
+
+
+def to_prompt(value: Any) -> Prompt | None:
+    """Read a prompt: a Prompt, its template as text, or a mapping as Datadog's guide spells it."""
+    if value is None or type(value) is Prompt:
+        return value
+    if type(value) is str:
+        return Prompt(template=value)
+    if type(value) is not dict:
+        return None
+    chat = value.get("chat_template")
+    variables = value.get("variables")
+    return Prompt(
+        **{key: value[key] for key in _PROMPT_KEYS if value.get(key) is not None},
+        chat_template=tuple(chat) if isinstance(chat, (list, tuple)) else None,
+        variables=variables if type(variables) is dict else {},
+        rag_context_variables=_keys(value, "context"),
+        rag_query_variables=_keys(value, "query", "question"),
+    )
+
+
+def _keys(value: dict[str, Any], what: str, default: str | None = None) -> tuple[str, ...]:
+    keys = value.get(f"rag_{what}_variables") or value.get(f"rag_{what}_variable_keys")
+    return to_texts(keys) or (default or what,)

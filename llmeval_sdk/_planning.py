@@ -1,0 +1,176 @@
+"""Settings and what ``configure()`` was given -> the Plan that a pipeline works by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk import config, registry
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation import Heuristics
+from llmeval_sdk.pipeline import Plan
+from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.policy.escalation import Escalation, default_escalation
+from llmeval_sdk.policy.gate import Gate
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
+from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.tracing import state
+
+
+def make_plan(
+    resolved: Settings,
+    problems: list[str],
+    *,
+    evaluators: tuple[Any, ...] = (),
+    escalations: Sequence[Escalation] | None = None,
+    rules: Sequence[SamplingRule] | str | None = None,
+    budget: Budget | None = None,
+    llm: Any = None,
+    exporters: tuple[Exporter, ...] = (),
+    prices: Mapping[str, tuple[float, float]] | None = None,
+    strict: bool = False,
+) -> Plan:
+    """Resolve all names. What a person gave must be right; what the environment gave may err.
+
+    A paid judge may run only where a model was named or judges were asked for (``spending``): a key
+    in the environment alone starts none.
+    """
+    asked = [_resolve(each) for each in evaluators]
+    for name in resolved.evaluators:
+        try:
+            asked.append(_resolve(name))
+        except ConfigurationError as error:
+            problems.append(f"{config.source_of('evaluators')}: {error}")
+    if strict:
+        _check_decorators()
+    named = [each for each in asked if each.kind == "judge"] or escalations
+    spending = bool(llm is not None or resolved.judge_model or named)
+    if escalations is None:
+        escalations = [default_escalation(resolved.recall_threshold)]
+    judges = _judges(asked, escalations)
+    sampling = _rules(rules, resolved, problems)
+    inline, background = _heuristics(asked, resolved)
+    budget = budget or Budget(
+        calls_per_minute=resolved.calls_per_minute,
+        usd_per_day=resolved.usd_per_day,
+        concurrency=max(1, resolved.judge_concurrency),
+    )
+    return Plan(
+        exporters=(*_exporters(resolved, exporters_given=bool(exporters)), *exporters),
+        inline=Heuristics(inline),
+        background=Heuristics(background),
+        judges=judges,
+        find=_finder(asked, judges),
+        gate=Gate(sampling, escalations),
+        llm=lambda: _llm(llm, resolved),
+        has_model=spending,
+        keeper=BudgetKeeper(budget, _ledger(resolved)),
+        concurrency=budget.concurrency,
+        judge_timeout=resolved.judge_timeout,
+        retrieved=resolved.retrieved_context,
+        retrieval_limits=resolved.retrieval_limits,
+        content=resolved.capture_content,
+        queue_records=resolved.queue_records,
+        queue_bytes=resolved.queue_bytes,
+        background_share=resolved.background_share,
+        prices=prices,
+    )
+
+
+def _resolve(evaluator: Any) -> Heuristic | Judge:
+    """Find an evaluator by name, or adapt an object."""
+    if isinstance(evaluator, str):
+        return registry.evaluator(evaluator)
+    if getattr(evaluator, "kind", None) in ("heuristic", "judge"):
+        found: Heuristic | Judge = evaluator
+        return found
+    from llmeval_sdk.judges.adapt import as_evaluator
+
+    return as_evaluator(evaluator)
+
+
+def _check_decorators() -> None:
+    """Tell about names that decorators ask for and nobody knows, while a person is watching."""
+    for span_name, evaluators in state.asked:
+        for evaluator in evaluators:
+            try:
+                _resolve(evaluator)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"evaluators= of {span_name!r}: {error}") from None
+
+
+def _judges(asked: list[Any], escalations: Sequence[Escalation]) -> tuple[Judge, ...]:
+    """Collect the judges that are considered for every evaluated span, each once."""
+    found = {each.name: each for each in asked if each.kind == "judge"}
+    for escalation in escalations:
+        judge = _resolve(escalation.judge)
+        if judge.kind != "judge":
+            raise ConfigurationError(f"Escalation({judge.name!r}): only judges are escalated to")
+        for name in escalation.names():
+            registry.evaluator(name)
+        found.setdefault(judge.name, judge)
+    return tuple(found.values())
+
+
+def _rules(
+    given: Sequence[SamplingRule] | str | None, resolved: Settings, problems: list[str]
+) -> SamplingRules:
+    if given is not None and not isinstance(given, str):
+        return SamplingRules.of(given)
+    rules = parse_rules(given if given is not None else resolved.sampling_rules)
+    problems.extend(rules.problems)
+    return rules
+
+
+def _heuristics(asked: list[Any], resolved: Settings) -> tuple[list[Heuristic], list[Heuristic]]:
+    """Split the automatic heuristics into those for the app's thread and those for the worker."""
+    if resolved.heuristics == "off":
+        return [], [each for each in asked if each.kind == "heuristic"]
+    found: dict[str, Heuristic] = {}
+    for name in registry.HEURISTICS:
+        builtin = registry.evaluator(name)
+        if builtin.kind == "heuristic" and builtin.automatic:
+            found[name] = builtin
+    for each in (*registry.own_evaluators(), *asked):
+        if each.kind == "heuristic" and (each in asked or each.automatic):
+            found[each.name] = each
+    inline = [h for h in found.values() if h.inline and resolved.heuristics == "inline"]
+    return inline, [h for h in found.values() if h not in inline]
+
+
+def _finder(
+    asked: list[Any], judges: tuple[Judge, ...]
+) -> Callable[[Any], Heuristic | Judge | None]:
+    own = {each.name: each for each in (*judges, *asked)}
+    known: dict[Any, Heuristic | Judge | None] = {}
+
+    def find(evaluator: Any) -> Heuristic | Judge | None:
+        key = evaluator if isinstance(evaluator, str) else id(evaluator)
+        if key not in known:
+            try:
+                known[key] = own.get(key) or _resolve(evaluator)
+            except ConfigurationError:
+                known[key] = None
+        return known[key]
+
+    return find
+
+
+def _exporters(resolved: Settings, *, exporters_given: bool) -> list[Exporter]:
+    names = resolved.exporters or (() if exporters_given else ("local",))
+    return [registry.exporter_factory(name)(resolved) for name in names]
+
+
+def _llm(given: Any, resolved: Settings) -> LLM:
+    from llmeval_sdk.llms import resolve
+
+    return resolve(given if given is not None else resolved.judge_model, settings=resolved)
+
+
+def _ledger(resolved: Settings) -> Any:
+    from llmeval_sdk.store.ledger import HostLedger
+
+    return HostLedger(Path(resolved.store).with_suffix(".budget"))

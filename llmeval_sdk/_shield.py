@@ -1,0 +1,132 @@
+"""The shield between our mistakes and the app: caught, counted, logged once per site and interval.
+
+What passes through untouched: every ``BaseException`` that is not an ``Exception``, and every
+exception that is not ours although it surfaced in our code, such as one that a signal handler
+raised (a task queue's soft time limit). Logging happens in the worker, never on the app's thread.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from types import CodeType, TracebackType
+from typing import NamedTuple
+
+from llmeval_sdk._counters import Counts
+
+
+INTERVAL_SECONDS = 60.0
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - no pathlib at import
+_STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
+
+
+class Notice(NamedTuple):
+    """One line for the log: where it happened, what, and how often so far."""
+
+    site: str
+    what: str
+    times: int
+
+
+caught = Counts()
+notices: deque[Notice] = deque(maxlen=64)
+_last_told: dict[str, float] = {}
+_raise_again = False
+
+
+def raise_again(on: bool) -> None:
+    """Let the shield re-raise, so that a test sees our mistakes. Only `llmeval_sdk.testing` may."""
+    global _raise_again
+    _raise_again = on
+
+
+def swallow(site: str, error: Exception, *, calls_out: bool = False) -> bool:
+    """Count an exception of ours; False means that it is not ours and must be raised again.
+
+    Use it as ``except Exception as error: if not swallow("site", error): raise``. ``calls_out`` says
+    that the site runs code of others on purpose (an evaluator), whose exceptions are then ours.
+    """
+    if _raise_again or not _ours(error, calls_out=calls_out):
+        return False
+    caught.add(site)
+    tell(site, type(error).__name__, caught.snapshot()[site])
+    return True
+
+
+def tell(site: str, what: str, times: int = 1) -> None:
+    """Leave a line for the log, at most one per site and interval; the worker writes it."""
+    now = time.monotonic()
+    if now - _last_told.get(site, -INTERVAL_SECONDS) >= INTERVAL_SECONDS:
+        _last_told[site] = now
+        notices.append(Notice(site, what, times))
+
+
+def write_notices() -> None:
+    """Write what waits to the log ``llmeval_sdk``: types, ids and counts, never payloads."""
+    while notices:
+        try:
+            notice = notices.popleft()
+        except IndexError:  # another thread was faster
+            return
+        import logging
+
+        so_far = f" ({notice.times} so far)" if notice.times > 1 else ""
+        logging.getLogger("llmeval_sdk").warning("%s: %s%s", notice.site, notice.what, so_far)
+
+
+class shield:  # noqa: N801 - reads as a verb
+    """``with shield("site"):`` for code that is not on the hot path."""
+
+    __slots__ = ("calls_out", "site")
+
+    def __init__(self, site: str, *, calls_out: bool = False) -> None:
+        self.site = site
+        self.calls_out = calls_out
+
+    def __enter__(self) -> shield:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        return isinstance(error, Exception) and swallow(
+            self.site, error, calls_out=self.calls_out
+        )
+
+
+def _ours(error: Exception, *, calls_out: bool) -> bool:
+    """Say whether an exception began in our code, or in what our code called."""
+    if threading.get_ident() != threading.main_thread().ident:
+        return True  # signal handlers run in the main thread only
+    codes = []
+    trace = error.__traceback__
+    while trace is not None:
+        codes.append(trace.tb_frame.f_code)
+        trace = trace.tb_next
+    if not codes or not _handler_codes().isdisjoint(codes):
+        return not codes
+    innermost = codes[-1].co_filename
+    return (
+        calls_out
+        or innermost.startswith((_OURS, "<"))
+        or (innermost.startswith(_STANDARD) and "site-packages" not in innermost)
+    )
+
+
+def _handler_codes() -> set[CodeType]:
+    import signal
+
+    codes = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        for function in (handler, getattr(handler, "__func__", None), getattr(type(handler), "__call__", None)):  # fmt: skip  # noqa: B004, E501
+            code = getattr(function, "__code__", None)
+            if isinstance(code, CodeType):
+                codes.add(code)
+    return codes

@@ -1,0 +1,11 @@
+"""Running evaluators over one Record: heuristics at once, judges with a timeout.
+
+Used online by the pipeline and offline by ``evaluate()``: one evaluator, one way to run it.
+"""
+
+from llmeval_sdk.evaluation._heuristics import Heuristics, run_heuristic
+from llmeval_sdk.evaluation._judges import NoModel, run_judge
+from llmeval_sdk.evaluation._outcome import failed, outcome
+
+
+__all__ = ["Heuristics", "NoModel", "failed", "outcome", "run_heuristic", "run_judge"]

@@ -1,0 +1,93 @@
+"""Heuristics: which attach to a Record, and running one so that its failure is a value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from time import perf_counter
+from typing import Any
+
+from llmeval_sdk._shield import swallow
+from llmeval_sdk.evaluation._outcome import failed, outcome
+from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.protocols import Heuristic
+
+
+_FIELDS = (
+    "request", "response", "retrieved_context", "extractions", "value", "confidence",
+    "expected_facts", "expected_response", "expected_retrieved_context", "retrieval",
+    "field_config", "usage", "latency_seconds", "request_id", "span_id",
+)  # fmt: skip
+_BIT = {name: 1 << place for place, name in enumerate(_FIELDS)}
+
+
+class Heuristics:
+    """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
+
+    __slots__ = ("_plans", "reads_anything")
+
+    def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
+        self._plans: list[tuple[Heuristic, tuple[int, ...], Any]] = []
+        self.reads_anything = False
+        """True when one of them needs nothing in particular, so any Record may be of interest."""
+        for heuristic in heuristics:
+            self.add(heuristic)
+
+    def add(self, heuristic: Heuristic) -> None:
+        """Add a heuristic; one of the same name goes. The list is replaced, never changed."""
+        needs = tuple(sum(_BIT.get(n, 0) for n in need.split("|")) for need in heuristic.needs)
+        others = [plan for plan in self._plans if plan[0].name != heuristic.name]
+        self._plans = [*others, (heuristic, needs, getattr(heuristic, "applies", None))]
+        self.reads_anything = any(not needs for _, needs, _ in self._plans)
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def get(self, name: str) -> Heuristic | None:
+        """Return the heuristic of a name, if it is among these."""
+        return next((plan[0] for plan in self._plans if plan[0].name == name), None)
+
+    def run(self, record: Record, *, but: Collection[str] = ()) -> list[Evaluation]:
+        """Run those whose inputs the Record has; what is not applicable leaves nothing."""
+        there = 0
+        for name, bit in _BIT.items():
+            if getattr(record, name) is not None:
+                there |= bit
+        found = []
+        for heuristic, needs, applies in self._plans:
+            for need in needs:
+                if not there & need:
+                    break
+            else:
+                if heuristic.name in but or (applies is not None and not applies(record)):
+                    continue
+                evaluation = run_heuristic(heuristic, record)
+                if evaluation.value is not None or evaluation.error is not None:
+                    found.append(evaluation)
+        return found
+
+
+def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run one heuristic; an exception in it becomes an Evaluation with an error."""
+    if heuristic.inline:
+        try:
+            return outcome(heuristic.evaluate(record), heuristic)
+        except Exception as error:
+            return _failure(heuristic, error)
+    begun = perf_counter()
+    try:
+        evaluation = outcome(heuristic.evaluate(record), heuristic)
+    except Exception as error:
+        evaluation = _failure(heuristic, error)
+    if evaluation.duration is not None:
+        return evaluation
+    from dataclasses import replace
+
+    return replace(evaluation, duration=perf_counter() - begun)
+
+
+def _failure(heuristic: Heuristic, error: Exception) -> Evaluation:
+    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
+        raise error
+    return failed(heuristic, type(error).__name__, str(error))
+
+

@@ -1,0 +1,43 @@
+"""Judges: running one over a Record under a deadline, so that its failure is a value."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.evaluation._outcome import failed, outcome
+from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.protocols import LLM, Judge
+
+
+async def run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) -> Evaluation:
+    """Judge a Record within ``timeout`` seconds; every failure is an Evaluation with an error.
+
+    ``llm`` may be any LLM; a judge that never calls it needs none.
+    """
+    begun = perf_counter()
+    try:
+        result = await asyncio.wait_for(judge.evaluate(record, llm), timeout)
+        evaluation = outcome(result, judge)
+    except (TimeoutError, asyncio.TimeoutError):
+        evaluation = failed(judge, "timeout", f"no verdict after {timeout:g} s")
+    except JudgeError as error:
+        evaluation = failed(judge, error.type, str(error))
+    except Exception as error:
+        evaluation = failed(judge, type(error).__name__, str(error))
+    return replace(
+        evaluation, evaluator_kind="judge", duration=evaluation.duration or perf_counter() - begun
+    )
+
+
+class NoModel(LLM):
+    """Stands where no judge model is configured, for judges that may not need one."""
+
+    model = ""
+
+    async def complete(self, messages: Any, /, **options: Any) -> Any:
+        """Refuse, with the reason that is counted."""
+        raise JudgeError("no_judge_model", "set LLMEVAL_JUDGE_MODEL or configure(llm=...)")

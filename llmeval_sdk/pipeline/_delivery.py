@@ -1,0 +1,203 @@
+"""Delivery to one exporter: its own thread, batches, retries, an exact account.
+
+Each exporter has a thread, because one that hangs must hold up neither the scoring nor the other
+exporters. The thread is a daemon and waits on an event, so it never keeps the process alive.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from llmeval_sdk._counters import Counts
+from llmeval_sdk._shield import shield, swallow, tell
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.pipeline._lane import Lane
+from llmeval_sdk.pipeline._stats import ExporterStats
+from llmeval_sdk.protocols import Exporter
+from llmeval_sdk.tracing import off
+
+
+MAX_BATCH = 500
+LINGER_SECONDS = 0.05
+GIVE_UP_SECONDS = 600.0
+Item = SpanData | EvaluationEvent | NotRun
+
+
+class Barrier:
+    """Goes through the lanes with the records; set when all before it were dealt with."""
+
+    __slots__ = ("done",)
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+
+
+class Delivery:
+    """Takes records for one exporter and sees them there or counted."""
+
+    def __init__(self, exporter: Exporter, *, max_records: int, max_bytes: int) -> None:
+        self.exporter = exporter
+        self.name = exporter.name
+        self._spans = Lane(max_records=max_records, max_bytes=max_bytes)
+        self._evaluations = Lane(max_records=4 * max_records, max_bytes=max_bytes)
+        self._wake = threading.Event()
+        self._urgent = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._started = threading.Lock()
+        self._barriers: list[Barrier] = []
+        self._delivered = 0
+        self._unknown = 0
+        self._dropped = Counts()
+
+    # -- the worker's side ----------------------------------------------------------------------
+
+    def offer(self, item: Item, size: int) -> None:
+        """Take a record; a full lane drops it, spans before evaluations."""
+        counted = type(item) is not NotRun
+        lane = self._spans if type(item) is SpanData else self._evaluations
+        if not lane.put(item, size):
+            if counted:
+                self._dropped.add("exporter_full")
+            return
+        if self._thread is None:
+            self._start()
+        if not self._wake.is_set():
+            self._wake.set()
+        elif len(lane) == MAX_BATCH:
+            self._urgent.set()
+
+    def barrier(self) -> Barrier:
+        """Return a barrier that is set when all that was offered before is dealt with."""
+        barrier = Barrier()
+        if self._thread is None and not self._start():
+            barrier.done.set()
+            return barrier
+        self._barriers.append(barrier)
+        self._urgent.set()
+        self._wake.set()
+        return barrier
+
+    def stop(self) -> None:
+        """Send what waits once more, without further retries, and close the exporter."""
+        self._closing.set()
+        self._urgent.set()
+        self._wake.set()
+
+    def join(self, deadline: float) -> bool:
+        """Wait for the thread until a monotonic deadline; say whether it ended."""
+        if self._thread is None:
+            return True
+        self._thread.join(max(0.0, deadline - monotonic()))
+        return not self._thread.is_alive()
+
+    def stats(self, created: int, dropped_before: Mapping[str, int]) -> ExporterStats:
+        """Return the account; what neither arrived nor was dropped is still under way."""
+        dropped = dict(dropped_before)
+        for reason, times in self._dropped.snapshot().items():
+            dropped[reason] = dropped.get(reason, 0) + times
+        gone = self._delivered + self._unknown + sum(dropped.values())
+        return ExporterStats(created, self._delivered, dropped, created - gone, self._unknown)
+
+    def _start(self) -> bool:
+        with self._started:
+            if self._thread is not None:
+                return True
+            thread = threading.Thread(target=self._run, name=f"llmeval-{self.name}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no thread can start: at exit, or none is left
+                return False
+            self._thread = thread
+            return True
+
+    # -- its own thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        off()  # spans of an exporter's own library calls are not the app's
+        closing = False
+        while not closing:
+            self._wake.wait()
+            self._urgent.wait(LINGER_SECONDS)  # let a batch gather
+            self._wake.clear()
+            self._urgent.clear()
+            closing = self._closing.is_set()
+            barriers, self._barriers = self._barriers, []
+            with shield(f"exporter {self.name}", calls_out=True):
+                self._drain()
+                if barriers:
+                    self.exporter.flush(1.0)
+            for barrier in barriers:
+                barrier.done.set()
+        with shield(f"exporter {self.name}", calls_out=True):
+            self.exporter.close(1.0)
+
+    def _drain(self) -> None:
+        while True:
+            items = self._next_items()
+            if not items:
+                return
+            batch = Batch(
+                tuple(item for item in items if type(item) is SpanData),
+                tuple(item for item in items if type(item) is EvaluationEvent),
+                tuple(item for item in items if type(item) is NotRun),
+            )
+            self._send(batch)
+
+    def _next_items(self) -> list[Any]:
+        items: list[Any] = []
+        for lane in (self._spans, self._evaluations):
+            while len(items) < MAX_BATCH and (item := lane.take()) is not None:
+                items.append(item)
+        return items
+
+    def _send(self, batch: Batch) -> None:
+        """Export one batch and count what became of it."""
+        try:
+            try:
+                refused = self.exporter.export(batch) or {}
+            except ExportError as error:
+                if not error.retryable:
+                    raise
+                tell(f"exporter {self.name}", f"{error.reason}; trying again")
+                refused = self._send_again(batch, error)
+        except ExportError as error:
+            tell(f"exporter {self.name}", f"{error.reason}; {len(batch)} records are lost")
+            if error.answered:
+                self._dropped.add(error.reason, len(batch))
+            else:
+                self._unknown += len(batch)
+        except Exception as error:
+            if not swallow(f"exporter {self.name}", error, calls_out=True):
+                raise
+            self._dropped.add(type(error).__name__, len(batch))
+        else:
+            for reason, times in refused.items():
+                self._dropped.add(reason, times)
+            self._delivered += len(batch) - sum(refused.values())
+
+    def _send_again(self, batch: Batch, first: ExportError) -> Mapping[str, int]:
+        """Retry until the far end takes the batch, ten minutes are over, or we are closing."""
+        import tenacity
+
+        backoff = tenacity.wait_exponential_jitter(initial=0.2, max=10.0, jitter=0.2)
+
+        def wait(state: tenacity.RetryCallState) -> float:
+            error = state.outcome.exception() if state.outcome else None
+            asked = getattr(error, "retry_after", None)
+            return min(asked, 60.0) if asked else backoff(state)
+
+        retrying = tenacity.Retrying(
+            sleep=self._closing.wait,
+            wait=wait,
+            stop=tenacity.stop_after_delay(GIVE_UP_SECONDS)
+            | tenacity.stop_when_event_set(self._closing),
+            retry=tenacity.retry_if_exception(lambda error: getattr(error, "retryable", False)),
+            reraise=True,
+        )
+        self._closing.wait(min(first.retry_after or 0.2, 60.0))
+        return retrying(self.exporter.export, batch) or {}

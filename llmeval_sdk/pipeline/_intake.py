@@ -1,0 +1,127 @@
+"""The app's side: inline heuristics and the hand-over to the worker, in microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from queue import Empty, SimpleQueue
+
+from llmeval_sdk._counters import Count, Counts
+from llmeval_sdk._shield import tell
+from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
+from llmeval_sdk.pipeline._lane import Lane
+from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.tracing import Retrieved, Span, leave_to_owner, record_of, settle
+
+
+_EARLY = "context_relevance"
+"""Scored as soon as a retrieval ends, so that the app can read it before it asks the model."""
+
+
+class Intake:
+    """Takes finished spans and submitted evaluations. No lock, no I/O, no thread of its own."""
+
+    def __init__(self, plan: Plan, start: Callable[[], bool]) -> None:
+        self._plan = plan
+        self._start = start
+        self._running = False
+        self._asleep = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._inline = plan.inline
+        self._early = plan.inline.get(_EARLY)
+        self.lane = Lane(max_records=plan.queue_records, max_bytes=plan.queue_bytes)
+        self.reserved = Lane(max_records=4 * plan.queue_records, max_bytes=plan.queue_bytes)
+        """Evaluations have a lane of their own, so that a burst of spans does not drop them."""
+        self.spans = Count()
+        self.evaluations = Counts()
+        self.dropped = Counts()
+        self.closed = False
+        self._live = [e for e in plan.exporters if hasattr(e, "on_start")]
+
+    def on_start(self, span: Span) -> None:
+        """Let exporters open their library's own span."""
+        for exporter in self._live:
+            exporter.on_start(span)  # type: ignore[attr-defined]
+
+    def on_end(self, span: Span) -> None:
+        """Score a finished span and hand it over."""
+        for exporter in self._live:
+            exporter.on_end(span)  # type: ignore[attr-defined]
+        settle(span)
+        if span.kind == "retrieval" and span._retrieved is not None and self._early is not None:
+            record = Record(retrieved_context=span._retrieved)
+            span._evaluations = [run_heuristic(self._early, record)]
+        leave_to_owner(span)
+        made = 1
+        if span.is_evaluated:
+            self._score(span)
+            if span._evaluations:
+                made += len(span._evaluations)
+                self.evaluations.add("inline", made - 1)
+        self.spans.add()
+        self._put(self.lane, span, span.size, made)
+
+    def evaluate(self, span: Span, name: str) -> Evaluation | None:
+        """Compute one heuristic at once on what a span holds so far."""
+        found = self._plan.find(name)
+        if found is None or found.kind != "heuristic":
+            tell("span.evaluate", f"no heuristic is named {name[:80]!r}")
+            return None
+        evaluation = run_heuristic(found, self._record(span))
+        if span._evaluations is None:
+            span._evaluations = []
+        span._evaluations.append(evaluation)
+        return evaluation
+
+    def submit(self, event: EvaluationEvent) -> None:
+        """Take an evaluation that the app made itself."""
+        self.evaluations.add("submitted")
+        self._put(self.reserved, event, 1_000, 1)
+
+    def _put(self, lane: Lane, item: object, size: int, made: int) -> None:
+        if self.closed:
+            self.dropped.add("shutdown", made)
+        elif not (self._running or self._run()):
+            self.dropped.add("no_worker", made)
+        elif not lane.put(item, size):
+            self.dropped.add("queue_full", made)
+            tell("queue", "full, records are dropped and counted")
+        elif self._asleep:
+            self.wake()
+
+    def _run(self) -> bool:
+        """Start the worker; where no thread can start, try again with the next record."""
+        self._running = self._start()
+        return self._running
+
+    def wake(self) -> None:
+        """Wake the worker; only needed while it sleeps, so that a call usually does nothing."""
+        self._asleep = False
+        self._wake.put(None)
+
+    def sleep(self, seconds: float, *, unless: Sized) -> bool:
+        """Wait for something to do, for the worker; False when there was nothing in the time."""
+        self._asleep = True
+        if not (len(self.lane) or len(self.reserved) or len(unless)):
+            try:
+                self._wake.get(timeout=seconds)
+            except Empty:
+                return False
+        self._asleep = False
+        return True
+
+    def _record(self, span: Span) -> Record:
+        plan = self._plan
+        return record_of(span, retrieved=plan.retrieved, limits=plan.retrieval_limits)
+
+    def _score(self, span: Span) -> None:
+        """Run the inline heuristics, where there may be something for them to read."""
+        if not (self._inline and (self._inline.reads_anything or span.has_metadata)):
+            return
+        record = span._record = self._record(span)
+        done = list(span._evaluations or ())
+        for item in span._collected or ():
+            if type(item) is Retrieved and item.chunks is record.retrieved_context:
+                done.extend(item.evaluations)
+        done.extend(self._inline.run(record, but=[evaluation.name for evaluation in done]))
+        span._evaluations = done

@@ -1,0 +1,43 @@
+"""A bounded lane between threads: no lock of ours, exact counts, full means False."""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from typing import Any
+
+
+class Lane:
+    """First in, first out, bounded by records and bytes.
+
+    ``SimpleQueue`` is one C call each way and safe under signal handlers and finalisers, which
+    ``queue.Queue`` with its lock is not. The byte sum is kept without a lock, so it may drift by a
+    lost update; the reader sets it right whenever it sees the lane empty.
+    """
+
+    __slots__ = ("_bytes", "_max_bytes", "_max_records", "_queue")
+
+    def __init__(self, *, max_records: int, max_bytes: int) -> None:
+        self._queue: SimpleQueue[tuple[Any, int]] = SimpleQueue()
+        self._max_records = max_records
+        self._max_bytes = max_bytes
+        self._bytes = 0
+
+    def put(self, item: Any, size: int) -> bool:
+        """Add an item of about ``size`` bytes; False when the lane is full."""
+        if self._queue.qsize() >= self._max_records or self._bytes + size > self._max_bytes:
+            return False
+        self._bytes += size
+        self._queue.put((item, size))
+        return True
+
+    def take(self) -> Any:
+        """Return the next item, or ``None`` when the lane is empty. For one reader."""
+        if not self._queue.qsize():
+            self._bytes = 0
+            return None
+        item, size = self._queue.get()
+        self._bytes -= size
+        return item
+
+    def __len__(self) -> int:
+        return self._queue.qsize()

@@ -1,0 +1,113 @@
+"""One pipeline: intake, worker, judges and deliveries, and how they start and end together."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from time import monotonic
+
+from llmeval_sdk import _shield
+from llmeval_sdk.model import Evaluation, EvaluationEvent
+from llmeval_sdk.pipeline._delivery import Delivery
+from llmeval_sdk.pipeline._intake import Intake
+from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._stats import Stats
+from llmeval_sdk.pipeline._worker import Worker
+from llmeval_sdk.tracing import Span
+
+
+JUDGES_SHARE = 0.6
+"""Share of the time to end that judges may use; the rest is for delivering what they said."""
+
+
+class Pipeline:
+    """Records spans for a Plan until it is shut down. Threads start with the first record."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._intake = Intake(plan, self._start)
+        self._deliveries = {
+            exporter.name: Delivery(
+                exporter, max_records=plan.queue_records, max_bytes=plan.queue_bytes
+            )
+            for exporter in plan.exporters
+        }
+        self._worker = Worker(plan, self._intake, self._deliveries.values())
+        self._starting = threading.RLock()
+        self._started = False
+        self._ended: Stats | None = None
+        self.on_start = self._intake.on_start
+        self.on_end = self._intake.on_end
+
+    @property
+    def started(self) -> bool:
+        """Say whether anything was ever taken in."""
+        return self._started
+
+    def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
+        """Compute one heuristic at once on what a span holds so far."""
+        return self._intake.evaluate(span, name)
+
+    def submit(self, event: EvaluationEvent) -> None:
+        """Take an evaluation that the app made itself."""
+        self._intake.submit(event)
+
+    def stats(self) -> Stats:
+        """Return all counters as they stand."""
+        intake, worker = self._intake, self._worker
+        dropped = intake.dropped.snapshot()
+        spans, evaluations = intake.spans.value, intake.evaluations.total
+        return Stats(
+            spans=spans,
+            evaluations=evaluations,
+            dropped=dropped,
+            exporters={
+                name: delivery.stats(spans + evaluations, dropped)
+                for name, delivery in self._deliveries.items()
+            },
+            judged=worker.judged.snapshot(),
+            not_run={name: counts.snapshot() for name, counts in list(worker.not_run.items())},
+            pending_judgements=worker.judging.pending,
+            problems=_shield.caught.snapshot(),
+        )
+
+    def flush(self, timeout: float) -> Stats:
+        """Wait until all taken in so far is scored, judged and delivered, or ``timeout`` seconds."""
+        deadline = monotonic() + timeout
+        complete = self._settle(deadline, deadline) if self._started else True
+        _shield.write_notices()
+        return replace(self.stats(), complete=complete)
+
+    def shutdown(self, timeout: float) -> Stats:
+        """Stop taking in, deliver what is there within ``timeout`` seconds, count the rest."""
+        if self._ended is not None:
+            return self._ended
+        self._intake.closed = True
+        deadline = monotonic() + timeout
+        complete = True
+        if self._started:
+            complete = self._settle(monotonic() + timeout * JUDGES_SHARE, deadline, last=True)
+            for delivery in self._deliveries.values():
+                delivery.stop()
+            complete &= all([d.join(deadline) for d in self._deliveries.values()])
+        _shield.write_notices()
+        self._ended = replace(self.stats(), complete=complete)
+        return self._ended
+
+    def _start(self) -> bool:
+        with self._starting:
+            if not self._started:
+                self._started = self._worker.start()
+            return self._started
+
+    def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
+        """Pass a barrier through the worker, wait for judges, pass one through each delivery."""
+        barrier = self._worker.barrier(stop=last)
+        complete = barrier.done.wait(max(0.0, judges_until - monotonic()))
+        complete &= self._worker.judging.join(judges_until)
+        if last:
+            self._worker.judging.shut()
+        barriers = [delivery.barrier() for delivery in self._deliveries.values()]
+        return complete & all(
+            [each.done.wait(max(0.0, deadline - monotonic())) for each in barriers]
+        )

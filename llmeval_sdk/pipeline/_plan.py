@@ -1,0 +1,41 @@
+"""What a pipeline works by: evaluators, policies and limits, resolved once by the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from llmeval_sdk.evaluation import Heuristics
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.gate import Gate
+from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The resolved configuration of one pipeline."""
+
+    exporters: tuple[Exporter, ...]
+    inline: Heuristics
+    """Built-in metadata heuristics and those declared inline: run on the app's thread."""
+    background: Heuristics
+    judges: tuple[Judge, ...] = ()
+    """Judges considered for every evaluated span."""
+    find: Callable[[Any], Heuristic | Judge | None]
+    """Resolves what a span's own ``evaluators=`` names; ``None`` if unknown, which is counted."""
+    gate: Gate
+    llm: Callable[[], LLM | None]
+    """Makes the judge model; ``None`` when no judge may spend anything."""
+    has_model: bool = False
+    keeper: BudgetKeeper
+    concurrency: int = 8
+    judge_timeout: float = 60.0
+    retrieved: str = "last"
+    retrieval_limits: Mapping[str, int] | None = None
+    content: bool = True
+    queue_records: int = 20_000
+    queue_bytes: int = 32 << 20
+    background_share: float = 0.5
+    prices: Mapping[str, tuple[float, float]] | None = field(default=None)
+    """Own prices of judge models: USD per million input and output tokens."""

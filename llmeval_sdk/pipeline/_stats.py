@@ -1,0 +1,94 @@
+"""What was made, delivered, dropped and still waits: the numbers that add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterStats:
+    """One exporter's account: ``created = delivered + dropped + undelivered + unknown``."""
+
+    created: int = 0
+    """Spans and evaluations that were to go to it."""
+    delivered: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """By reason: ``queue_full``, ``shutdown``, or what the far end said."""
+    undelivered: int = 0
+    """Still waiting, here or in the queue before."""
+    unknown: int = 0
+    """Sent, and no answer came."""
+
+    def __add__(self, other: ExporterStats) -> ExporterStats:
+        """Join the accounts of one exporter under two configurations."""
+        return ExporterStats(
+            self.created + other.created,
+            self.delivered + other.delivered,
+            _sum(self.dropped, other.dropped),
+            self.undelivered + other.undelivered,
+            self.unknown + other.unknown,
+        )
+
+    @property
+    def balanced(self) -> bool:
+        """Say whether the account adds up."""
+        gone = self.delivered + sum(self.dropped.values()) + self.unknown
+        return self.created == gone + self.undelivered
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A snapshot of all counters; what ``stats()``, ``flush()`` and ``shutdown()`` return."""
+
+    spans: int = 0
+    """Finished spans."""
+    evaluations: int = 0
+    """Evaluations made, by evaluators or submitted."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Spans and evaluations that reached no exporter's account, by reason."""
+    exporters: Mapping[str, ExporterStats] = field(default_factory=dict)
+    judged: Mapping[str, int] = field(default_factory=dict)
+    """Judgements that gave a value, by judge."""
+    not_run: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Judges that did not run or gave no value, by judge and reason."""
+    pending_judgements: int = 0
+    problems: Mapping[str, int] = field(default_factory=dict)
+    """Exceptions of ours or of evaluators that the shield caught, by site."""
+    complete: bool = True
+    """For ``flush`` and ``shutdown``: all was done before the deadline."""
+
+    @property
+    def delivered(self) -> int:
+        """Records delivered, over all exporters."""
+        return sum(each.delivered for each in self.exporters.values())
+
+    @property
+    def undelivered(self) -> int:
+        """Records that still wait, over all exporters."""
+        return sum(each.undelivered for each in self.exporters.values())
+
+    def __add__(self, other: Stats) -> Stats:
+        """Join the counters of two configurations of one process."""
+        nothing = ExporterStats()
+        return Stats(
+            self.spans + other.spans,
+            self.evaluations + other.evaluations,
+            _sum(self.dropped, other.dropped),
+            {
+                name: self.exporters.get(name, nothing) + other.exporters.get(name, nothing)
+                for name in {**self.exporters, **other.exporters}
+            },
+            _sum(self.judged, other.judged),
+            {
+                judge: _sum(self.not_run.get(judge, {}), other.not_run.get(judge, {}))
+                for judge in {**self.not_run, **other.not_run}
+            },
+            self.pending_judgements + other.pending_judgements,
+            {**self.problems, **other.problems},
+            self.complete and other.complete,
+        )

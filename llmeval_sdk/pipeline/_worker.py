@@ -1,0 +1,187 @@
+"""The worker: drains the intake, scores in the background, decides about judges, hands on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from llmeval_sdk._counters import Counts
+from llmeval_sdk._shield import swallow, tell, write_notices
+from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
+from llmeval_sdk.pipeline._delivery import Barrier, Delivery
+from llmeval_sdk.pipeline._intake import Intake
+from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
+from llmeval_sdk.pipeline._pace import Pace
+from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.policy.decisions import Refused
+from llmeval_sdk.protocols import Judge
+from llmeval_sdk.tracing import Span, off, record_of, span_data
+
+
+LINGER_SECONDS = 0.02
+"""How long the first record of a burst waits for others: fewer wake-ups beside the app's thread."""
+IDLE_SECONDS = 1.0
+
+
+class Worker:
+    """One daemon thread between the intake and the deliveries."""
+
+    def __init__(self, plan: Plan, intake: Intake, deliveries: Iterable[Delivery]) -> None:
+        self._plan = plan
+        self._intake = intake
+        self._deliveries = tuple(deliveries)
+        self.judging = Judging(plan, self.emit)
+        self.judged = Counts()
+        self.not_run: dict[str, Counts] = {}
+        self._urgent = threading.Event()
+        self._barriers: list[Barrier] = []
+        self._thread: threading.Thread | None = None
+        self._pace = Pace(plan.background_share)
+        self._hurry = False
+        self._stop = False
+
+    def start(self) -> bool:
+        """Start the thread; False where none can start."""
+        thread = threading.Thread(target=self._run, name="llmeval-worker", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._thread = thread
+        return True
+
+    def barrier(self, *, stop: bool = False) -> Barrier:
+        """Return a barrier that is set when all that was taken in before is scored and handed on."""
+        barrier = Barrier()
+        self._stop = self._stop or stop
+        self._barriers.append(barrier)
+        self._hurry = True
+        self._urgent.set()
+        self._intake.wake()
+        return barrier
+
+    def emit(self, item: EvaluationEvent | NotRun | SpanData, size: int = 1_000) -> None:
+        """Hand a record to every delivery. Called by the worker and by the judges' thread."""
+        if type(item) is EvaluationEvent:
+            evaluation = item.evaluation
+            if not self._plan.content:
+                item = replace(item, evaluation=_without_content(evaluation))
+            if evaluation.evaluator_kind == "judge" and evaluation.error is None:
+                self.judged.add(evaluation.name)
+            if evaluation.evaluator_kind == "judge":
+                self._intake.evaluations.add("judged")
+        elif type(item) is NotRun:
+            self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
+        elif type(item) is SpanData and item.links:
+            self._intake.spans.add()
+        for delivery in self._deliveries:
+            delivery.offer(item, size)
+
+    # -- its own thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        off()
+        stop = False
+        while not stop:
+            if not self._intake.sleep(IDLE_SECONDS, unless=self._barriers):
+                write_notices()
+                continue
+            self._urgent.wait(LINGER_SECONDS)
+            self._urgent.clear()
+            stop = self._stop
+            barriers, self._barriers = self._barriers, []
+            self._pace.begin()
+            try:
+                self._drain()
+                write_notices()
+            except Exception as error:
+                if not swallow("worker", error):
+                    raise
+            self._hurry = bool(self._barriers)
+            for barrier in barriers:
+                barrier.done.set()
+
+    def _drain(self) -> None:
+        for lane in (self._intake.reserved, self._intake.lane):
+            while (item := lane.take()) is not None:
+                try:
+                    if type(item) is Span:
+                        self._span(item)
+                    else:
+                        self.emit(item)
+                except Exception as error:
+                    if not swallow("worker", error):
+                        raise
+                self._pace.rest(hurry=self._hurry)
+
+    def _span(self, span: Span) -> None:
+        size = span.size
+        data = span_data(span, content=self._plan.content)
+        self.emit(data, size)
+        if not span.is_evaluated:
+            return
+        target = Target(data.trace_id, data.span_id, data.name, data.kind)
+        evaluations = {evaluation.name: evaluation for evaluation in span._evaluations or ()}
+        for evaluation in evaluations.values():
+            self.emit(event(evaluation, target))
+        plan = self._plan
+        record = span._record or record_of(
+            span, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        )
+        asked = [found for name in span._spec.evaluators if (found := self._find(name))]
+        for evaluation in self._score(record, evaluations, asked):
+            evaluations[evaluation.name] = evaluation
+            self._intake.evaluations.add("background")
+            self.emit(event(evaluation, target))
+        named = [each for each in asked if each.kind == "judge"]
+        for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):
+            self._decide(judge, record, evaluations, target, named=judge in named)
+
+    def _score(
+        self, record: Record, done: dict[str, Evaluation], asked: list[Any]
+    ) -> Iterable[Evaluation]:
+        """Run the background heuristics, and those asked for on this span."""
+        for heuristic in asked:
+            if heuristic.kind == "heuristic" and heuristic.name not in done:
+                yield run_heuristic(heuristic, record)
+                self._pace.rest(hurry=self._hurry)
+        yield from self._plan.background.run(record, but=set(done))
+
+    def _decide(
+        self,
+        judge: Judge,
+        record: Record,
+        evaluations: dict[str, Evaluation],
+        target: Target,
+        *,
+        named: bool,
+    ) -> None:
+        """Let a judge run or say why not; one that was not asked for needs a configured model."""
+        may_spend = named or self._plan.has_model or not getattr(judge, "needs_model", True)
+        decision = self._plan.gate.decide(
+            judge, record, evaluations, off=None if may_spend else "no_judge_model"
+        )
+        if isinstance(decision, Refused):
+            job = Job(judge, record, target, 0.0, decision.detail)
+            self.emit(not_run(job, decision.reason, decision.detail))
+            return
+        self.judging.submit(Job(judge, record, target, decision.probability, decision.why))
+
+    def _find(self, name: Any) -> Any:
+        found = self._plan.find(name)
+        if found is None:
+            tell("evaluators=", f"no evaluator is named {name!r}"[:120])
+        return found
+
+
+def _without_content(evaluation: Evaluation) -> Evaluation:
+    """Leave out of an Evaluation what may quote the app's texts."""
+    numbers = {
+        key: value
+        for key, value in evaluation.metadata.items()
+        if type(value) in (int, float, bool)
+    }
+    return replace(evaluation, explanation=None, metadata=numbers)

@@ -1,0 +1,222 @@
+"""The composition root: Settings -> registry -> pipeline, installed into tracing.
+
+Everything else of the package can be used without it; only here do the rooms meet.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from llmeval_sdk import _shield, config, registry
+from llmeval_sdk.config import Settings
+from llmeval_sdk._planning import make_plan
+from llmeval_sdk.pipeline import Pipeline, Plan, Stats
+from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.policy.escalation import Escalation
+from llmeval_sdk.policy.sampling import SamplingRule
+from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.tracing import state
+
+
+_lock = threading.RLock()
+_pipeline: Pipeline | None = None
+_retired: list[Pipeline] = []
+_settings: Settings | None = None
+_exit_registered = False
+
+
+def configure(
+    *,
+    evaluators: Sequence[Heuristic | Judge | str | Any] = (),
+    escalations: Sequence[Escalation] | None = None,
+    sampling_rules: Sequence[SamplingRule] | str | None = None,
+    budget: Budget | None = None,
+    llm: LLM | str | Callable[..., Any] | None = None,
+    exporters: Sequence[Exporter | str] | None = None,
+    prices: Mapping[str, tuple[float, float]] | None = None,
+    **settings: Any,
+) -> None:
+    """Set the SDK up. Without it, the first span does so from the environment.
+
+    What is given wins over the environment. May be called again: the later call wins, and what the
+    earlier set-up took in is still delivered.
+
+    Args:
+        evaluators: evaluators to run beside the built-in heuristics: names or objects. Heuristics
+            run on every evaluated span, judges where the sampling rules let them.
+        escalations: which judges to ask when a cheap score is bad. Default: low or cut-off recall
+            of an extraction asks ``context_recall_llm``. An empty list switches that off.
+        sampling_rules: chance that a judge runs; ``SamplingRule`` objects or Datadog's JSON.
+        budget: what judges may use at most.
+        llm: the judge model: a name such as ``"gpt-4o"``, an LLM, or a callable. Naming one allows
+            spending.
+        exporters: where spans and scores go: names or Exporter objects.
+        prices: own prices by model: USD per million input and output tokens.
+        **settings: any row of the settings table by its field name, such as ``store="traces.db"``.
+
+    Raises:
+        ConfigurationError: something cannot be used; the message names it and says what to do.
+    """
+    problems: list[str] = []
+    names = tuple(name for name in exporters or () if isinstance(name, str))
+    if isinstance(llm, str):
+        settings["judge_model"], llm = llm, None
+    resolved = config.from_environment(
+        problems=problems, exporters=names if exporters is not None else None, **settings
+    )
+    plan = make_plan(
+        resolved,
+        problems,
+        evaluators=tuple(evaluators),
+        escalations=escalations,
+        rules=sampling_rules,
+        budget=budget,
+        llm=llm,
+        exporters=tuple(each for each in exporters or () if not isinstance(each, str)),
+        prices=prices,
+        strict=True,
+    )
+    _install(resolved, plan, problems)
+
+
+def configure_from_environment() -> None:
+    """Set the SDK up from the environment alone. Never raises; problems are one log line each."""
+    with _lock:
+        if _pipeline is not None:
+            return
+        problems: list[str] = []
+        try:
+            resolved = config.from_environment(problems=problems)
+            plan = make_plan(resolved, problems)
+        except Exception as error:
+            if not _shield.swallow("configure", error, calls_out=True):
+                raise
+            state.enabled = False
+            _shield.write_notices()
+            return
+        _install(resolved, plan, problems)
+
+
+def flush(timeout: float = 10.0) -> Stats:
+    """Wait until everything so far is scored, judged and delivered, at most ``timeout`` seconds.
+
+    Returns the counters; ``complete`` says whether all was done in time. Never raises.
+    """
+    results = [pipeline.flush(timeout) for pipeline in [*_retired, *_current()]]
+    return _merged(results)
+
+
+def shutdown(timeout: float | None = None) -> Stats:
+    """Deliver what is there within ``timeout`` seconds (default: the setting) and stop recording.
+
+    Returns the counters, with what was dropped by reason. Runs by itself when the process exits.
+    """
+    global _pipeline
+    if timeout is None:
+        timeout = (_settings or Settings()).shutdown_timeout
+    with _lock:
+        pipelines = [*_retired, *_current()]
+        results = [pipeline.shutdown(timeout) for pipeline in pipelines]
+    return _merged(results)
+
+
+def stats() -> Stats:
+    """Return all counters as they stand; they add up, see `Stats`."""
+    return _merged([pipeline.stats() for pipeline in [*_retired, *_current()]])
+
+
+def settings() -> Settings:
+    """Return the settings in force."""
+    return _settings or config.from_environment(problems=[])
+
+
+def pipeline() -> Pipeline | None:
+    """Return the pipeline in force, setting it up from the environment if there is none."""
+    if _pipeline is None and state.enabled:
+        configure_from_environment()
+    return _pipeline
+
+
+def _current() -> list[Pipeline]:
+    return [_pipeline] if _pipeline is not None else []
+
+
+def _merged(results: list[Stats]) -> Stats:
+    total = results[0] if results else Stats()
+    for each in results[1:]:
+        total = total + each
+    return total
+
+
+def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
+    """Put a new pipeline in place of the old one, which delivers what it has in the background."""
+    global _pipeline, _settings, _exit_registered
+    with _lock:
+        for problem in problems:
+            _shield.tell(f"configure: {problem}"[:300], "ignored")
+        old, _pipeline, _settings = _pipeline, Pipeline(plan), resolved
+        state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
+        state.recorder = _pipeline
+        state.enabled = resolved.enabled
+        if not _exit_registered:
+            _exit_registered = True
+            registry.subscribe(_registered)
+            atexit.register(_at_exit)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_after_fork)
+        if old is not None:
+            _retire(old)
+    _shield.write_notices()
+
+
+def _registered(evaluator: Heuristic | Judge) -> None:
+    """Let a heuristic that is declared after configure() attach by itself like the others."""
+    if _pipeline is not None and evaluator.kind == "heuristic" and evaluator.automatic:
+        inline = evaluator.inline and settings().heuristics == "inline"
+        (_pipeline.plan.inline if inline else _pipeline.plan.background).add(evaluator)
+
+
+def _retire(old: Pipeline) -> None:
+    if not old.started:
+        return
+    _retired.append(old)
+    ending = threading.Thread(target=old.shutdown, args=(30.0,), daemon=True, name="llmeval-retire")
+    try:
+        ending.start()
+    except RuntimeError:
+        old.shutdown(1.0)
+
+
+def _at_exit() -> None:
+    """Deliver what is there, within the deadline; say what was not."""
+    with _shield.shield("exit"):
+        result = shutdown()
+        if result.undelivered or not result.complete:
+            _shield.tell(
+                "exit", f"{result.undelivered} records not delivered in time; see stats()"
+            )
+        _shield.write_notices()
+
+
+def _after_fork() -> None:
+    """Begin anew in a child: what waited in the parent is the parent's, and so are its threads."""
+    global _pipeline, _lock
+    _lock = threading.RLock()
+    _inherited.extend([*_retired, *_current()])  # kept: a finaliser here could hurt the parent
+    _retired.clear()
+    if _pipeline is None:
+        return
+    for exporter in _pipeline.plan.exporters:
+        restart = getattr(exporter, "after_fork", None)
+        if restart is not None:
+            with _shield.shield(f"exporter {exporter.name}", calls_out=True):
+                restart()
+    _pipeline = Pipeline(_pipeline.plan)
+    state.recorder = _pipeline
+
+
+_inherited: list[Pipeline] = []

@@ -1,0 +1,137 @@
+"""Scores that the app or its users give: ``submit_evaluation`` and ``submit_feedback``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import time_ns
+from typing import Any
+
+from llmeval_sdk import runtime
+from llmeval_sdk._shield import caught, swallow
+from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target
+from llmeval_sdk.tracing import Span, capture, current_span, new_span_id
+
+
+def submit_evaluation(
+    *,
+    label: str,
+    value: Any,
+    metric_type: str | None = None,
+    span: Span | Mapping[str, str] | None = None,
+    reasoning: str | None = None,
+    assessment: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    timestamp_ms: int | None = None,
+) -> None:
+    """Submit an evaluation that your own code made. Never raises; what cannot be used is counted.
+
+    Args:
+        label: the evaluation's name.
+        value: a number (score), a string (category) or a bool (pass or fail).
+        metric_type: ``score``, ``categorical`` or ``boolean``, as Datadog names them; only needed
+            where it differs from what the type of ``value`` says.
+        span: a span, or what ``export_span()`` returned; the active span by default. Outside any
+            span the evaluation is exported without a target.
+        reasoning: why.
+        assessment: a word for the value, such as ``pass`` or ``fail``.
+        tags: labels to filter by.
+        metadata: anything else.
+        timestamp_ms: when it was made, in milliseconds since the epoch; now by default.
+    """
+    _submit(
+        "heuristic", label, value, metric_type, span, reasoning, assessment, tags, metadata,
+        timestamp_ms,
+    )  # fmt: skip
+
+
+def submit_feedback(
+    *,
+    label: str,
+    value: Any,
+    metric_type: str | None = None,
+    span: Span | Mapping[str, str] | None = None,
+    reasoning: str | None = None,
+    assessment: str | None = None,
+    submitter: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    timestamp_ms: int | None = None,
+) -> None:
+    """Submit what a person thinks of an answer; human labels are kept apart from evaluators'.
+
+    The arguments are those of `submit_evaluation`; ``submitter`` says who, such as ``{"id": "42"}``.
+    """
+    if submitter:
+        metadata = {**(metadata or {}), "submitter": submitter}
+    _submit(
+        "human", label, value, metric_type, span, reasoning, assessment, tags, metadata,
+        timestamp_ms,
+    )  # fmt: skip
+
+
+def _submit(
+    kind: EvaluatorKind,
+    label: Any,
+    value: Any,
+    metric_type: Any,
+    span: Any,
+    reasoning: Any,
+    assessment: Any,
+    tags: Any,
+    metadata: Any,
+    timestamp_ms: Any,
+) -> None:
+    try:
+        score = _value(capture(value, [4_000]), metric_type)
+        if type(label) is not str or not label or score is None:
+            caught.add("submit_evaluation: label or value cannot be used")
+            return
+        pipeline = runtime.pipeline()
+        if pipeline is None:
+            return
+        details = capture(metadata, [64_000]) if metadata else {}
+        if tags:
+            details = {**details, "tags": capture(tags, [16_000])}
+        target = _target(span)
+        evaluation = Evaluation(
+            label[:200],
+            score,
+            assessment if type(assessment) is str else None,
+            reasoning if type(reasoning) is str else None,
+            metadata=details,
+            evaluator_kind=kind,
+        )
+        at = timestamp_ms * 1_000_000 if type(timestamp_ms) is int else time_ns()
+        serial = f"{target.span_id or 'none'}-{evaluation.name}-{new_span_id():016x}"
+        pipeline.submit(EvaluationEvent(serial, target, evaluation, at))
+    except Exception as error:
+        if not swallow("submit_evaluation", error):
+            raise
+
+
+def _value(value: Any, metric_type: Any) -> float | bool | str | None:
+    """Read a value as the metric type says, else as its own type; ``None`` if that is not possible."""
+    if metric_type == "boolean" and type(value) in (bool, int):
+        return bool(value)
+    if metric_type == "categorical" and value is not None:
+        return str(value)
+    if metric_type == "score" and type(value) is bool:
+        return float(value)
+    if type(value) in (bool, str):
+        return None if metric_type == "score" else value  # type: ignore[no-any-return]
+    number = float(value) if type(value) in (int, float) else None
+    return number if number is not None and abs(number) < float("inf") else None
+
+
+def _target(span: Any) -> Target:
+    span = span if span is not None else current_span()
+    if type(span) is Span:
+        return Target(span.trace_id, span.span_id, span.name, span.kind)
+    ids = capture(span, [4_000])
+    if type(ids) is dict and ids.get("span_id"):
+        return Target(str(ids.get("trace_id") or "") or None, str(ids["span_id"]))
+    caught.add("submit_evaluation outside a span")
+    return Target()
+
+

@@ -1,0 +1,57 @@
+"""Spans of the app's own functions: decorators, context, capture.
+
+Knows nothing of queues, evaluators and exporters: a finished span goes to the recorder that the
+runtime installs.
+"""
+
+from llmeval_sdk.tracing._annotate import (
+    annotate,
+    annotation_context,
+    current_span,
+    disabled,
+    export_span,
+    off,
+)
+from llmeval_sdk.tracing._capture import capture
+from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
+from llmeval_sdk.tracing._kinds import agent, embedding, llm, retrieval, task, tool, workflow
+from llmeval_sdk.tracing._propagate import ContextExecutor, extract, inject, wrap_context
+from llmeval_sdk.tracing._records import leave_to_owner, record_of, request_of, settle, span_data
+from llmeval_sdk.tracing._span import Link, Retrieved, Span
+from llmeval_sdk.tracing._state import Recorder, State, current, state
+
+
+__all__ = [
+    "ContextExecutor",
+    "Link",
+    "Recorder",
+    "Retrieved",
+    "Span",
+    "State",
+    "agent",
+    "annotate",
+    "annotation_context",
+    "capture",
+    "current",
+    "current_span",
+    "disabled",
+    "embedding",
+    "export_span",
+    "extract",
+    "inject",
+    "leave_to_owner",
+    "llm",
+    "new_span_id",
+    "new_trace_id",
+    "off",
+    "record_of",
+    "request_of",
+    "retrieval",
+    "settle",
+    "span_data",
+    "state",
+    "task",
+    "tool",
+    "workflow",
+    "wrap_context",
+]

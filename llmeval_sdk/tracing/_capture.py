@@ -1,0 +1,276 @@
+"""What a value was when the call was made: bounded, and read without running anyone's code.
+
+The caller's thread must never run a ``__repr__``, ``__getattr__``, ``__class__`` or ``__hash__`` that
+somebody wrote. So dispatch is on the exact type, subclasses of builtins are read by the builtin's own
+C methods, and other objects through their instance dictionary and slots by the C descriptors of
+their class. Everything else leaves its type's name as a marker.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import islice
+from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
+from typing import Any
+
+
+ROOM = 1 << 20
+"""Bytes that the captured values of one span may take."""
+MAX_TEXT = 1 << 17
+MAX_ITEMS = 1_000
+MAX_DEPTH = 8
+NODE = 400
+"""What a value costs beside its text; it also bounds how many are visited: about 1 ms of them."""
+
+Room = list[int]
+"""One number, what is left; a list so that the recursion shares it."""
+
+_mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_dict_of: Callable[[type], Any] = type.__dict__["__dict__"].__get__
+_name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
+_flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
+_HEAP_TYPE = 1 << 9
+
+Reader = Callable[[Any, Room, int], Any]
+
+
+def capture(value: Any, room: Room, depth: int = 0) -> Any:
+    """Return a copy made of str, int, float, bool, None, list and dict only."""
+    cls = type(value)
+    if cls is str:
+        size = len(value)
+        if size > MAX_TEXT or size > room[0]:
+            return _cut(value, room)
+        room[0] -= size + NODE
+        return value
+    if value is None or cls is bool or cls is float:
+        room[0] -= NODE
+        return value
+    reader = _READERS.get(id(cls))
+    if reader is None:
+        reader = _reader_of(cls)
+    if room[0] < NODE:
+        return "<no room>"
+    room[0] -= NODE
+    return reader(value, room, depth)
+
+
+def _cut(text: str, room: Room) -> str:
+    keep = max(0, min(MAX_TEXT, room[0]))
+    room[0] -= keep + NODE
+    return f"{text[:keep]}<truncated {len(text) - keep} characters>"
+
+
+def _int(value: int, room: Room, depth: int) -> Any:
+    if -(1 << 63) <= value < 1 << 64:
+        return value
+    return f"<int of {int.bit_length(value)} bits>"
+
+
+def _list(value: Any, room: Room, depth: int) -> Any:
+    if depth >= MAX_DEPTH:
+        return "<too deep>"
+    depth += 1
+    items: list[Any] = []
+    for item in list(islice(iter(value), MAX_ITEMS)):  # in C: no other thread comes between
+        if room[0] < NODE:
+            break
+        items.append(capture(item, room, depth))
+    if len(value) > len(items):
+        items.append(f"<{len(value) - len(items)} more>")
+    return items
+
+
+def _dict(value: Any, room: Room, depth: int) -> Any:
+    if depth >= MAX_DEPTH:
+        return "<too deep>"
+    depth += 1
+    copy: dict[str, Any] = {}
+    for key, item in list(islice(dict.items(value), MAX_ITEMS)):
+        if room[0] < NODE:
+            break
+        name = key if type(key) is str else str(capture(key, room, MAX_DEPTH - 1))
+        copy[name] = capture(item, room, depth)
+    if dict.__len__(value) > len(copy):
+        copy["<more>"] = dict.__len__(value) - len(copy)
+    return copy
+
+
+def _bytes(value: Any, room: Room, depth: int) -> Any:
+    return f"<{_name_of(type(value))} of {len(value)} bytes>"
+
+
+def _marker(value: Any, room: Room, depth: int) -> Any:
+    return f"<{_name_of(type(value))}>"
+
+
+def _class(value: Any, room: Room, depth: int) -> Any:
+    return f"<class {_name_of(value)}>"
+
+
+def _reads(method: Callable[[Any], Any]) -> Reader:
+    """Read a value by one C method of a builtin or well-known type, then capture the result."""
+    return lambda value, room, depth: capture(method(value), room, depth)
+
+
+# By id: looking a class up by its hash would run its metaclass's __hash__.
+_BUILTINS: dict[int, Reader] = {
+    id(int): _int,
+    id(list): _list,
+    id(tuple): _list,
+    id(set): _list,
+    id(frozenset): _list,
+    id(dict): _dict,
+    id(bytes): _bytes,
+    id(bytearray): _bytes,
+    id(type): _class,
+    id(type(None)): _marker,
+    id(str): lambda value, room, depth: capture(str.__str__(value), room, depth),
+    id(float): _reads(lambda value: float.__add__(value, 0.0)),
+    id(ModuleType): _marker,
+}
+_SUBCLASSES: dict[int, Reader] = {
+    **_BUILTINS,
+    id(int): lambda value, room, depth: _int(int.__add__(value, 0), room, depth),
+    id(list): _reads(lambda value: list.__getitem__(value, slice(0, MAX_ITEMS + 1))),
+    id(tuple): _reads(lambda value: tuple.__getitem__(value, slice(0, MAX_ITEMS + 1))),
+    id(set): _reads(set.copy),
+    id(frozenset): _reads(frozenset.copy),
+    id(bytes): _marker,
+    id(bytearray): _marker,
+    id(BaseException): _reads(BaseException.__dict__["args"].__get__),
+}
+_READERS: dict[int, Reader] = dict(_BUILTINS)
+_keep_alive: list[type] = []
+"""Classes in _READERS: as long as they live, their ids are theirs."""
+_MAX_READERS = 2_000
+
+
+def _reader_of(cls: type) -> Reader:
+    """Find how a class is read, once per class."""
+    if len(_keep_alive) > _MAX_READERS:  # an app that makes classes without end
+        _READERS.clear()
+        _READERS.update(_BUILTINS)
+        _keep_alive.clear()
+    reader = _new_reader(cls)
+    _keep_alive.append(cls)
+    _READERS[id(cls)] = reader
+    return reader
+
+
+def _new_reader(cls: type) -> Reader:
+    bases = _mro_of(cls)
+    for base in bases:
+        reader = _well_known_reader(cls, base)
+        if reader is not None:
+            return reader
+        if id(base) == id(tuple) and (names := _field_names(bases)):
+            return lambda value, room, depth: _dict(
+                dict(zip(names, tuple.__iter__(value), strict=False)), room, depth
+            )
+        if id(base) in _SUBCLASSES:
+            return _SUBCLASSES[id(base)]
+    if not _flags_of(cls) & _HEAP_TYPE:
+        return _marker
+    return _object_reader(cls, bases)
+
+
+def _field_names(bases: tuple[type, ...]) -> tuple[str, ...]:
+    """Return the field names of a named tuple."""
+    names = next((n for b in bases if (n := _dict_of(b).get("_fields")) is not None), ())
+    return names if type(names) is tuple and all(type(name) is str for name in names) else ()
+
+
+def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:
+    """Read an object's public fields through the C descriptors of its class."""
+    instance_dict = None
+    slots: list[tuple[str, Any]] = []
+    for base in bases:
+        namespace = _dict_of(base)
+        descriptor = namespace.get("__dict__")
+        if instance_dict is None and type(descriptor) is GetSetDescriptorType:
+            instance_dict = descriptor.__get__
+        for name in list(namespace):
+            member = namespace[name]
+            if type(member) is MemberDescriptorType and type(name) is str and name[:1] != "_":
+                slots.append((name, member.__get__))
+    if instance_dict is None and not slots:
+        return _marker
+
+    def read(value: Any, room: Room, depth: int) -> Any:
+        fields: dict[str, Any] = {}
+        if instance_dict is not None:
+            own = instance_dict(value, cls)
+            if type(own) is dict:
+                for name, item in list(islice(dict.items(own), MAX_ITEMS)):
+                    if type(name) is str and (name[:1] != "_" or name == "_value_"):
+                        fields[name] = item
+        for name, get in slots:
+            try:
+                fields[name] = get(value, cls)
+            except AttributeError:  # a slot that was never filled
+                continue
+        if "_value_" in fields:  # an Enum member
+            return capture(fields["_value_"], room, depth)
+        return _dict(fields, room, depth) if fields else _marker(value, room, depth)
+
+    return read
+
+
+def _datetime(cls: type) -> Reader:
+    """Read a date or time by its C fields: ``isoformat`` would run the code of a foreign tzinfo."""
+    from datetime import timezone
+
+    namespace = _dict_of(cls)
+    parts = [
+        (mark, namespace[name].__get__)
+        for mark, name in (("", "year"), ("-", "month"), ("-", "day"), ("T", "hour"), (":", "minute"), (":", "second"), (".", "microsecond"))
+        if name in namespace
+    ]  # fmt: skip
+    isoformat = namespace["isoformat"]
+    zone_of = namespace["tzinfo"].__get__ if "tzinfo" in namespace else None
+
+    def read(value: Any, room: Room, depth: int) -> Any:
+        zone = type(zone_of(value)) if zone_of else type(None)
+        if type(value) is cls and zone in (type(None), timezone):
+            return capture(isoformat(value), room, depth)
+        text = "".join(f"{mark}{get(value):02d}" for mark, get in parts)
+        suffix = "" if zone in (type(None), timezone) else f" <{_name_of(zone)}>"
+        return capture(text + suffix, room, depth)
+
+    return read
+
+
+def _by(name: str) -> Callable[[type], Reader]:
+    return lambda cls: _reads(_dict_of(cls)[name])
+
+
+def _array(cls: type) -> Reader:
+    shape = _dict_of(cls)["shape"].__get__
+    return lambda value, room, depth: f"<{_name_of(cls)} of shape {tuple(shape(value))}>"
+
+
+_WELL_KNOWN: tuple[tuple[str, str, bool, Callable[[type], Reader]], ...] = (
+    # module, class, whether only the class itself (its methods are Python), how it is read
+    ("datetime", "timedelta", False, _by("total_seconds")),
+    ("decimal", "Decimal", False, _by("__str__")),
+    ("uuid", "UUID", True, _by("__str__")),
+    ("pathlib", "PosixPath", True, lambda _: _reads(str)),
+    ("pathlib", "WindowsPath", True, lambda _: _reads(str)),
+    ("datetime", "datetime", False, _datetime),
+    ("datetime", "date", False, _datetime),
+    ("datetime", "time", False, _datetime),
+    ("numpy", "generic", False, _by("item")),
+    ("numpy", "ndarray", False, _array),
+)
+
+
+def _well_known_reader(cls: type, base: type) -> Reader | None:
+    """Find how a type of a loaded library is read; only what is loaded can have instances."""
+    for module, name, only_itself, method in _WELL_KNOWN:
+        loaded = sys.modules.get(module)
+        if loaded is None or vars(loaded).get(name) is not base:
+            continue
+        return None if only_itself and cls is not base else method(base)
+    return None

@@ -1,0 +1,216 @@
+"""``workflow task retrieval llm tool agent embedding``: decorator, called decorator, context manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, overload
+
+from llmeval_sdk._shield import swallow
+from llmeval_sdk.model import SpanKind
+from llmeval_sdk.tracing._annotate import inherit
+from llmeval_sdk.tracing._shapes import traced
+from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
+from llmeval_sdk.tracing._state import current, state
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Kind:
+    """What ``llmeval.workflow`` and its siblings are."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: SpanKind) -> None:
+        self._kind = kind
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+
+    @overload
+    def __call__(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        evaluators: Sequence[Any] = (),
+        session_id: str | None = None,
+        tags: dict[str, str] | None = None,
+        request: Any = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Scope: ...
+
+    @overload
+    def __call__(
+        self,
+        *,
+        name: str,
+        evaluators: Sequence[Any] = (),
+        session_id: str | None = None,
+        tags: dict[str, str] | None = None,
+        request: Any = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Scope: ...
+
+    def __call__(self, function: Any = None, /, **options: Any) -> Any:
+        """Decorate a function, or make a scope that decorates one or opens a span.
+
+        Args:
+            function: the function to trace, or the span's name.
+            **options: ``name`` (default: the function's), ``evaluators`` to run on the span beside
+                the built-in heuristics (names or objects), ``session_id``, ``tags``; for a context
+                manager also ``request`` and ``metadata``.
+        """
+        if callable(function) or isinstance(function, (staticmethod, classmethod)):
+            return Scope(self._kind)(function)
+        if function is not None:
+            options["name"] = function
+        return Scope(self._kind, **options)
+
+    def __repr__(self) -> str:
+        return f"llmeval_sdk.{self._kind}"
+
+
+class LLMKind(Kind):
+    """``llm`` and ``embedding``, which also know their model."""
+
+    __slots__ = ()
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+
+    @overload
+    def __call__(
+        self,
+        model_name: str | None = None,
+        /,
+        *,
+        model_provider: str | None = None,
+        name: str | None = None,
+        model: str | None = None,
+        evaluators: Sequence[Any] = (),
+        session_id: str | None = None,
+        tags: dict[str, str] | None = None,
+        request: Any = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Scope: ...
+
+    @overload
+    def __call__(
+        self,
+        *,
+        model_name: str,
+        model_provider: str | None = None,
+        name: str | None = None,
+        evaluators: Sequence[Any] = (),
+        session_id: str | None = None,
+        tags: dict[str, str] | None = None,
+        request: Any = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Scope: ...
+
+    def __call__(self, function: Any = None, /, **options: Any) -> Any:
+        """Decorate a function, or make a scope; ``model_name`` (or ``model``) names the model."""
+        model = options.pop("model", None)
+        if model is not None:
+            options.setdefault("model_name", model)
+        if isinstance(function, str):
+            options["model_name"], function = function, None
+        return super().__call__(function, **options)
+
+
+class Scope:
+    """A span that is described and not begun: use it as a decorator or in a ``with`` block."""
+
+    __slots__ = ("_annotations", "_before", "_name", "_options", "_span")
+
+    def __init__(
+        self,
+        kind: SpanKind,
+        *,
+        name: str | None = None,
+        evaluators: Sequence[Any] = (),
+        request: Any = None,
+        metadata: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        if isinstance(evaluators, str):
+            raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
+        self._name = name
+        self._options = {"kind": kind, "evaluators": tuple(evaluators), **options}
+        Spec(name=name or kind, **self._options)  # a wrong option is told here, not at the call
+        self._annotations = {"request": request, "metadata": metadata}
+        self._span: Span | None = None
+        self._before: Span | Link | None = None
+
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+        """Decorate a function of any shape."""
+        plain = getattr(function, "__func__", function)
+        inner = getattr(plain, "func", plain)
+        spec = Spec(name=self._name or getattr(inner, "__name__", "call"), **self._options)
+        if spec.evaluators:
+            state.asked.append((spec.name, spec.evaluators))
+        return traced(function, spec)
+
+    def __enter__(self) -> Span:
+        """Begin the span and make it current."""
+        spec = Spec(name=self._name or self._options["kind"], **self._options)
+        span = None
+        self._before = current.get()
+        if state.enabled:
+            try:
+                span = start(spec, self._before)
+                if type(span) is Span:
+                    inherit(span)
+                    span.annotate(**self._annotations)
+            except Exception as error:
+                if not swallow("span.start", error):
+                    raise
+        if type(span) is not Span:
+            return _unrecorded(spec)
+        self._span = span
+        current.set(span)
+        return span
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the span and put back what was current, in the context that entered."""
+        span, self._span = self._span, None
+        if span is None:
+            return
+        if current.get() is span:
+            current.set(self._before)
+        finish(span, error)
+
+    async def __aenter__(self) -> Span:
+        """Begin the span; ``async with`` works too."""
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the span."""
+        self.__exit__(kind, error, trace)
+
+
+def _unrecorded(spec: Spec) -> Span:
+    """Make a span that nobody sees, so that the block can write to it all the same."""
+    return Span(spec, None)
+
+
+workflow = Kind("workflow")
+task = Kind("task")
+retrieval = Kind("retrieval")
+tool = Kind("tool")
+agent = Kind("agent")
+llm = LLMKind("llm")
+embedding = LLMKind("embedding")

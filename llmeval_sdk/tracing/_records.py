@@ -1,0 +1,151 @@
+"""A finished span -> the Record its evaluators see, and the SpanData that exporters get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmeval_sdk._coerce import to_chunks, to_text, to_usage
+from llmeval_sdk.model import NOTHING, Chunk, Extraction, Record, SpanData, Usage
+from llmeval_sdk.tracing._span import CONTEXT_ARGUMENTS, Retrieved, Span
+
+
+def settle(span: Span) -> None:
+    """Complete a span that ended from what it returned."""
+    kind = span._spec.kind
+    if kind == "retrieval":
+        if span._retrieved is None:
+            span._retrieved = to_chunks(span._response)
+    elif kind in ("llm", "embedding") and span._usage is None and type(span._response) is dict:
+        span._usage = to_usage(span._response.get("usage"))
+
+
+def leave_to_owner(span: Span) -> None:
+    """Leave to the evaluated span above what belongs to it: documents, usage, extractions."""
+    owner = span._owner
+    if owner is None or owner.end_ns:
+        return
+    kind = span._spec.kind
+    if kind == "retrieval" and span._retrieved is not None:
+        early = tuple(span._evaluations or ())
+        owner.collect(Retrieved(span.start_ns, span._retrieved, early))
+    if kind == "llm" and span._usage is not None:
+        owner.collect(span._usage)
+    if span._extractions is not None and not span.is_evaluated:
+        owner.collect(span._extractions)
+    if span._collected and kind not in ("workflow", "agent"):
+        for item in span._collected:  # a step with evaluators of its own does not rob the request
+            if type(item) is not tuple:
+                owner.collect(item)
+
+
+def record_of(span: Span, *, retrieved: str = "last", limits: Any = None) -> Record:
+    """Build what evaluators see of a span: its own values first, then its finished descendants'."""
+    own_usage = span._usage if span.kind == "llm" else None
+    usage, extractions = own_usage, span._extractions
+    for item in span._collected or ():
+        if type(item) is Usage:
+            usage = item if usage is None else usage + item
+        elif type(item) is tuple and span._extractions is None:
+            extractions = item if extractions is None else extractions + item
+    response = span._response
+    text = response if type(response) is str else to_text(response)
+    value = span._value if span._value is not None else response
+    retrieval = span._retrieval
+    if limits is not None and (retrieval is None or "limits" not in retrieval):
+        retrieval = {**(retrieval or {}), "limits": limits}
+    expected = span._expected or NOTHING
+    return Record(
+        None,
+        request_of(span),
+        text,
+        context_of(span, retrieved),
+        expected.get("expected_facts"),
+        expected.get("expected_response"),
+        expected.get("expected_retrieved_context"),
+        extractions,
+        value,
+        span._confidence,
+        span._field_config,
+        retrieval,
+        span._attributes or NOTHING,
+        usage,
+        (span.end_ns - span.start_ns) / 1e9 if span.end_ns else None,
+        span.trace_id,
+        span.span_id,
+        span.name,
+        span.kind,
+    )
+
+
+def request_of(span: Span) -> Any:
+    """Return what was asked: annotated, else the one string argument, else the bound arguments."""
+    if span._request is not None:
+        return span._request
+    arguments = span._arguments
+    if not arguments:
+        return None
+    texts = [value for value in arguments.values() if type(value) is str]
+    return texts[0] if len(texts) == 1 else arguments
+
+
+def context_of(span: Span, retrieved: str) -> tuple[Chunk, ...] | None:
+    """Return the passages: annotated, else of the retrievals below, else an argument with chunks."""
+    if span._retrieved is not None:
+        return span._retrieved
+    found = [item for item in span._collected or () if type(item) is Retrieved]
+    if found and retrieved == "all":
+        found.sort(key=_start)
+        return _union(found)
+    if found:
+        return max(found, key=_start).chunks
+    for name, argument in (span._arguments or NOTHING).items():
+        if name in CONTEXT_ARGUMENTS and type(argument) is list:
+            return to_chunks(argument)
+    return None
+
+
+def _start(item: Retrieved) -> int:
+    return item.start_ns
+
+
+def _union(found: list[Retrieved]) -> tuple[Chunk, ...]:
+    chunks: list[Chunk] = []
+    for item in found:
+        chunks.extend(chunk for chunk in item.chunks if chunk not in chunks)
+    return tuple(chunks)
+
+
+def span_data(span: Span, *, content: bool = True) -> SpanData:
+    """Freeze a finished span for the exporters; without content, texts stay behind."""
+    extractions: tuple[Extraction, ...] | None = span._extractions
+    return SpanData(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_id=f"{span._parent_id:016x}" if span._parent_id else None,
+        name=span.name,
+        kind=span.kind,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        request=request_of(span) if content else None,
+        response=span._response if content else None,
+        retrieved_context=span._retrieved if content else _without_content(span._retrieved),
+        extractions=extractions if content else None,
+        error=span._error,
+        attributes=(span._attributes or NOTHING) if content else NOTHING,
+        metrics=span._metrics or NOTHING,
+        tags=span._tags or NOTHING,
+        prompt=span._prompt if content else None,
+        usage=span._usage,
+        session_id=span.session_id,
+        model_name=span._spec.model_name,
+        model_provider=span._spec.model_provider,
+        links=span._links,
+        evaluations=tuple(span._evaluations or ()),
+        trace_flags=span._flags,
+    )
+
+
+def _without_content(chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...] | None:
+    from dataclasses import replace
+
+    return chunks and tuple(replace(chunk, content=None, metadata=None) for chunk in chunks)

@@ -1,0 +1,266 @@
+"""The four call shapes: plain function, coroutine, generator, async generator.
+
+Generators are driven by hand. Around every step the span is made current and what was current
+before is put back, by ``set`` and not by token, because a step may run in another task or context
+than the one before it. Each wrapper is a function of the wrapped shape, so that frameworks that ask
+``inspect`` get the same answer, and everything sent or thrown in reaches the wrapped generator.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator
+from functools import partial, wraps
+from typing import Any
+
+from llmeval_sdk._shield import swallow
+from llmeval_sdk.tracing._annotate import _inherited, inherit
+from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE, capture
+from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
+from llmeval_sdk.tracing._state import current, state
+
+
+Function = Callable[..., Any]
+
+
+def traced(function: Function, spec: Spec) -> Function:
+    """Wrap a function of any shape."""
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(traced(function.__func__, spec))
+    begin = _beginner(function, spec)
+    inner = function.func if isinstance(function, partial) else function
+    if inspect.isasyncgenfunction(inner):
+        return _async_generator(function, begin)
+    if inspect.isgeneratorfunction(inner):
+        return _generator(function, begin)
+    if inspect.iscoroutinefunction(inner):
+        return _coroutine(function, begin)
+    return _plain(function, begin)
+
+
+Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Span | None"]
+
+
+def _plain(function: Function, begin: Begin) -> Function:
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not state.enabled:
+            return function(*args, **kwargs)
+        span = begin(args, kwargs)
+        if span is None:
+            return function(*args, **kwargs)
+        parent = current.get()
+        current.set(span)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            current.set(parent)
+            finish(span, error)
+            raise
+        current.set(parent)
+        _returned(span, result)
+        return result
+
+    return wrapper
+
+
+def _coroutine(function: Function, begin: Begin) -> Function:
+    @wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not state.enabled:
+            return await function(*args, **kwargs)
+        span = begin(args, kwargs)
+        if span is None:
+            return await function(*args, **kwargs)
+        parent = current.get()
+        current.set(span)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            _leave(span, parent)
+            finish(span, error)
+            raise
+        _leave(span, parent)
+        _returned(span, result)
+        return result
+
+    return wrapper
+
+
+def _generator(function: Function, begin: Begin) -> Function:
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        span = begin(args, kwargs) if state.enabled else None
+        if span is None:
+            return (yield from function(*args, **kwargs))
+        inside: Any = span
+        items: list[Any] = []
+        step, sent = None, None
+        outside = current.get()
+        current.set(inside)
+        try:
+            generator = function(*args, **kwargs)
+            step = generator.send
+            while True:
+                item = step(sent)
+                inside = current.get()
+                current.set(outside)
+                _collect(span, items, item)
+                try:
+                    sent = yield item
+                    step = generator.send
+                except BaseException as thrown:  # noqa: BLE001 - GeneratorExit too goes inside
+                    sent, step = thrown, generator.throw
+                outside = current.get()
+                current.set(inside)
+        except StopIteration as stop:
+            current.set(outside)
+            _yielded(span, items, stop.value)
+            return stop.value
+        except BaseException as error:
+            current.set(outside)
+            _yielded(span, items, None, error)
+            raise
+
+    return wrapper
+
+
+def _async_generator(function: Function, begin: Begin) -> Function:
+    @wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        span = begin(args, kwargs) if state.enabled else None
+        inside: Any = span
+        items: list[Any] = []
+        step, sent = None, None
+        outside = current.get()
+        if span is not None:
+            current.set(inside)
+        try:
+            generator = function(*args, **kwargs)
+            step = generator.asend
+            while True:
+                item = await step(sent)
+                if span is not None:
+                    inside = current.get()
+                    current.set(outside)
+                    _collect(span, items, item)
+                try:
+                    sent = yield item
+                    step = generator.asend
+                except BaseException as thrown:  # noqa: BLE001 - GeneratorExit too goes inside
+                    sent, step = thrown, generator.athrow
+                if span is not None:
+                    outside = current.get()
+                    current.set(inside)
+        except StopAsyncIteration:
+            if span is not None:
+                current.set(outside)
+                _yielded(span, items, None)
+            return
+        except BaseException as error:
+            if span is not None:
+                current.set(outside)
+                _yielded(span, items, None, error)
+            raise
+
+    return wrapper
+
+
+def _leave(span: Span, parent: Span | Link | None) -> None:
+    """Make the parent current again, unless this is another context than the one we entered."""
+    if current.get() is span:
+        current.set(parent)
+
+
+def _beginner(function: Function, spec: Spec) -> Begin:
+    """Resolve while decorating what a call needs: the names of the positional arguments."""
+    names = _positional_names(function)
+    skip = 1 if names[:1] in (("self",), ("cls",)) else 0
+
+    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span | None:
+        try:
+            span = start(spec, current.get())
+            if type(span) is not Span:
+                return None
+            if args or kwargs:
+                room = span._room
+                if len(args) > skip or kwargs:
+                    span._arguments = _arguments(names, skip, args, kwargs, room)
+            if _inherited.get():
+                inherit(span)
+        except Exception as error:
+            if not swallow("span.start", error):
+                raise
+            return None
+        return span
+
+    return begin
+
+
+def _positional_names(function: Function) -> tuple[str, ...]:
+    target = function
+    taken = 0
+    if isinstance(target, partial):
+        taken, target = len(target.args), target.func
+    code = getattr(inspect.unwrap(target), "__code__", None)
+    if code is None:
+        return ()
+    return tuple(code.co_varnames[taken : code.co_argcount])
+
+
+def _arguments(
+    names: tuple[str, ...],
+    skip: int,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    room: list[int],
+) -> dict[str, Any]:
+    bound = {}
+    for position in range(skip, len(args)):
+        name = names[position] if position < len(names) else f"arg{position}"
+        bound[name] = capture(args[position], room)
+    for name, value in kwargs.items():
+        bound[name] = capture(value, room)
+    return bound
+
+
+def _returned(span: Span, result: Any) -> None:
+    if span._response is None and result is not None:
+        try:
+            span._response = capture(result, span._room)
+        except Exception as error:
+            if not swallow("capture", error):
+                raise
+    finish(span)
+
+
+def _collect(span: Span, items: list[Any], item: Any) -> None:
+    """Keep what a generator yields: text as it is, up to the room of the span."""
+    try:
+        room = span._room
+        if room[0] < NODE:
+            return
+        if type(item) is str and len(item) < room[0]:
+            room[0] -= len(item) + 60
+            items.append(item)
+        elif len(items) < MAX_ITEMS:
+            items.append(capture(item, room))
+    except Exception as error:
+        if not swallow("capture", error):
+            raise
+
+
+def _yielded(
+    span: Span, items: list[Any], result: Any, error: BaseException | None = None
+) -> None:
+    """End a generator's span: joined text is its response, else the list of what it yielded."""
+    try:
+        if span._response is None:
+            texts = all(type(item) is str for item in items)
+            span._response = "".join(items) if items and texts else items or None
+            if span._response is None and result is not None:
+                span._response = capture(result, span._room)
+    except Exception as problem:
+        if not swallow("capture", problem):
+            raise
+    finish(span, error)

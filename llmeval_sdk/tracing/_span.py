@@ -1,0 +1,370 @@
+"""The live span: what the app's thread writes to between start and end."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns, time_ns
+from typing import Any, NamedTuple
+
+from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_texts, to_usage
+from llmeval_sdk._shield import swallow
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Record, SpanKind, Usage
+from llmeval_sdk.tracing import _ids
+from llmeval_sdk.tracing._capture import ROOM, Room, _name_of, capture
+from llmeval_sdk.tracing._state import recorder, state
+
+
+class Link(NamedTuple):
+    """A parent that is no live span of ours: in another process, another library, or nobody."""
+
+    trace_id: int
+    span_id: int
+    flags: int
+    recording: bool = True
+    """False where nothing below is recorded: ``disabled()``, a judge's run, an unsampled trace."""
+
+
+class Spec(NamedTuple):
+    """What a decorator or a context manager says about its spans."""
+
+    kind: SpanKind
+    name: str
+    evaluators: tuple[Any, ...] = ()
+    session_id: str | None = None
+    tags: dict[str, str] | None = None
+    model_name: str | None = None
+    model_provider: str | None = None
+
+
+class Retrieved(NamedTuple):
+    """The documents of one retrieval, on the evaluated span they belong to."""
+
+    start_ns: int
+    chunks: tuple[Chunk, ...]
+    evaluations: tuple[Evaluation, ...]
+
+
+_OWNERS = ("workflow", "agent")
+CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "documents"))
+"""Arguments of an evaluated function that may hold the chunks it works on."""
+
+
+class Span:
+    """One timed step. Set ``request``, ``response`` and ``retrieved_context``, or ``annotate`` it.
+
+    What is assigned is captured at once: later changes to the object are not seen. After the span
+    ended, it can be read but no longer written to.
+    """
+
+    __slots__ = (
+        "_arguments", "_attributes", "_collected", "_confidence", "_error", "_evaluations",
+        "_expected", "_extractions", "_field_config", "_flags", "_given", "_links", "_metrics",
+        "_owner", "_parent", "_parent_id", "_perf_ns", "_prompt", "_record", "_request", "_response",
+        "_retrieval", "_retrieved", "_room", "_spec", "_tags", "_usage", "_value", "context",
+        "end_ns", "name", "session_id", "span_number", "start_ns", "trace_number",
+    )  # fmt: skip
+
+    def __init__(self, spec: Spec, parent: Span | Link | None) -> None:
+        self._spec = spec
+        self.name = spec.name
+        self._parent = parent
+        if parent is None:
+            self.trace_number = _ids.new_trace_id()
+            self._parent_id = 0
+            self._flags = 1
+            self._owner: Span | None = None
+            self.session_id = spec.session_id
+        elif type(parent) is Span:
+            self.trace_number = parent.trace_number
+            self._parent_id = parent.span_number
+            self._flags = parent._flags
+            self._owner = parent if parent.is_evaluated else parent._owner
+            self.session_id = spec.session_id or parent.session_id
+        else:
+            self.trace_number = parent.trace_id
+            self._parent_id = parent.span_id
+            self._flags = parent.flags
+            self._owner = None
+            self.session_id = spec.session_id
+        self.span_number = _ids.new_span_id()
+        self._room: Room = [ROOM]
+        self._arguments: dict[str, Any] | None = None
+        self._request: Any = None
+        self._response: Any = None
+        self._given = 0
+        self._retrieved: tuple[Chunk, ...] | None = None
+        self._extractions: tuple[Extraction, ...] | None = None
+        self._value: Any = None
+        self._confidence: Any = None
+        self._field_config: Any = None
+        self._retrieval: Any = None
+        self._expected: dict[str, Any] | None = None
+        self._attributes: dict[str, Any] | None = None
+        self._metrics: dict[str, float] | None = None
+        self._tags = spec.tags
+        self._prompt: Prompt | None = None
+        self._usage: Usage | None = None
+        self._error: Failure | None = None
+        self._links: tuple[Any, ...] = ()
+        self._collected: list[Any] | None = None
+        self._evaluations: list[Evaluation] | None = None
+        self._record: Record | None = None
+        self.context: Any = None
+        """Free for an exporter whose library has a live span of its own."""
+        self.end_ns = 0
+        self._perf_ns = perf_counter_ns()
+        self.start_ns = time_ns()
+
+    # -- what the app reads ---------------------------------------------------------------------
+
+    @property
+    def kind(self) -> SpanKind:
+        """Return the kind of the span."""
+        return self._spec.kind
+
+    @property
+    def trace_id(self) -> str:
+        """Return the W3C trace id, 32 hex characters."""
+        return f"{self.trace_number:032x}"
+
+    @property
+    def span_id(self) -> str:
+        """Return the W3C span id, 16 hex characters."""
+        return f"{self.span_number:016x}"
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Say whether evaluators run on this span: workflows, agents, and where one was named."""
+        return self._spec.kind in _OWNERS or bool(self._spec.evaluators)
+
+    @property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """Return what the inline heuristics have said so far, by name.
+
+        ``context_relevance`` is there as soon as the retrieval ended, the rest when the span ends.
+        """
+        found = {}
+        for item in self._collected or ():
+            if type(item) is Retrieved:
+                found.update({evaluation.name: evaluation for evaluation in item.evaluations})
+        found.update({evaluation.name: evaluation for evaluation in self._evaluations or ()})
+        return found
+
+    def evaluate(self, name: str) -> Evaluation | None:
+        """Compute a heuristic at once on what the span holds so far, to act on it.
+
+        Returns ``None`` when that is not possible; never raises.
+        """
+        try:
+            target = recorder()
+            return target.evaluate(self, name) if target else None
+        except Exception as error:
+            if not swallow("span.evaluate", error, calls_out=True):
+                raise
+            return None
+
+    # -- what the app writes --------------------------------------------------------------------
+
+    @property
+    def request(self) -> Any:
+        """Return what was asked, as captured."""
+        return self._request
+
+    @request.setter
+    def request(self, value: Any) -> None:
+        self.annotate(request=value)
+
+    @property
+    def response(self) -> Any:
+        """Return what was answered, as captured."""
+        return self._response
+
+    @response.setter
+    def response(self, value: Any) -> None:
+        self.annotate(response=value)
+
+    @property
+    def retrieved_context(self) -> Any:
+        """Return the retrieved chunks, as captured."""
+        return self._retrieved
+
+    @retrieved_context.setter
+    def retrieved_context(self, value: Any) -> None:
+        self.annotate(retrieved_context=value)
+
+    def annotate(self, **fields: Any) -> None:
+        """Add to the span; see `llmeval_sdk.annotate` for the fields. Never raises."""
+        if self.end_ns:
+            _late(self)
+            return
+        for name, value in fields.items():
+            if value is None:
+                continue
+            try:
+                writer = _WRITERS.get(name)
+                if writer is None:
+                    raise TypeError(name)
+                writer(self, value)
+            except Exception as error:
+                if not swallow("annotate", error):
+                    raise
+
+    # -- what the recorder does -----------------------------------------------------------------
+
+    def collect(self, item: Any) -> None:
+        """Take what a finished descendant leaves: retrieved documents, usage, extractions."""
+        if self._collected is None:
+            self._collected = []
+        self._collected.append(item)
+
+    @property
+    def has_metadata(self) -> bool:
+        """Say whether there is anything that a metadata heuristic could read."""
+        return bool(
+            self._collected
+            or self._retrieved is not None
+            or self._extractions is not None
+            or self._confidence is not None
+            or self._expected
+            or (self._arguments and not CONTEXT_ARGUMENTS.isdisjoint(self._arguments))
+        )
+
+    @property
+    def size(self) -> int:
+        """Return about how many bytes the span holds."""
+        return ROOM - self._room[0] + 1_000
+
+
+def start(spec: Spec, parent: Span | Link | None) -> Span | Link | None:
+    """Begin a span; the Link of an unsampled trace, or ``None`` when nothing is to be recorded."""
+    target = state.recorder or recorder()
+    if target is None:
+        return None
+    if parent is None and state.ambient_parent is not None:
+        parent = state.ambient_parent()
+    if type(parent) is Link and not (parent.recording and parent.flags & 1):
+        return parent
+    span = Span(spec, parent)
+    if parent is None and (span.trace_number & 0xFFFFFFFFFFFFFFFF) >= state.sample_below:
+        return Link(span.trace_number, span.span_number, 0, recording=False)
+    target.on_start(span)
+    return span
+
+
+def finish(span: Span, error: BaseException | None = None) -> None:
+    """End a span and hand it on. Never raises."""
+    if span.end_ns:
+        return
+    try:
+        span.end_ns = span.start_ns + perf_counter_ns() - span._perf_ns
+        if error is not None and type(error) is not GeneratorExit:
+            span._error = Failure(_name_of(type(error)), _first_text(error))
+        target = state.recorder
+        if target is not None:
+            target.on_end(span)
+    except Exception as problem:
+        if not swallow("span.finish", problem):
+            raise
+
+
+_args_of = BaseException.__dict__["args"].__get__
+
+
+def _first_text(error: BaseException) -> str:
+    """Read an exception's message from its arguments: its own ``__str__`` is the app's code."""
+    args = _args_of(error)
+    return str(capture(args[0], [2_000])) if args else ""
+
+
+def _late(span: Span) -> None:
+    from llmeval_sdk._shield import caught
+
+    caught.add("annotate after the span ended")
+
+
+def _put(name: str) -> Any:
+    def write(span: Span, value: Any) -> None:
+        setattr(span, name, capture(value, span._room))
+
+    return write
+
+
+def _read(name: str, read: Any) -> Any:
+    def write(span: Span, value: Any) -> None:
+        setattr(span, name, read(capture(value, span._room)))
+
+    return write
+
+
+def _merge(name: str) -> Any:
+    def write(span: Span, value: Any) -> None:
+        added = capture(value, span._room)
+        if type(added) is not dict:
+            raise TypeError(name)
+        setattr(span, name, {**(getattr(span, name) or {}), **added})
+
+    return write
+
+
+def _nouns(name: str, noun: type, read: Any) -> Any:
+    """Take a sequence of our own frozen nouns as it is, anything else captured."""
+
+    def write(span: Span, value: Any) -> None:
+        if type(value) is not tuple or not all(type(item) is noun for item in value):
+            if type(value) is list and value and all(type(item) is noun for item in value):
+                value = tuple(value)
+            else:
+                value = capture(value, span._room)
+        setattr(span, name, read(value))
+
+    return write
+
+
+def _expect(name: str, read: Any) -> Any:
+    def write(span: Span, value: Any) -> None:
+        span._expected = {**(span._expected or {}), name: read(capture(value, span._room))}
+
+    return write
+
+
+def _usage(span: Span, value: Any) -> None:
+    _merge("_metrics")(span, value)
+    span._usage = to_usage(span._metrics) or span._usage
+
+
+def _tags(span: Span, value: Any) -> None:
+    _merge("_tags")(span, value)
+    session = (span._tags or {}).get("session_id")
+    span.session_id = session if type(session) is str else span.session_id
+
+
+def _set(name: str) -> Any:
+    def write(span: Span, value: Any) -> None:
+        setattr(span, name, str(capture(value, span._room)))
+
+    return write
+
+
+def _prompt(span: Span, value: Any) -> None:
+    span._prompt = to_prompt(value if type(value) is Prompt else capture(value, span._room))
+
+
+_WRITERS: dict[str, Any] = {
+    "request": _put("_request"),
+    "response": _put("_response"),
+    "retrieved_context": _nouns("_retrieved", Chunk, to_chunks),
+    "extractions": _nouns("_extractions", Extraction, to_extractions),
+    "value": _put("_value"),
+    "confidence": _put("_confidence"),
+    "field_config": _put("_field_config"),
+    "retrieval": _merge("_retrieval"),
+    "expected_facts": _expect("expected_facts", to_texts),
+    "expected_response": _expect("expected_response", lambda value: value),
+    "expected_retrieved_context": _expect("expected_retrieved_context", to_chunks),
+    "prompt": _prompt,
+    "metadata": _merge("_attributes"),
+    "attributes": _merge("_attributes"),
+    "metrics": _usage,
+    "tags": _tags,
+    "name": _set("name"),
+    "session_id": _set("session_id"),
+}

@@ -1,0 +1,60 @@
+"""What tracing is connected to: the runtime installs its recorder here, tracing never imports it."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.model import Evaluation
+    from llmeval_sdk.tracing._span import Link, Span
+
+
+class Recorder(Protocol):
+    """What receives spans. Both calls run on the app's thread and never raise."""
+
+    def on_start(self, span: Span, /) -> None:
+        """Take note of a span that begins."""
+
+    def on_end(self, span: Span, /) -> None:
+        """Take a span that ended."""
+
+    def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
+        """Compute one heuristic at once."""
+
+
+class State:
+    """The switchboard; a plain object so that the hot path reads attributes only."""
+
+    __slots__ = ("ambient_parent", "asked", "enabled", "recorder", "sample_below")
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.recorder: Recorder | None = None
+        self.sample_below = 1 << 64
+        """A new trace is recorded when the low 64 bits of its id are below this."""
+        self.ambient_parent: Any = None
+        """Returns the Link of another library's active span, where an exporter installed one."""
+        self.asked: list[tuple[str, tuple[Any, ...]]] = []
+        """Evaluators that decorators ask for, by decorated name, to be checked by configure()."""
+
+
+state = State()
+current: ContextVar[Span | Link | None] = ContextVar("llmeval_current", default=None)
+"""The active span, a Link to a parent elsewhere, or a Link that says: nothing is recorded here."""
+
+_bootstrap = threading.RLock()
+
+
+def recorder() -> Recorder | None:
+    """Return the recorder, configuring from the environment when nothing has been configured."""
+    if state.recorder is None and state.enabled:
+        # The one place that names a higher room, by string: the first span must configure the SDK
+        # although nobody called configure().
+        with _bootstrap:
+            if state.recorder is None and state.enabled:
+                import_module("llmeval_sdk.runtime").configure_from_environment()
+    return state.recorder
