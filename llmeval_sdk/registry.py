@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.protocols import Evaluator
+from llmeval_sdk.protocols import LLM, Evaluator
 
 
 HEURISTICS = {
@@ -31,7 +31,14 @@ HEURISTICS = {
 }
 
 JUDGES = {
+    "chunk_relevance": "llmeval_sdk.judges.chunk_relevance:chunk_relevance",
+    "context_sufficiency": "llmeval_sdk.judges.context_sufficiency:context_sufficiency",
+    "correctness": "llmeval_sdk.judges.correctness:correctness",
+    "relevance_to_query": "llmeval_sdk.judges.relevance_to_query:relevance_to_query",
+    "groundedness": "llmeval_sdk.judges.groundedness:groundedness",
+    "safety": "llmeval_sdk.judges.safety:safety",
     "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
+    "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
 }
 
 EXPORTERS = {
@@ -73,6 +80,15 @@ def evaluator(name: str) -> Evaluator:
         return _own[name]
     path = HEURISTICS.get(name) or JUDGES.get(name)
     found: Evaluator = _load(path) if path else _from_entry_point("evaluators", name)
+    return found
+
+
+def judge_model(model: object = None) -> LLM:
+    """Make an LLM of a model's name, an LLM or a callable; ``None`` stands for the configured one.
+
+    Raises `ConfigurationError` where it cannot be used.
+    """
+    found: LLM = _load("llmeval_sdk.llms:resolve")(model)
     return found
 
 

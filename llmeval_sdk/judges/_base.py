@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -49,6 +49,21 @@ class BaseJudge:
             found = Evaluation(self.name, error=failure(error))
         return self._complete(found, time.perf_counter() - started, metered.usage)
 
+    def _evaluate_blocking(
+        self, record: Record, llm: LLM, judge: Callable[[Record, LLM], Evaluation]
+    ) -> Evaluation:
+        """Do as `evaluate` does, with a judge that is plain code, on the caller's thread."""
+        absent = missing(record, self.needs)
+        if absent is not None:
+            return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
+        started = time.perf_counter()
+        metered = Metered(llm)
+        try:
+            found = judge(record, metered)
+        except Exception as error:
+            found = Evaluation(self.name, error=failure(error))
+        return self._complete(found, time.perf_counter() - started, metered.usage)
+
     def _complete(
         self, found: Evaluation, seconds: float | None = None, usage: Usage | None = None
     ) -> Evaluation:
@@ -86,6 +101,15 @@ class Metered(LLM):
             raise
         self._add(completion.usage)
         return completion
+
+    def ask(
+        self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
+    ) -> str:
+        """Answer one prompt with the LLM inside, in its own way where it has one."""
+        own = getattr(type(self._llm), "ask", LLM.ask)
+        if own is LLM.ask:
+            return super().ask(prompt, schema=schema, max_tokens=max_tokens)
+        return self._llm.ask(prompt, schema=schema, max_tokens=max_tokens)
 
     def _add(self, usage: Usage | None) -> None:
         if usage is not None:

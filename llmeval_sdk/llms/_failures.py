@@ -66,6 +66,8 @@ def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:
             retryable=code != "insufficient_quota",
             retry_after=retry_after(error.response.headers),
         )
+    if status == 413 or code == "context_length_exceeded":
+        return CallFailed("too_long", message, status=status)
     if status == 408:
         return CallFailed("timeout", message, status=status, retryable=True)
     if 300 <= status < 400:

@@ -40,7 +40,7 @@ class CallableLLM(LLM):
         /,
         *,
         schema: Mapping[str, Any] | None = None,
-        max_tokens: int = 4096,  # noqa: ARG002 - the function's own affair
+        max_tokens: int = 4096,
     ) -> Completion:
         """Call the function; raises `JudgeError` where it returns something else than text."""
         turns = list(messages) if schema is None else in_words(messages, schema)

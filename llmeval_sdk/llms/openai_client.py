@@ -90,7 +90,8 @@ class OpenAILLM(LLM):
 
         Raises:
             JudgeError: ``timeout``, ``rate_limited``, ``unavailable``, ``unauthorized``,
-                ``not_found``, ``bad_request``, ``refused``, ``truncated`` or ``malformed``.
+                ``not_found``, ``too_long``, ``bad_request``, ``refused``, ``truncated`` or
+                ``malformed``.
         """
         known = dialect(self.base_url, self.model)
         known.refresh()

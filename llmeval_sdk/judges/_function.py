@@ -1,0 +1,221 @@
+"""Judges that are functions of the app: ``@judge``."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
+
+from llmeval_sdk import registry
+from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk.errors import ConfigurationError, JudgeError
+from llmeval_sdk.judges._base import BaseJudge, failure
+from llmeval_sdk.judges._chunks import combine, rate_chunks
+from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.protocols import LLM
+
+
+Verdict: TypeAlias = "bool | float | str | Evaluation | None"
+"""What a judge function returns: a bool is the rating yes or no, a number a score, a text a
+category, ``None`` not applicable."""
+
+AnswerFunction: TypeAlias = (
+    "Callable[[Record, LLM], Verdict] | Callable[[Record, LLM], Awaitable[Verdict]]"
+)
+ChunkFunction: TypeAlias = (
+    "Callable[[Record, Chunk, LLM], Verdict] | Callable[[Record, Chunk, LLM], Awaitable[Verdict]]"
+)
+F = TypeVar("F", bound="Callable[..., Any]")
+A = TypeVar("A", bound="AnswerFunction")
+C = TypeVar("C", bound="ChunkFunction")
+
+
+class FunctionJudge(BaseJudge, Generic[F]):
+    """A judge made of a function ``(record, llm)`` or, per chunk, ``(record, chunk, llm)``.
+
+    It can still be called as the function it was. A plain ``def`` is ``blocking``.
+    """
+
+    def __init__(
+        self,
+        function: F,
+        *,
+        name: str,
+        per: Literal["answer", "chunk"] = "answer",
+        version: str = "1",
+        needs: tuple[str, ...] = (),
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.per = per
+        self.version = version
+        self.needs = needs
+        self.blocking = not is_async(function)
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+
+    def __repr__(self) -> str:
+        return f"<judge {self.name!r} per {self.per}>"
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function itself."""
+        return self.function(*args)
+
+    async def judge(self, record: Record, llm: LLM) -> Evaluation:
+        """Call the function, on a daemon thread where it blocks."""
+        if self.blocking:
+            return await on_daemon_thread(self._judge_blocking, record, llm)
+        if self.per == "answer":
+            return outcome(self.name, await self.function(record, llm))
+
+        async def rate(chunk: Chunk) -> Evaluation:
+            return outcome(self.name, await self.function(record, chunk, llm))
+
+        return await rate_chunks(self.name, record.retrieved_context or (), rate)
+
+    def evaluate_blocking(self, record: Record, llm: LLM, /) -> Evaluation:
+        """Judge on this very thread, which must not run an event loop; never raises."""
+        return self._evaluate_blocking(record, llm, self._judge_blocking)
+
+    def _judge_blocking(self, record: Record, llm: LLM) -> Evaluation:
+        if self.per == "answer":
+            return self._call(record, llm)
+        return combine(
+            self.name, [self._rate(record, chunk, llm) for chunk in record.retrieved_context or ()]
+        )
+
+    def _rate(self, *args: Any) -> Evaluation:
+        try:
+            return self._call(*args)
+        except Exception as error:
+            return Evaluation(self.name, error=failure(error))
+
+    def _call(self, *args: Any) -> Evaluation:
+        result = self.function(*args)
+        if inspect.isawaitable(result):  # a plain function that returns a coroutine
+            result = asyncio.run(_awaited(result))
+        return outcome(self.name, result)
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def outcome(name: str, result: Any, *, rating: bool = True) -> Evaluation:
+    """Make an Evaluation of what a judge function returned; a bool is a rating unless told not to.
+
+    Raises:
+        JudgeError: ``malformed``: a number that is not finite, or something else altogether.
+    """
+    if isinstance(result, Evaluation):
+        return result
+    if result is None or isinstance(result, str):
+        return Evaluation(name, result)
+    if isinstance(result, bool):
+        return Evaluation(name, ("yes" if result else "no") if rating else result)
+    number = _number(result)
+    if number is not None and math.isfinite(number):
+        return Evaluation(name, number)
+    shown = str(number) if number is not None else type(result).__name__
+    raise JudgeError("malformed", f"expected a bool, a finite number, a str or None, not {shown}")
+
+
+def _number(result: Any) -> float | None:
+    """Read an int, a float, or a scalar of a numeric library."""
+    if not isinstance(result, (int, float)) and not hasattr(result, "__float__"):
+        return None
+    try:
+        return float(result)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def is_async(function: Any) -> bool:
+    """Say whether calling it gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
+
+
+@overload
+def judge(function: A, /) -> FunctionJudge[A]: ...
+@overload
+def judge(
+    *,
+    per: Literal["answer"] = ...,
+    name: str | None = ...,
+    version: str = ...,
+    needs: tuple[str, ...] | None = ...,
+) -> Callable[[A], FunctionJudge[A]]: ...
+@overload
+def judge(
+    *,
+    per: Literal["chunk"],
+    name: str | None = ...,
+    version: str = ...,
+    needs: tuple[str, ...] | None = ...,
+) -> Callable[[C], FunctionJudge[C]]: ...
+def judge(
+    function: Any = None,
+    /,
+    *,
+    per: Literal["answer", "chunk"] = "answer",
+    name: str | None = None,
+    version: str = "1",
+    needs: tuple[str, ...] | None = None,
+) -> Any:
+    """Make a paid evaluator of a function and register it under its name.
+
+    Args:
+        function: ``(record, llm)``, or ``(record, chunk, llm)`` per chunk; sync or async.
+        per: ``chunk`` calls it for each retrieved chunk; the value is then the precision.
+        name: Of its evaluations; the function's name where not given.
+        version: Recorded with each evaluation; raise it when the judge changes.
+        needs: Record fields that must be present, ``a|b`` for either. Per chunk:
+            ``retrieved_context``.
+
+    Raises:
+        ConfigurationError: The function takes other parameters than it will be given.
+    """
+
+    def decorate(function: Any) -> FunctionJudge[Any]:
+        wanted = ("record", "llm") if per == "answer" else ("record", "chunk", "llm")
+        called = name or str(getattr(function, "__name__", ""))
+        check_name(called)
+        _check_parameters(called, function, wanted)
+        default = () if per == "answer" else ("retrieved_context",)
+        made = FunctionJudge(
+            function,
+            name=called,
+            per=per,
+            version=version,
+            needs=default if needs is None else needs,
+        )
+        registry.register(made)
+        return made
+
+    return decorate if function is None else decorate(function)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that some backend would refuse; raises `ConfigurationError`."""
+    fits = name.isascii() and name.isidentifier() and len(name) <= 200
+    if not fits or name.startswith("_"):
+        raise ConfigurationError(
+            f"{name!r} is no evaluator name: use ASCII letters, digits and underscores, "
+            "starting with a letter; pass name=…"
+        )
+
+
+def _check_parameters(name: str, function: Any, wanted: tuple[str, ...]) -> None:
+    try:
+        inspect.signature(function).bind(*wanted)
+    except TypeError:
+        raise ConfigurationError(
+            f"the judge {name!r} must take ({', '.join(wanted)})"
+            + ("" if len(wanted) == 3 else '; with per="chunk": (record, chunk, llm)')
+        ) from None
+    except ValueError:  # a builtin without a signature
+        return

@@ -1,0 +1,120 @@
+"""A judge's prompt with ``{fields}``: checked when it is written, never formatted with content."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.judges import _request
+from llmeval_sdk.judges._prompt import Section
+from llmeval_sdk.model import Chunk, Extraction, Record, Usage
+
+
+_IDENTITY = {"request_id", "trace_id", "span_id", "span_kind"}
+_RECORD = tuple(row.name for row in fields(Record) if row.name not in _IDENTITY)
+_MAPPINGS = ("attributes", "field_config", "retrieval")
+_CHUNK = tuple(f"chunk.{row.name}" for row in fields(Chunk) if row.name != "metadata")
+
+
+class Template:
+    """A rubric in which each field has become a pointer to its section."""
+
+    def __init__(self, text: str, *, per_chunk: bool, where: str) -> None:
+        known = [*_RECORD, *(f"{name}.<key>" for name in _MAPPINGS), *(_CHUNK if per_chunk else ())]
+        self._names: list[str] = []
+        parts: list[str] = []
+        for literal, name, spec, conversion in _parsed(text, where):
+            parts.append(literal)
+            if name is None:
+                continue
+            if spec or conversion:
+                raise ConfigurationError(f"{where}: {{{name}}} takes no format or conversion")
+            if not _is_known(name, per_chunk=per_chunk):
+                hint = ' (only with per="chunk")' if name in _CHUNK else ""
+                raise ConfigurationError(
+                    f"{where}: there is no field {{{name}}}{hint}: {nearest(name, known)} "
+                    f"(fields: {', '.join(known)}; write {{{{ and }}}} for plain braces)"
+                )
+            if name not in self._names:
+                self._names.append(name)
+            parts.append(f"[section: {_title(name)}]")
+        if not self._names:
+            raise ConfigurationError(
+                f"{where} names nothing to judge: put a field such as {{response}} into its prompt"
+            )
+        self.rubric = "".join(parts)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Return the record fields that the prompt cannot do without."""
+        roots = dict.fromkeys(name.partition(".")[0] for name in self._names)
+        return tuple(
+            dict.fromkeys(
+                "retrieved_context" if root == "chunk" else root
+                for root in roots
+                if root != "attributes"
+            )
+        )
+
+    def sections(self, record: Record, chunk: Chunk | None = None) -> list[Section]:
+        """Return one section for each field named, in the order of the prompt."""
+        return [section for name in self._names for section in _sections_for(name, record, chunk)]
+
+
+def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, str | None]]:
+    try:
+        return list(string.Formatter().parse(text))
+    except ValueError as problem:
+        raise ConfigurationError(
+            f"{where}: {problem} in its prompt (write {{{{ and }}}} for plain braces)"
+        ) from None
+
+
+def _is_known(name: str, *, per_chunk: bool) -> bool:
+    root, dot, key = name.partition(".")
+    return (
+        name in _RECORD or (name in _CHUNK and per_chunk) or bool(root in _MAPPINGS and dot and key)
+    )
+
+
+def _title(name: str) -> str:
+    if name == "retrieved_context":
+        return "chunk 1, chunk 2 …"
+    return "chunk" if name == "chunk.content" else name.replace(".", " ").replace("_", " ")
+
+
+_SPECIAL: dict[str, Callable[[Record], Sequence[Section]]] = {
+    "request": _request.request,
+    "retrieved_context": lambda record: _request.context(record.retrieved_context),
+    "expected_facts": lambda record: [
+        Section("expected facts", "\n".join(record.expected_facts or ()))
+    ],
+}
+
+
+def _sections_for(name: str, record: Record, chunk: Chunk | None) -> Sequence[Section]:
+    if name in _SPECIAL:
+        return _SPECIAL[name](record)
+    root, _, key = name.partition(".")
+    value: Any
+    if root == "chunk":
+        value = getattr(chunk, key)
+    elif key:
+        value = (getattr(record, root) or {}).get(key)
+    else:
+        value = getattr(record, name)
+    return [Section(_title(name), "" if value is None else _plain(value))]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, tuple):
+        value = [_fields(item) for item in value]
+    return _request.as_text(_fields(value))
+
+
+def _fields(value: Any) -> Any:
+    """Spread a noun of ours, such as Usage, into its fields."""
+    return asdict(value) if isinstance(value, (Chunk, Extraction, Usage)) else value

@@ -1,0 +1,48 @@
+"""A judge that rates an answer as a whole with yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._precheck import empty_answer
+from llmeval_sdk.judges._prompt import Example, Section, render
+from llmeval_sdk.judges._verdict import YES_NO
+from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.protocols import LLM
+
+
+@dataclass(frozen=True, kw_only=True)
+class YesNoJudge(BaseJudge):
+    """A rubric, what is shown with it, and what an empty answer gets without a call."""
+
+    name: str
+    version: str
+    needs: tuple[str, ...]
+    rubric: str
+    sections: Callable[[Record], Sequence[Section]]
+    examples: tuple[Example, ...] = ()
+    when_empty: Literal["yes", "no"] | None = None
+    """Rating of a response that says nothing; ``None`` asks the model all the same."""
+
+    async def judge(self, record: Record, llm: LLM) -> Evaluation:
+        """Ask once, unless the answer is none."""
+        nothing = empty_answer(record) if self.when_empty is not None else None
+        if nothing is not None:
+            return Evaluation(
+                self.name,
+                self.when_empty,
+                explanation=nothing,
+                metadata={"decided_by": "precheck"},
+            )
+        task = f"{self.name}/{self.version}"
+        prompt = render(task, self.rubric, YES_NO, self.sections(record), self.examples)
+        verdict = await ask(llm, prompt, YES_NO, max_tokens=1024)
+        return Evaluation(
+            self.name,
+            verdict["rating"],
+            explanation=verdict["rationale"],
+            metadata={"cut": list(prompt.cut)} if prompt.cut else {},
+        )

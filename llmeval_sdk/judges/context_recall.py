@@ -1,0 +1,172 @@
+"""Judge: how well does the answer carry what the context and the expected answer say?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llmeval_sdk import registry
+from llmeval_sdk._threads import run
+from llmeval_sdk.judges._base import BaseJudge, Metered, ask
+from llmeval_sdk.judges._precheck import empty_answer
+from llmeval_sdk.judges._prompt import Example, render
+from llmeval_sdk.judges._request import context, expected, request, response
+from llmeval_sdk.judges._verdict import RECALL, in_range
+from llmeval_sdk.model import Chunk, Evaluation, Record, Request, Usage
+from llmeval_sdk.protocols import LLM
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreResult:
+    """What `ContextRecall.score` returns."""
+
+    value: float
+    """0..1, by the bands of the rubric."""
+    reason: str
+    name: str = "context_recall"
+    usage: Usage | None = None
+
+
+class ContextRecall(BaseJudge):
+    """Scores an answer against the expected answer, given the context it was made from, 0..1.
+
+    It stands alone (`score`, `ascore`) and serves as an evaluator, online and offline.
+
+    Args:
+        model: A model's name, an LLM or a callable. Where not given: the configured judge model,
+            alone ``gpt-4o``.
+        name: Name of its evaluations.
+    """
+
+    name = "context_recall"
+    version = "1"
+    needs = ("request", "response", "expected_response", "retrieved_context")
+
+    def __init__(self, model: str | LLM | None = None, *, name: str = "context_recall") -> None:
+        self.model = model
+        self.name = name
+        self._llm: LLM | None = None
+
+    def score(
+        self,
+        input: Request,  # noqa: A002 - the name that callers know
+        output: str,
+        expected_output: str,
+        context: str | Sequence[str | Chunk],
+    ) -> ScoreResult:
+        """Score one answer and wait for it; works inside a running event loop too.
+
+        Raises:
+            JudgeError: There is no verdict; ``type`` says why.
+            ConfigurationError: The model cannot be used.
+        """
+        return run(lambda: self.ascore(input, output, expected_output, context))
+
+    async def ascore(
+        self,
+        input: Request,  # noqa: A002
+        output: str,
+        expected_output: str,
+        context: str | Sequence[str | Chunk],
+    ) -> ScoreResult:
+        """Score one answer; raises as `score` does."""
+        passages = [context] if isinstance(context, str) else context
+        record = Record(
+            request=input,
+            response=output,
+            expected_response=expected_output,
+            retrieved_context=tuple(
+                passage if isinstance(passage, Chunk) else Chunk(passage) for passage in passages
+            ),
+        )
+        if self._llm is None:
+            self._llm = registry.judge_model(self.model)
+        metered = Metered(self._llm)
+        found = await self.judge(record, metered)
+        assert isinstance(found.value, float)
+        return ScoreResult(found.value, found.explanation or "", self.name, metered.usage)
+
+    async def judge(self, record: Record, llm: LLM) -> Evaluation:
+        """Ask once, unless the answer is none."""
+        nothing = empty_answer(record)
+        if nothing is not None:
+            return Evaluation(
+                self.name, 0.0, explanation=nothing, metadata={"decided_by": "precheck"}
+            )
+        sections = [
+            *request(record),
+            *context(record.retrieved_context),
+            *expected(record),
+            *response(record),
+        ]
+        prompt = render(f"context_recall/{self.version}", RUBRIC, RECALL, sections, EXAMPLES)
+        verdict = await ask(llm, prompt, RECALL, max_tokens=1024)
+        return Evaluation(
+            self.name, in_range(verdict["context_recall_score"]), explanation=verdict["reason"]
+        )
+
+
+RUBRIC = """
+Score how accurately the response recalls what the context and the expected response say about the
+request. Go through these steps in this order:
+
+1. Understand the context: what do the chunks say about the request?
+2. Compare the response with the expected response, point by point, in the light of the context.
+3. Score by the bands below.
+4. Explain with specifics: which points agree, are missing or differ, and where they stand.
+5. Return the JSON object.
+
+0.0        unrelated to the context or to the expected response
+0.1 - 0.3  barely relevant; the key points are missing
+0.4 - 0.6  partly correct; some key points are right, others missing or wrong
+0.7 - 0.9  mostly accurate; small discrepancies or omissions
+1.0        a full match with the expected response, in whatever words, and supported by the context
+
+Never score without having compared. Never give a vague reason such as "mostly correct". Never pass
+over a nuance: a number, a unit, a condition, a negation. Never leave the range 0.0 to 1.0. Never
+write anything but the JSON object.
+"""
+
+EXAMPLES = (
+    Example(
+        {
+            "request": "At what water temperature may the seedlings be planted out?",
+            "chunk 1": "Plant out once the pond stays above 12 degrees for a week.",
+            "expected response": "When the pond has been above 12 degrees for a week.",
+            "response": "As soon as the pond has kept more than 12 degrees for seven days.",
+        },
+        {
+            "reason": "Temperature (above 12 degrees) and duration (a week, said as seven days) "
+            "agree with the expected response and with chunk 1.",
+            "context_recall_score": 1.0,
+        },
+    ),
+    Example(
+        {
+            "request": "Who may borrow the projector, and for how long?",
+            "chunk 1": "Members borrow the projector for up to three days, against a deposit.",
+            "expected response": "Members, for at most three days, against a deposit.",
+            "response": "Members may borrow it for three weeks.",
+        },
+        {
+            "reason": "Members is right. The period is three weeks where chunk 1 and the expected "
+            "response say three days, and the deposit is missing.",
+            "context_recall_score": 0.4,
+        },
+    ),
+    Example(
+        {
+            "request": "What is the dress code for the gala?",
+            "chunk 1": "Gala guests are asked to wear black tie.",
+            "expected response": "Black tie.",
+            "response": "The gala begins at eight.",
+        },
+        {
+            "reason": "The response gives a starting time; black tie, which the context and the "
+            "expected response name, does not come up.",
+            "context_recall_score": 0.0,
+        },
+    ),
+)
+
+context_recall = ContextRecall()

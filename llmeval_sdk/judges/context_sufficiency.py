@@ -1,0 +1,61 @@
+"""Judge: could the expected answer have been produced from what was retrieved?"""
+
+from __future__ import annotations
+
+from llmeval_sdk.judges._prompt import Example
+from llmeval_sdk.judges._request import context, expected, request
+from llmeval_sdk.judges._yes_no import YesNoJudge
+
+
+RUBRIC = """
+Decide whether the chunks suffice to produce what is expected (section "expected response" or
+"expected facts") as an answer to the request.
+
+Go through what is expected, statement by statement, and look for each in the chunks. It may be
+spread over several chunks and put in other words. General knowledge that any reader has may fill
+small gaps; facts about the subject may not.
+
+yes  everything that matters in what is expected can be taken from the chunks
+no   something that matters cannot; name in the rationale exactly what is missing
+
+What is expected counts as right. If the chunks contradict it, they do not suffice.
+"""
+
+EXAMPLES = (
+    Example(
+        {
+            "request": "Who pays for the repair of the lift?",
+            "chunk 1": "The landlord keeps stairs, lift and heating in working order.",
+            "chunk 2": "Costs of such upkeep are borne by the party that owes it.",
+            "expected response": "The landlord pays.",
+        },
+        {
+            "rationale": "Chunk 1 puts the upkeep on the landlord, chunk 2 its costs.",
+            "rating": "yes",
+        },
+    ),
+    Example(
+        {
+            "request": "How long is the guarantee on the frame, and does it cover rust?",
+            "chunk 1": "We guarantee every frame for ten years.",
+            "expected facts": "1. The guarantee on the frame is ten years\n2. It excludes rust",
+        },
+        {
+            "rationale": "The ten years are in chunk 1. Missing: whether rust is covered.",
+            "rating": "no",
+        },
+    ),
+)
+
+context_sufficiency = YesNoJudge(
+    name="context_sufficiency",
+    version="1",
+    needs=("request", "expected_response|expected_facts", "retrieved_context"),
+    rubric=RUBRIC,
+    sections=lambda record: [
+        *request(record),
+        *context(record.retrieved_context),
+        *expected(record),
+    ],
+    examples=EXAMPLES,
+)

@@ -1,0 +1,128 @@
+"""Judge: does the response say what is expected?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._precheck import empty_answer
+from llmeval_sdk.judges._prompt import Example, render
+from llmeval_sdk.judges._request import expected, request, response
+from llmeval_sdk.judges._verdict import FACTS, YES_NO
+from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.protocols import LLM
+
+
+@dataclass(frozen=True)
+class Correctness(BaseJudge):
+    """Checks every expected fact one by one, or compares with the expected response."""
+
+    name: str = "correctness"
+    version: str = "1"
+    needs: tuple[str, ...] = ("request", "response", "expected_facts|expected_response")
+
+    async def judge(self, record: Record, llm: LLM) -> Evaluation:
+        """Ask once, unless the answer is none."""
+        if record.expected_facts is not None and record.expected_response is not None:
+            raise JudgeError(
+                "bad_input", "give expected_facts or expected_response, not both: which one counts?"
+            )
+        nothing = empty_answer(record)
+        if nothing is not None:
+            return Evaluation(
+                self.name, "no", explanation=nothing, metadata={"decided_by": "precheck"}
+            )
+        if record.expected_facts is None:
+            return await self._compare(record, llm)
+        if not record.expected_facts:
+            return Evaluation(self.name, metadata={"missing_inputs": "expected_facts"})
+        return await self._check(record, len(record.expected_facts), llm)
+
+    async def _compare(self, record: Record, llm: LLM) -> Evaluation:
+        sections = [*request(record), *expected(record), *response(record)]
+        task = f"{self.name}/{self.version}"
+        prompt = render(task, COMPARE, YES_NO, sections, COMPARE_EXAMPLES)
+        verdict = await ask(llm, prompt, YES_NO, max_tokens=1024)
+        return Evaluation(self.name, verdict["rating"], explanation=verdict["rationale"])
+
+    async def _check(self, record: Record, count: int, llm: LLM) -> Evaluation:
+        sections = [*request(record), *expected(record), *response(record)]
+        task = f"{self.name}/{self.version}"
+        prompt = render(task, CHECK, FACTS, sections, CHECK_EXAMPLES)
+        verdict = await ask(llm, prompt, FACTS)
+        unstated = _unstated(verdict["facts"], count)
+        return Evaluation(
+            self.name,
+            "no" if unstated else "yes",
+            explanation=verdict["rationale"],
+            metadata={"expected_facts": count, "unstated_facts": unstated},
+        )
+
+
+def _unstated(facts: list[dict[str, Any]], count: int) -> list[int]:
+    """Return the numbers of the facts that are not stated; each must have been checked once."""
+    if sorted(fact["number"] for fact in facts) != list(range(1, count + 1)):
+        raise JudgeError("malformed", f"the verdict does not check each of the {count} facts once")
+    return sorted(fact["number"] for fact in facts if fact["stated"] == "no")
+
+
+CHECK = """
+Check for every numbered expected fact whether the response states it.
+
+A fact is stated where the response says the same thing, in whatever words, order or unit, or says
+something from which it follows at once. It is not stated where the response is silent about it,
+contradicts it, gives another number, name or date, or is vaguer than the fact in what matters. What
+else the response says is of no interest.
+"""
+
+CHECK_EXAMPLES = (
+    Example(
+        {
+            "request": "Tell me about the tower.",
+            "expected facts": "1. It is 62 metres high\n2. It was finished in 1931",
+            "response": "The tower, completed in 1931, is one of the highest in the region.",
+        },
+        {
+            "facts": [{"number": 1, "stated": "no"}, {"number": 2, "stated": "yes"}],
+            "rationale": "The year is there; the height is only called high, without a figure.",
+        },
+    ),
+)
+
+COMPARE = """
+Decide whether the response is correct, measured by the expected response.
+
+yes  the response is accurate and says the same in substance; other words, another order, more
+     detail that does not conflict, and minor omissions are allowed
+no   it contradicts the expected response, leaves out what its core is, hedges where the expected
+     response is definite, or answers something else
+
+The expected response counts as right, even if you believe otherwise.
+"""
+
+COMPARE_EXAMPLES = (
+    Example(
+        {
+            "request": "Can I return opened paint?",
+            "expected response": "No. Only unopened tins can be returned, within 14 days.",
+            "response": "Opened tins cannot be taken back, I am afraid.",
+        },
+        {
+            "rationale": "The core, no return once opened, is there; the period is a detail that "
+            "the question did not ask for.",
+            "rating": "yes",
+        },
+    ),
+    Example(
+        {
+            "request": "How many coats does the fence need?",
+            "expected response": "Two coats, one day apart.",
+            "response": "One thick coat does it if the weather is dry.",
+        },
+        {"rationale": "One coat contradicts the two that are expected.", "rating": "no"},
+    ),
+)
+
+correctness = Correctness()

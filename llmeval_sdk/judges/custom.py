@@ -1,0 +1,108 @@
+"""Judges of the app's own: a prompt (`LLMJudge`) or a function (`judge`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.judges import _verdict
+from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._chunks import rate_chunks
+from llmeval_sdk.judges._function import FunctionJudge, check_name, judge
+from llmeval_sdk.judges._prompt import Example, render
+from llmeval_sdk.judges._template import Template
+from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.protocols import LLM
+
+
+__all__ = ["Example", "FunctionJudge", "LLMJudge", "judge"]
+
+
+class LLMJudge(BaseJudge):
+    """A judge made of a prompt.
+
+    The prompt is the rubric. ``{response}`` and the like name parts of the Record; each is shown to
+    the model in a section of its own, apart from the rubric, so that no text in it can pass for
+    instructions. ``{{`` and ``}}`` are plain braces.
+
+    Args:
+        name: Of its evaluations: ASCII letters, digits and underscores.
+        prompt: The question, with ``{request}``, ``{response}``, ``{retrieved_context}``,
+            ``{expected_response}``, ``{attributes.tone}`` …, per chunk also ``{chunk.content}``.
+        per: ``chunk`` asks once for each retrieved chunk; the value is then the precision.
+        output: ``yes_no``, ``score`` (0..1) or a list of categories.
+        version: Recorded with each evaluation; raise it when the prompt changes.
+        examples: Worked examples: what was given, and the reply as the output's JSON object.
+        needs: Record fields that must be present; by default those that the prompt names.
+        model: A model of its own; by default the configured one.
+
+    Raises:
+        ConfigurationError: An unknown field or a broken template; the message names what there is.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        prompt: str,
+        *,
+        per: Literal["answer", "chunk"] = "answer",
+        output: Literal["yes_no", "score"] | Sequence[str] = "yes_no",
+        version: str = "1",
+        examples: Sequence[Example] = (),
+        needs: tuple[str, ...] | None = None,
+        model: str | LLM | None = None,
+    ) -> None:
+        check_name(name)
+        self.name = name
+        self.per = per
+        self.version = version
+        self.model = model
+        self._template = Template(prompt, per_chunk=per == "chunk", where=f"the judge {name!r}")
+        self.needs = self._template.needs if needs is None else needs
+        self._form = _form(name, output)
+        self._examples = tuple(examples)
+
+    def __repr__(self) -> str:
+        return f"<LLMJudge {self.name!r} per {self.per}>"
+
+    async def judge(self, record: Record, llm: LLM) -> Evaluation:
+        """Ask once, or once per chunk."""
+        if self.per == "answer":
+            return await self._ask(record, None, llm)
+
+        async def rate(chunk: Chunk) -> Evaluation:
+            return await self._ask(record, chunk, llm)
+
+        return await rate_chunks(self.name, record.retrieved_context or (), rate)
+
+    async def _ask(self, record: Record, chunk: Chunk | None, llm: LLM) -> Evaluation:
+        prompt = render(
+            f"{self.name}/{self.version}",
+            self._template.rubric,
+            self._form,
+            self._template.sections(record, chunk),
+            self._examples,
+        )
+        verdict: dict[str, Any] = await ask(llm, prompt, self._form, max_tokens=1024)
+        value = verdict["rating"] if "rating" in verdict else _verdict.in_range(verdict["score"])
+        return Evaluation(
+            self.name,
+            value,
+            explanation=verdict["rationale"],
+            metadata={"cut": list(prompt.cut)} if prompt.cut else {},
+        )
+
+
+def _form(name: str, output: Literal["yes_no", "score"] | Sequence[str]) -> _verdict.Form:
+    if output == "yes_no":
+        return _verdict.YES_NO
+    if output == "score":
+        return _verdict.SCORE
+    if isinstance(output, str) or not all(isinstance(word, str) and word for word in output):
+        raise ConfigurationError(
+            f"the judge {name!r}: output is 'yes_no', 'score' or a list of categories"
+        )
+    if len({word.casefold() for word in output}) < max(len(output), 2):
+        raise ConfigurationError(f"the judge {name!r} needs at least two different categories")
+    return _verdict.category(*output)
