@@ -1,0 +1,1 @@
+"""The demo app: field extraction over the documents of the installed distributions."""
