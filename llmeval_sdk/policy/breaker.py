@@ -1,0 +1,82 @@
+"""Circuit breaker: stop asking a judge model that keeps failing, then try it once in a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from llmeval_sdk.policy._lock import Locked
+from llmeval_sdk.policy.decisions import Refused
+
+
+class Breaker(Locked):
+    """Opens after consecutive transient failures; after a cool-down one probe at a time decides.
+
+    Take a ticket before a call and hand it back with the outcome. Outcomes of calls that began in
+    an earlier state are ignored, so a straggler neither opens nor closes anything. A probe that
+    never reports gives way to another one after a further cool-down. ``clock`` gives monotonic
+    seconds.
+    """
+
+    __slots__ = ("_clock", "_cool_down", "_failures", "_model", "_run", "_ticket", "_until")
+
+    def __init__(
+        self,
+        model: str = "",
+        *,
+        failures: int = 5,
+        cool_down: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._model = model
+        self._failures = failures
+        self._cool_down = cool_down
+        self._clock = clock
+        self._ticket = 0
+        self._run = 0
+        self._until: float | None = None
+
+    @property
+    def state(self) -> Literal["closed", "open", "half_open"]:
+        """Where it stands now."""
+        if self._until is None:
+            return "closed"
+        return "open" if self._clock() < self._until else "half_open"
+
+    def admit(self) -> int | Refused:
+        """Return the ticket for a call, or why there is none."""
+        with self._lock:
+            if self._until is None:
+                return self._ticket
+            now = self._clock()
+            if now < self._until:
+                wait = self._until - now
+                return Refused(
+                    "circuit_open",
+                    f"{self._model or 'the judge model'} failed {self._run} times in a row",
+                    wait,
+                )
+            self._ticket += 1  # a probe: older tickets are void, and no other until it reports
+            self._until = now + self._cool_down
+            return self._ticket
+
+    def succeeded(self, ticket: int) -> None:
+        """Close: the model answered."""
+        with self._lock:
+            if ticket == self._ticket:
+                self._run = 0
+                if self._until is not None:
+                    self._until = None
+                    self._ticket += 1
+
+    def failed(self, ticket: int) -> None:
+        """Count a transient failure (timeout, unavailable, 5xx), not an answer that was bad."""
+        with self._lock:
+            if ticket != self._ticket:
+                return
+            self._run += 1
+            if self._until is not None or self._run >= self._failures:
+                self._until = self._clock() + self._cool_down
+                self._ticket += 1

@@ -1,0 +1,221 @@
+"""Conditions on cheap scores: ``below("recall", 0.7) | flagged("warning", "HIT_LIMIT")``.
+
+Logic has three values. A score that is absent, not applicable, failed or not a number makes its
+condition *unknown*; unknown stays unknown under ``~`` and never holds, so a request is not
+escalated because a heuristic could not say anything. A flag that was not raised is known not to be.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isnan
+from numbers import Real
+from typing import Any, NoReturn
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import Evaluation
+
+
+Evaluations = Mapping[str, Evaluation]
+
+_FINE = frozenset({"", "pass", "passed", "yes", "ok", "good", "skipped"})
+
+
+class Condition:
+    """Something that holds or not for the evaluations of one record."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def truth(self, evaluations: Evaluations) -> bool | None:
+        """Return whether it holds; ``None`` when that cannot be said."""
+
+    @abstractmethod
+    def names(self) -> frozenset[str]:
+        """Return the evaluators it reads."""
+
+    @abstractmethod
+    def explain(self, evaluations: Evaluations) -> str:
+        """Say what made it hold or not, such as ``recall 0.40 < 0.7``."""
+
+    def holds(self, evaluations: Evaluations) -> bool:
+        """Say whether it is known to hold."""
+        return self.truth(evaluations) is True
+
+    __call__ = holds
+
+    def __or__(self, other: Condition) -> Condition:
+        return _joined(self, other, enough=True)
+
+    def __and__(self, other: Condition) -> Condition:
+        return _joined(self, other, enough=False)
+
+    def __invert__(self) -> Condition:
+        return _Not(self)
+
+    def __bool__(self) -> NoReturn:
+        raise ConfigurationError("join conditions with | & and ~, not with `or`, `and` and `not`")
+
+
+def below(name: str, threshold: float) -> Condition:
+    """Hold when a score is below a threshold; a bool counts as 0 or 1."""
+    return _Compared(_named("below", name), "<", _number("below", threshold))
+
+
+def above(name: str, threshold: float) -> Condition:
+    """Hold when a score is above a threshold; a bool counts as 0 or 1."""
+    return _Compared(_named("above", name), ">", _number("above", threshold))
+
+
+def flagged(name: str, *words: str | bool) -> Condition:
+    """Hold when an evaluation's value or label is one of the words, exactly.
+
+    Without words: when a check failed (``False``), or a category is anything but ``pass``,
+    ``passed``, ``yes``, ``ok``, ``good`` or ``skipped`` (case aside); a score alone is no flag.
+    """
+    for word in words:
+        if not isinstance(word, (str, bool)):
+            raise ConfigurationError(
+                f"flagged({name!r}) takes words, not {word!r}: compare scores by below or above"
+            )
+    return _Flagged(_named("flagged", name), words)
+
+
+def score_of(evaluation: Evaluation | None) -> float | None:
+    """Return an evaluation's number, or ``None`` where there is no usable one."""
+    if evaluation is None or evaluation.error is not None or not _is_number(evaluation.value):
+        return None
+    return float(evaluation.value)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared(Condition):
+    name: str
+    sign: str
+    threshold: float
+
+    def truth(self, evaluations: Evaluations) -> bool | None:
+        score = score_of(evaluations.get(self.name))
+        if score is None:
+            return None
+        return score < self.threshold if self.sign == "<" else score > self.threshold
+
+    def names(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+    def explain(self, evaluations: Evaluations) -> str:
+        evaluation = evaluations.get(self.name)
+        score = score_of(evaluation)
+        if score is None:
+            return f"{self.name} {_silence(evaluation)}"
+        text = f"{score:.2f}"
+        text = text if float(text) == score else f"{score:.6g}"
+        sign = self.sign if self.holds(evaluations) else {"<": ">=", ">": "<="}[self.sign]
+        return f"{self.name} {text} {sign} {self.threshold:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Flagged(Condition):
+    name: str
+    words: tuple[str | bool, ...]
+
+    def truth(self, evaluations: Evaluations) -> bool | None:
+        evaluation = evaluations.get(self.name)
+        if evaluation is None:
+            return False
+        if evaluation.error is not None:
+            return None
+        value = evaluation.value
+        if not self.words:
+            return value is False or (isinstance(value, str) and value.strip().lower() not in _FINE)
+        return any(
+            evaluation.label == word or (type(value) is type(word) and value == word)
+            for word in self.words
+        )
+
+    def names(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+    def explain(self, evaluations: Evaluations) -> str:
+        evaluation = evaluations.get(self.name)
+        if evaluation is None or evaluation.error is not None or evaluation.value is None:
+            return f"{self.name} {_silence(evaluation)}"
+        held = self.holds(evaluations)
+        said = evaluation.label if held and evaluation.label in self.words else evaluation.value
+        other = f", not {' or '.join(map(str, self.words))}" if self.words and not held else ""
+        return f"{self.name} is {str(said)[:60]}{other}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined(Condition):
+    parts: tuple[Condition, ...]
+    enough: bool
+    """The truth of one part that settles the whole: True joins by "or", False by "and"."""
+
+    def truth(self, evaluations: Evaluations) -> bool | None:
+        unknown = False
+        for part in self.parts:
+            truth = part.truth(evaluations)
+            if truth is self.enough:
+                return truth
+            unknown = unknown or truth is None
+        return None if unknown else not self.enough
+
+    def names(self) -> frozenset[str]:
+        return frozenset().union(*(part.names() for part in self.parts))
+
+    def explain(self, evaluations: Evaluations) -> str:
+        telling = [part for part in self.parts if part.holds(evaluations) is self.enough]
+        word = "; " if self.enough else " and "
+        return word.join(part.explain(evaluations) for part in telling or self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Not(Condition):
+    inner: Condition
+
+    def truth(self, evaluations: Evaluations) -> bool | None:
+        truth = self.inner.truth(evaluations)
+        return None if truth is None else not truth
+
+    def names(self) -> frozenset[str]:
+        return self.inner.names()
+
+    def explain(self, evaluations: Evaluations) -> str:
+        return self.inner.explain(evaluations)
+
+
+def _joined(first: Condition, second: Condition, *, enough: bool) -> Condition:
+    parts: list[Condition] = []
+    for part in (first, second):
+        if not isinstance(part, Condition):
+            raise ConfigurationError(f"only conditions can be joined, not {part!r}")
+        if isinstance(part, _Joined) and part.enough is enough:
+            parts.extend(part.parts)
+        else:
+            parts.append(part)
+    return _Joined(tuple(parts), enough)
+
+
+def _named(what: str, name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"{what}() takes an evaluator's name first, not {name!r}")
+    return name
+
+
+def _number(what: str, threshold: float) -> float:
+    if not _is_number(threshold):
+        raise ConfigurationError(f"{what}() takes a number as its threshold, not {threshold!r}")
+    return threshold
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (float, int, Real)) and not isnan(value)
+
+
+def _silence(evaluation: Evaluation | None) -> str:
+    if evaluation is not None and evaluation.error is not None:
+        return f"failed ({evaluation.error.type[:60]})"
+    return "says nothing"

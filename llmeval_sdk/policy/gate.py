@@ -1,0 +1,122 @@
+"""The gate: everything that decides from the record itself whether a judge runs on it.
+
+In this order: applicable, enabled, escalated, sampled. What depends on the moment (cached, budget,
+breaker, queue) is decided by the pipeline afterwards; the reasons for all of it stand in
+`decisions.NOT_RUN_REASONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from llmeval_sdk._needs import missing
+from llmeval_sdk.model import Record
+from llmeval_sdk.policy.conditions import Evaluations
+from llmeval_sdk.policy.decisions import Admitted, EscalationDecision, NotRunReason, Refused
+from llmeval_sdk.policy.escalation import Escalation
+from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy.sampling import SamplingRules
+from llmeval_sdk.protocols import Judge
+
+
+STREAMS = 256
+"""Span names that have a quota of their own; the rest of them share one."""
+
+
+class Gate:
+    """Decides for one judge on one record, with what chance it was let through.
+
+    A judge with escalations runs when any of them says so *and* the sampling rules let it; the
+    chance is the product. Escalations draw per span and rules per trace, independently.
+    """
+
+    __slots__ = ("_escalations", "_quotas", "_rules")
+
+    def __init__(
+        self, rules: SamplingRules | None = None, escalations: Iterable[Escalation] = ()
+    ) -> None:
+        self._rules = rules or SamplingRules()
+        self._escalations: dict[str, list[Escalation]] = {}
+        self._quotas: dict[tuple[str, int, str | None], Quota] = {}
+        for escalation in escalations:
+            self._escalations.setdefault(escalation.name, []).append(escalation)
+
+    def names(self, judge: str) -> frozenset[str]:
+        """Return the evaluators whose outcomes `decide` reads for a judge."""
+        return frozenset().union(*(each.names() for each in self._escalations.get(judge, ())))
+
+    def warm(self, judge: str, span_name: str | None, by: str, scores: Iterable[float]) -> None:
+        """Give the budgeted escalations of a judge the recent scores of a span, oldest first."""
+        past = list(scores)
+        for place, escalation in enumerate(self._escalations.get(judge, ())):
+            quota = self._quota(escalation, place, span_name)
+            if quota is not None and escalation.risk == by:
+                quota.warm(past)
+
+    def decide(
+        self,
+        judge: Judge,
+        record: Record,
+        evaluations: Evaluations,
+        *,
+        off: NotRunReason | None = None,
+    ) -> Admitted | Refused:
+        """Decide once per judge and record.
+
+        Args:
+            judge: the judge that may run.
+            record: what it would judge.
+            evaluations: what the heuristics said, by name.
+            off: why this judge cannot run at all, such as ``no_judge_model``.
+        """
+        absent = missing(record, judge.needs)
+        if absent is not None:
+            return Refused("missing_inputs", f"the record has no {absent}")
+        if off is not None:
+            return Refused(off, f"{judge.name} is switched off")
+        escalated = self._escalate(judge.name, record, evaluations)
+        if escalated is not None and not escalated.run:
+            return Refused("not_escalated", escalated.why)
+        sampled, rate = self._rules.decide(judge.name, record.span_name, record.trace_id)
+        if not sampled:
+            problems = self._rules.problems
+            return Refused(
+                "not_sampled", f"sample_rate {rate:g}" + (f" ({problems[0]})" if problems else "")
+            )
+        if escalated is None:
+            return Admitted(rate, f"sample_rate {rate:g}" if rate < 1 else "every record")
+        why = escalated.why if rate >= 1 else f"{escalated.why}; sample_rate {rate:g}"
+        return Admitted(escalated.probability * rate, why)
+
+    def _escalate(
+        self, judge: str, record: Record, evaluations: Evaluations
+    ) -> EscalationDecision | None:
+        """Join a judge's escalations. They share one draw, so the largest chance is the chance."""
+        escalations = self._escalations.get(judge)
+        if not escalations:
+            return None
+        key = f"{record.trace_id}{record.span_id}" if record.trace_id else record.span_id
+        return max(
+            (
+                each.decide(evaluations, key, self._quota(each, place, record.span_name))
+                for place, each in enumerate(escalations)
+            ),
+            key=_certainty,
+        )
+
+    def _quota(self, escalation: Escalation, place: int, span_name: str | None) -> Quota | None:
+        if escalation.budget is None:
+            return None
+        stream = (escalation.name, place, span_name)
+        quota = self._quotas.get(stream)
+        if quota is None and len(self._quotas) >= STREAMS:
+            stream = (escalation.name, place, None)
+            quota = self._quotas.get(stream)
+        if quota is None:
+            made = Quota(escalation.budget, escalation.control)
+            quota = self._quotas.setdefault(stream, made)
+        return quota
+
+
+def _certainty(decision: EscalationDecision) -> tuple[bool, float]:
+    return decision.run, decision.probability

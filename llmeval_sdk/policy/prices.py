@@ -1,0 +1,72 @@
+"""What judge models cost, as far as it is known; `prices.json` is data and approximate."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from llmeval_sdk.model import Usage
+
+
+MILLION = 1_000_000
+
+_VENDOR = re.compile(r"^(?:[a-z]{2,6}\.)?(?:openai|anthropic|mistral|google)\.")
+_VERSION = re.compile(r"(?:[-@:.](?:\d+|v\d+|latest|preview|exp))*")
+"""What may follow a known name: dates and versions, not another word such as ``-audio``."""
+
+
+class Price(NamedTuple):
+    """USD per 1,000,000 tokens."""
+
+    input: float
+    output: float
+
+    def cost(self, usage: Usage) -> float:
+        """Return the USD of a usage; tokens of unknown direction count as output."""
+        unknown = max(usage.total_tokens - usage.input_tokens - usage.output_tokens, 0)
+        dear = usage.output_tokens + unknown
+        return (usage.input_tokens * self.input + dear * self.output) / MILLION
+
+
+def price_of(model: str, *, own: Mapping[str, tuple[float, float]] | None = None) -> Price | None:
+    """Find a model's price by its name; ``None`` when it is unknown, and only tokens are counted.
+
+    The longest known name that the model's name begins with wins, where only dates and versions
+    follow (``gpt-4o-mini-2024-07-18``). A provider in front (``openai/gpt-4o``,
+    ``us.anthropic.claude-…``) is ignored unless the whole name is known. ``own`` prices win.
+    """
+    for prices in (own or {}, _listed()):
+        for name in (model, _bare(model)):
+            known = [each for each in prices if _is_version_of(name, each)]
+            if known:
+                return Price(*prices[max(known, key=len)])
+    return None
+
+
+def cost(
+    model: str, usage: Usage, *, own: Mapping[str, tuple[float, float]] | None = None
+) -> float | None:
+    """Return the USD of a usage, as the provider said or by the price list; ``None`` if unknown."""
+    if usage.cost_usd is not None:
+        return usage.cost_usd
+    price = price_of(model, own=own)
+    return None if price is None else price.cost(usage)
+
+
+def _bare(model: str) -> str:
+    return _VENDOR.sub("", model.rpartition("/")[2].lower())
+
+
+def _is_version_of(model: str, known: str) -> bool:
+    return model.startswith(known) and _VERSION.fullmatch(model[len(known) :]) is not None
+
+
+@cache
+def _listed() -> Mapping[str, tuple[float, float]]:
+    text = files(__package__).joinpath("prices.json").read_text("utf-8")
+    models: dict[str, tuple[float, float]] = json.loads(text)["models"]
+    return models

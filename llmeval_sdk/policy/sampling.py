@@ -1,0 +1,162 @@
+"""Sampling rules: the chance that a paid judge runs, in Datadog's JSON form.
+
+First match wins, names are exact, no match means run, and one draw per trace decides for every
+judge, so that a trace is whole and a lower rate's traces lie within a higher one's. Where Datadog
+fails open or crashes, ours fails closed: a rule that cannot be understood counts as rate 0 for
+whatever it could have matched, and unreadable JSON as rate 0 for all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Any
+
+from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.policy.draw import sampling_draw
+
+
+_KEYS = ("sample_rate", "evaluator", "evaluator_label", "span_name")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRule:
+    """The chance, in 0..1, that a paid judge runs.
+
+    ``evaluator`` and ``span_name`` are exact names; ``None`` matches any. A rate that is no number
+    in 0..1 raises `ConfigurationError`.
+    """
+
+    sample_rate: float
+    _: KW_ONLY
+    evaluator: str | None = None
+    span_name: str | None = None
+
+    def __post_init__(self) -> None:
+        rate = self.sample_rate
+        if not (isinstance(rate, Real) and 0 <= rate <= 1):
+            raise ConfigurationError(
+                f"SamplingRule: sample_rate must be a number from 0 to 1, not {rate!r}"
+            )
+        for key, name in (("evaluator", self.evaluator), ("span_name", self.span_name)):
+            if name is not None and not (isinstance(name, str) and name):
+                raise ConfigurationError(
+                    f"SamplingRule: {key} must be a name or None for any, not {name!r}"
+                )
+
+    def matches(self, evaluator: str, span_name: str | None) -> bool:
+        """Say whether this rule is about an evaluator on a span."""
+        return self.evaluator in (None, evaluator) and self.span_name in (None, span_name)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRules:
+    """Rules in order, and what was wrong with the text they came from."""
+
+    rules: tuple[SamplingRule, ...] = ()
+    problems: tuple[str, ...] = ()
+    """One line each, for people."""
+
+    @classmethod
+    def of(cls, rules: Iterable[SamplingRule]) -> SamplingRules:
+        """Take rules made in Python; raises `ConfigurationError` for anything else."""
+        known = tuple(rules)
+        for rule in known:
+            if not isinstance(rule, SamplingRule):
+                raise ConfigurationError(
+                    f"sampling_rules takes SamplingRule(0.1, evaluator=...) objects, not {rule!r}"
+                )
+        return cls(known)
+
+    def rate(self, evaluator: str, span_name: str | None) -> float:
+        """Return the chance, in 0..1, that an evaluator runs on a span of this name."""
+        for rule in self.rules:
+            if rule.matches(evaluator, span_name):
+                return float(rule.sample_rate)
+        return 1.0
+
+    def decide(
+        self, evaluator: str, span_name: str | None, trace_id: str | None
+    ) -> tuple[bool, float]:
+        """Return whether the evaluator runs in this trace, and the chance it had."""
+        rate = self.rate(evaluator, span_name)
+        return rate >= 1 or (rate > 0 and sampling_draw(trace_id) < rate), rate
+
+
+def parse_rules(text: str | None) -> SamplingRules:
+    """Read Datadog's JSON list of ``{sample_rate, evaluator_label?, span_name?}``; never raises.
+
+    ``evaluator`` is read like ``evaluator_label``; rates are clamped to 0..1 and may be numeric
+    strings. No text, or an empty list, is no rules.
+    """
+    if text is None or not text.strip():
+        return SamplingRules()
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return _closed(f"sampling rules are not JSON ({error}); the paid judges are off")
+    if not isinstance(entries, list):
+        return _closed(
+            "sampling rules are no JSON list, expected [{...}, ...]; the paid judges are off"
+        )
+    problems: list[str] = []
+    rules = tuple(_rule(entry, place, problems) for place, entry in enumerate(entries, 1))
+    return SamplingRules(rules, tuple(problems))
+
+
+def _closed(problem: str) -> SamplingRules:
+    return SamplingRules((SamplingRule(0.0),), (_line(problem),))
+
+
+def _rule(entry: Any, place: int, problems: list[str]) -> SamplingRule:
+    """Read one entry; a bad one becomes rate 0 for all that it could have been meant for."""
+    if not isinstance(entry, dict):
+        problems.append(_line(f"sampling rule {place} is no object; nothing from it on runs"))
+        return SamplingRule(0.0)
+    wrong = [f"unknown key {key!r}, {nearest(key, _KEYS)}" for key in entry if key not in _KEYS]
+    evaluator = _name(entry, ("evaluator", "evaluator_label"), wrong)
+    span_name = _name(entry, ("span_name",), wrong)
+    rate = _rate(entry, wrong)
+    if not wrong:
+        return SamplingRule(rate, evaluator=evaluator, span_name=span_name)
+    scope = " and ".join(
+        f"{word} {name!r}" for word, name in (("evaluator", evaluator), ("span", span_name)) if name
+    )
+    problems.append(
+        _line(f"sampling rule {place}: {'; '.join(wrong)}; counted as 0 for {scope or 'all'}")
+    )
+    return SamplingRule(0.0, evaluator=evaluator, span_name=span_name)
+
+
+def _rate(entry: dict[str, Any], wrong: list[str]) -> float:
+    if "sample_rate" not in entry:
+        wrong.append("sample_rate is missing")
+        return 0.0
+    value = entry["sample_rate"]
+    try:
+        rate = float(value)
+    except (TypeError, ValueError, OverflowError):
+        rate = math.nan
+    if not math.isfinite(rate):
+        wrong.append(f"sample_rate {value!r} is no number")
+        return 0.0
+    return min(max(rate, 0.0), 1.0)
+
+
+def _name(entry: dict[str, Any], keys: tuple[str, ...], wrong: list[str]) -> str | None:
+    names = [entry[key] for key in keys if key in entry]
+    for name in names:
+        if not isinstance(name, str) or not name:
+            wrong.append(f"{keys[-1]} {name!r} is no name (leave the key out to match any)")
+            return None
+    if len(set(names)) > 1:
+        wrong.append(f"{' and '.join(keys)} differ")
+        return None
+    return names[0] if names else None
+
+
+def _line(problem: str) -> str:
+    return " ".join(problem.split())[:300]

@@ -1,0 +1,305 @@
+"""Budgets: never a call, token or cent too many, and nothing kept for ever."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.policy.books import DAY, Reservation
+from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.policy.decisions import Refused
+from llmeval_sdk.policy.keeper import HOLD_SECONDS, BudgetKeeper, MemoryLedger
+
+
+NOON = 20_000 * DAY + DAY / 2
+
+
+class Clock:
+    def __init__(self, now=NOON):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+def keeper(clock=None, ledger=None, **limits):
+    limits = {"calls_per_minute": None, "usd_per_day": None} | limits
+    return BudgetKeeper(Budget(**limits), ledger, clock=clock or Clock())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"calls_per_minute": -1},
+        {"usd_per_day": math.nan},
+        {"usd_per_day": math.inf},
+        {"usd_per_day": True},
+        {"tokens_per_minute": "many"},
+        {"concurrency": 0},
+        {"concurrency": 2.5},
+        {"judges": {"polite": 5}},
+    ],
+    ids=str,
+)
+def test_a_budget_that_cannot_be_meant_raises(wrong):
+    """Limits are numbers of at least 0, or None."""
+    with pytest.raises(ConfigurationError, match="Budget"):
+        Budget(**wrong)
+
+
+def test_limits_of_judges_do_not_nest():
+    """A judge's budget has no judges of its own."""
+    with pytest.raises(ConfigurationError, match="without judges"):
+        Budget(judges={"polite": Budget(judges={"safety": Budget()})})
+
+
+def test_calls_come_back_after_a_minute():
+    """The limit is exact, and the refusal says when to ask again."""
+    clock = Clock()
+    keep = keeper(clock, calls_per_minute=3)
+    granted = [keep.reserve("polite") for _ in range(3)]
+    assert all(isinstance(each, Reservation) for each in granted)
+    refused = keep.reserve("polite")
+    assert isinstance(refused, Refused)
+    assert refused.reason == "over_budget"
+    assert "3 calls a minute" in refused.detail
+    assert 60 <= refused.retry_after <= 61
+    clock.now += refused.retry_after - 0.01
+    assert isinstance(keep.reserve("polite"), Refused)
+    clock.now += 0.01
+    assert isinstance(keep.reserve("polite"), Reservation)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.floats(0, 40), st.integers(1, 4)), min_size=10, max_size=60),
+    limit=st.integers(1, 12),
+)
+def test_no_minute_ever_holds_a_call_too_many(steps, limit):
+    """Whenever and however many calls are asked for, any 60 seconds hold the limit at most."""
+    clock, made = Clock(), deque()
+    keep = keeper(clock, calls_per_minute=limit)
+    for pause, calls in steps:
+        clock.now += pause
+        got = keep.reserve("polite", calls=calls)
+        if isinstance(got, Reservation):
+            made.append((clock.now, calls))
+        elif got.retry_after is None:
+            assert calls > limit
+        else:
+            assert 0 < got.retry_after <= 61
+        used = sum(count for at, count in made if at > clock.now - 60)
+        assert used <= limit
+
+
+@pytest.mark.parametrize(("rate", "gap"), [(0.5, 120), (0.1, 600)])
+def test_less_than_one_call_a_minute_is_one_call_in_longer(rate, gap):
+    """Half a call a minute is one in two."""
+    clock = Clock()
+    keep = keeper(clock, calls_per_minute=rate)
+    assert isinstance(keep.reserve("polite"), Reservation)
+    clock.now += gap - 2
+    assert isinstance(keep.reserve("polite"), Refused)
+    clock.now += 3
+    assert isinstance(keep.reserve("polite"), Reservation)
+
+
+def test_zero_allows_nothing():
+    """A limit of 0 is a switch."""
+    assert isinstance(keeper(calls_per_minute=0).reserve("polite"), Refused)
+    assert isinstance(keeper(tokens_per_minute=0).reserve("polite", tokens=1), Refused)
+    assert isinstance(keeper(usd_per_day=0).reserve("polite", usd=0.01), Refused)
+    assert isinstance(keeper(usd_per_day=0).reserve("polite", usd=None), Refused)
+    assert isinstance(keeper(usd_per_day=0).reserve("polite", usd=0.0), Reservation)
+
+
+def test_none_lifts_a_limit():
+    """Without limits everything is granted."""
+    keep = keeper()
+    assert all(
+        isinstance(keep.reserve("p", tokens=10**9, usd=1e6), Reservation) for _ in range(200)
+    )
+
+
+def test_tokens_are_counted_and_corrected():
+    """What was reserved too much is free again at once."""
+    keep = keeper(tokens_per_minute=1000)
+    first = keep.reserve("polite", tokens=900)
+    assert isinstance(keep.reserve("polite", tokens=200), Refused)
+    keep.settle(first, tokens=300)
+    assert isinstance(keep.reserve("polite", tokens=700), Reservation)
+    assert keep.used().tokens == 1000
+
+
+def test_a_want_larger_than_the_limit_is_told_never_to_come_back():
+    """Waiting does not help then, so no time is promised."""
+    assert keeper(tokens_per_minute=100).reserve("polite", tokens=101).retry_after is None
+    assert keeper(usd_per_day=1).reserve("polite", usd=1.01).retry_after is None
+    assert keeper(calls_per_minute=2).reserve("polite", calls=3).retry_after is None
+
+
+def test_unused_calls_are_given_back():
+    """A judgement reserves its worst case and settles with what it called."""
+    keep = keeper(calls_per_minute=10)
+    keep.settle(keep.reserve("polite", calls=10), calls=4)
+    assert isinstance(keep.reserve("polite", calls=6), Reservation)
+    assert isinstance(keep.reserve("polite"), Refused)
+
+
+def test_a_released_reservation_leaves_nothing():
+    """A call that was never made costs nothing."""
+    keep = keeper(calls_per_minute=1, tokens_per_minute=10, usd_per_day=1)
+    keep.release(keep.reserve("polite", tokens=10, usd=1.0))
+    assert isinstance(keep.reserve("polite", tokens=10, usd=1.0), Reservation)
+
+
+def test_money_is_held_until_it_is_settled():
+    """Reserved and spent money count alike; settling replaces one by the other."""
+    keep = keeper(usd_per_day=1.0)
+    first = keep.reserve("polite", usd=0.9)
+    refused = keep.reserve("polite", usd=0.2)
+    assert isinstance(refused, Refused)
+    assert "0.9000 reserved" in refused.detail
+    keep.settle(first, usd=0.5)
+    assert isinstance(keep.reserve("polite", usd=0.5), Reservation)
+    assert keep.used().usd == 0.5
+    assert keep.used().reserved_usd == 0.5
+
+
+def test_ten_dimes_are_a_dollar():
+    """Rounding of binary fractions never costs a call."""
+    keep = keeper(usd_per_day=1.0)
+    for _ in range(10):
+        keep.settle(keep.reserve("polite", usd=0.1))
+    assert isinstance(keep.reserve("polite", usd=0.001), Refused)
+
+
+def test_settling_twice_counts_once():
+    """A second settlement of the same reservation is ignored."""
+    keep = keeper(usd_per_day=1.0)
+    first = keep.reserve("polite", usd=0.4)
+    keep.settle(first)
+    keep.settle(first)
+    assert keep.used().usd == 0.4
+
+
+def test_the_day_is_utc_and_a_call_belongs_to_the_day_it_was_made():
+    """At midnight the money is new, and a late bill goes to yesterday."""
+    clock = Clock(NOON + DAY / 2 - 5)
+    keep = keeper(clock, usd_per_day=1.0)
+    late = keep.reserve("polite", usd=1.0)
+    assert keep.reserve("polite", usd=0.1).retry_after == pytest.approx(5)
+    clock.now += 5
+    today = keep.reserve("polite", usd=1.0)
+    assert isinstance(today, Reservation)
+    keep.settle(today)
+    keep.settle(late)
+    assert keep.used().usd == 1.0
+
+
+def test_a_reservation_that_nobody_settles_runs_out():
+    """A process that died in between keeps neither calls nor money for ever."""
+    clock = Clock()
+    keep = keeper(clock, calls_per_minute=1, usd_per_day=1.0)
+    keep.reserve("polite", usd=1.0)
+    clock.now += 61
+    assert "USD" in keep.reserve("polite", usd=1.0).detail
+    clock.now += HOLD_SECONDS
+    assert isinstance(keep.reserve("polite", usd=1.0), Reservation)
+
+
+def test_a_bill_that_comes_after_its_hold_ran_out_still_counts():
+    """Late is not free."""
+    clock = Clock()
+    keep = keeper(clock, usd_per_day=1.0)
+    late = keep.reserve("polite", usd=1.0)
+    clock.now += HOLD_SECONDS + 1
+    keep.settle(late, usd=0.8)
+    assert keep.used().usd == 0.8
+    assert isinstance(keep.reserve("polite", usd=0.3), Refused)
+
+
+def test_a_judge_has_its_own_limits_inside_the_whole():
+    """One judge cannot use up the budget of the others, nor all of them more than the whole."""
+    keep = keeper(calls_per_minute=5, judges={"polite": Budget(calls_per_minute=2)})
+    assert [type(keep.reserve("polite")) for _ in range(3)] == [Reservation, Reservation, Refused]
+    assert "polite: 2 calls" in keep.reserve("polite").detail
+    assert [type(keep.reserve("safety")) for _ in range(4)] == [Reservation] * 3 + [Refused]
+    assert "all judges: 5 calls" in keep.reserve("safety").detail
+    assert keep.used("polite").calls == 2
+    assert keep.used().calls == 5
+
+
+def test_a_refusal_in_one_account_takes_nothing_from_another():
+    """Nothing is written before every limit agreed."""
+    keep = keeper(calls_per_minute=5, judges={"polite": Budget(calls_per_minute=0)})
+    for _ in range(9):
+        keep.reserve("polite")
+    assert keep.used().calls == 0
+
+
+def test_a_clock_that_was_set_back_does_not_close_the_budget():
+    """Use that lies in the future is forgotten; the money of a wrong day too, but not for free."""
+    clock = Clock(NOON + 3 * DAY)
+    keep = keeper(clock, calls_per_minute=1, usd_per_day=1.0)
+    keep.settle(keep.reserve("polite", usd=1.0))
+    clock.now = NOON
+    keep.settle(keep.reserve("polite", usd=1.0))
+    clock.now += 61
+    assert isinstance(keep.reserve("polite", usd=0.1), Refused)
+
+
+def test_a_ledger_that_fails_refuses():
+    """Without books there is no spending, and no exception."""
+
+    class Broken:
+        def update(self, change):
+            raise OSError("disk on fire")
+
+    refused = keeper(ledger=Broken()).reserve("polite")
+    assert refused == Refused("over_budget", "the ledger cannot be used: OSError", 1.0)
+
+
+def test_unreadable_books_refuse():
+    """Books that were damaged are not taken for empty ones."""
+    ledger = MemoryLedger()
+    ledger.update(lambda text: ('{"accounts": 3}', None))
+    assert "ValueError" in keeper(ledger=ledger).reserve("polite").detail
+
+
+def test_the_books_stay_small():
+    """Days of traffic leave a minute of it."""
+    clock, ledger = Clock(), MemoryLedger()
+    keep = keeper(clock, ledger, calls_per_minute=600, usd_per_day=100)
+    for _ in range(3000):
+        clock.now += 1.5
+        keep.settle(keep.reserve("polite", tokens=1000, usd=0.0001))
+    assert len(ledger._text) < 3000
+
+
+def test_eight_threads_get_exactly_the_limit():
+    """Threads that hammer one keeper are granted neither a call too many nor one too few."""
+    keep = keeper(calls_per_minute=100, usd_per_day=1.0)
+    granted = []
+
+    def hammer():
+        for _ in range(50):
+            got = keep.reserve("polite", usd=0.001)
+            if isinstance(got, Reservation):
+                granted.append(got)
+                keep.settle(got, usd=0.002)
+
+    threads = [threading.Thread(target=hammer) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(granted) == 100
+    assert len({each.id for each in granted}) == 100
+    assert keep.used().usd == pytest.approx(0.2)
