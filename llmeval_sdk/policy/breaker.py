@@ -71,6 +71,12 @@ class Breaker(Locked):
                     self._until = None
                     self._ticket += 1
 
+    def unused(self, ticket: int) -> None:
+        """Say that no call was made after all: it tells nothing, and another may probe at once."""
+        with self._lock:
+            if ticket == self._ticket and self._until is not None:
+                self._until = self._clock()
+
     def failed(self, ticket: int) -> None:
         """Count a transient failure (timeout, unavailable, 5xx), not an answer that was bad."""
         with self._lock:

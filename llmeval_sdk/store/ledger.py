@@ -6,6 +6,7 @@ killed in the middle, and the same on Windows.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -16,6 +17,8 @@ from typing import NamedTuple, TypeVar
 
 
 T = TypeVar("T")
+
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 _abandoned: list[_Connection] = []
 """Connections that a fork left in the child: closing one there could hurt the parent's."""
@@ -31,8 +34,9 @@ class HostLedger:
     """Books next to the store, for `llmeval_sdk.policy.budget`.
 
     Opened when first used and again after a fork. Blocks for about ``timeout`` seconds at most
-    while other processes write, then raises ``sqlite3.OperationalError``; raises ``OSError`` when
-    the folder cannot be written. Only the worker may use it.
+    while other processes write, then raises ``sqlite3.OperationalError``. Where the folder cannot be
+    written (a read-only disk) the books are kept in memory and `shared` is False. Only the worker
+    may use it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 0.5) -> None:
@@ -40,6 +44,8 @@ class HostLedger:
         self._timeout = timeout
         self._opening = threading.Lock()
         self._connection: _Connection | None = None
+        self.shared = True
+        """Whether other processes see these books, known after the first use."""
 
     def update(self, change: Callable[[str], tuple[str | None, T]], /) -> T:
         """Replace the text by what ``change`` makes of it (``None``: leave it); return the rest."""
@@ -79,11 +85,8 @@ class HostLedger:
             return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        os.close(os.open(self._path, flags, 0o600))
         database = sqlite3.connect(
-            self._path, timeout=self._timeout, isolation_level=None, check_same_thread=False
+            self._place(), timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
         deadline = time.monotonic() + self._timeout
         while True:
@@ -101,3 +104,17 @@ class HostLedger:
         )
         database.execute("INSERT OR IGNORE INTO books VALUES (1, '')")
         return database
+
+    def _place(self) -> Path | str:
+        """Make the file, private to its owner and not through a link; else stay in memory."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            os.close(os.open(self._path, flags, 0o600))
+        except OSError as error:
+            if error.errno not in _NOT_WRITABLE:
+                raise
+            self.shared = False
+            return ":memory:"
+        self.shared = True
+        return self._path

@@ -106,6 +106,20 @@ class TestBreaker:
         breaker.succeeded(probe)
         assert breaker.state == "closed"
 
+    def test_a_call_that_was_not_made_tells_nothing(self):
+        """A probe that was refused elsewhere leaves the breaker open, and the next one may try."""
+        clock = Clock()
+        breaker = Breaker(clock=clock)
+        trip(breaker, 4)
+        breaker.unused(breaker.admit())
+        trip(breaker, 1)
+        assert breaker.state == "open"
+        clock.now += 30
+        breaker.unused(breaker.admit())
+        assert breaker.state == "half_open"
+        assert isinstance(breaker.admit(), int)
+        assert isinstance(breaker.admit(), Refused)
+
 
 class TestAdaptiveLimit:
     def test_no_more_run_than_the_limit(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sqlite3
@@ -163,9 +164,18 @@ def test_a_fork_opens_its_own_connection(tmp_path):
     assert done.stdout.split() == ["0", "250"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
-def test_a_folder_that_cannot_be_written_is_an_os_error(tmp_path):
-    """Whoever opens it can fall back to books in memory."""
-    tmp_path.chmod(0o500)
-    with pytest.raises(OSError):
-        HostLedger(tmp_path / "ledger.db").update(lambda text: ("x", None))
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_on_a_disk_that_cannot_be_written_the_books_stay_in_memory(tmp_path, monkeypatch, code):
+    """The limits then hold for this process, and the ledger says that it is not shared."""
+
+    def read_only(path, *_):
+        raise OSError(code, "read-only", path)
+
+    ledger = HostLedger(tmp_path / "ledger.db")
+    monkeypatch.setattr(os, "open", read_only)
+    keeper = BudgetKeeper(Budget(calls_per_minute=2), ledger)
+    granted = [isinstance(keeper.reserve("polite"), Reservation) for _ in range(3)]
+    assert granted == [True, True, False]
+    assert not ledger.shared
+    assert list(tmp_path.iterdir()) == []
+    ledger.close()
