@@ -187,7 +187,7 @@ def to_usage(value: Any) -> Usage | None:
 def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:
     for key in keys:
         number = value.get(key)
-        if type(number) in (int, float) and number == number and 0 <= number < 1e15:  # noqa: PLR0124
+        if isinstance(number, (int, float)) and number == number and 0 <= number < 1e15:  # noqa: PLR0124
             return number
     return None
 

@@ -12,12 +12,14 @@ import threading
 import time
 from collections import deque
 from types import CodeType, TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from llmeval_sdk._counters import Counts
 
 
 INTERVAL_SECONDS = 60.0
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - no pathlib at import
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
@@ -46,8 +48,8 @@ def raise_again(on: bool) -> None:
 def swallow(site: str, error: Exception, *, calls_out: bool = False) -> bool:
     """Count an exception of ours; False means that it is not ours and must be raised again.
 
-    Use it as ``except Exception as error: if not swallow("site", error): raise``. ``calls_out`` says
-    that the site runs code of others on purpose (an evaluator), whose exceptions are then ours.
+    Use it as ``except Exception as error: if not swallow("site", error): raise``. ``calls_out``
+    says that the site runs code of others on purpose (an evaluator): its exceptions are ours then.
     """
     if _raise_again or not _ours(error, calls_out=calls_out):
         return False
@@ -86,7 +88,7 @@ class shield:  # noqa: N801 - reads as a verb
         self.site = site
         self.calls_out = calls_out
 
-    def __enter__(self) -> shield:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -95,9 +97,7 @@ class shield:  # noqa: N801 - reads as a verb
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        return isinstance(error, Exception) and swallow(
-            self.site, error, calls_out=self.calls_out
-        )
+        return isinstance(error, Exception) and swallow(self.site, error, calls_out=self.calls_out)
 
 
 def _ours(error: Exception, *, calls_out: bool) -> bool:

@@ -21,7 +21,7 @@ class Secret:
     __slots__ = ("_reveal",)
 
     def __init__(self, text: str) -> None:
-        self._reveal = lambda: text
+        self._reveal: Callable[[], str] = lambda: text
 
     def reveal(self) -> str:
         """Return the text itself, for the one place that sends it."""
@@ -122,7 +122,7 @@ class Settings:
         (),
         "LLMEVAL_EXPORTERS",
         read=_names,
-        doc="Where spans and scores go: `local`, `console`, `memory` … Default: what is configured, else `local`.",
+        doc="Where spans and scores go: `local`, `console`, `memory`. Default: `local`.",
     )
     evaluators: tuple[str, ...] = setting(
         (),
@@ -143,9 +143,7 @@ class Settings:
         read=_one_of("inline", "background", "off"),
         doc="Where the metadata heuristics run: on the caller's thread, in the worker, or nowhere.",
     )
-    store: str = setting(
-        ".llmeval/llmeval.db", "LLMEVAL_STORE", doc="File of the embedded store."
-    )
+    store: str = setting(".llmeval/llmeval.db", "LLMEVAL_STORE", doc="File of the embedded store.")
     store_max_bytes: int = setting(
         1 << 30, "LLMEVAL_STORE_MAX_BYTES", read=_count, doc="Oldest traces go above this size."
     )

@@ -107,8 +107,8 @@ class Exporter(Protocol):
     """Where spans and evaluations go. Called from its own delivery thread only, never re-entered.
 
     ``export`` returns ``None`` when everything was taken, or a mapping from a reason to how many
-    records the far end refused. It raises ``errors.ExportError`` for the batch as a whole; any other
-    exception drops the batch under the exception's name.
+    records the far end refused. It raises ``errors.ExportError`` for the batch as a whole; any
+    other exception drops the batch under the exception's name.
 
     Two optional live hooks, ``on_start(span)`` and ``on_end(span)``, run on the caller's thread for
     libraries whose own context has to be active; an optional ``after_fork()`` runs in the child.

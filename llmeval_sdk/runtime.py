@@ -8,12 +8,13 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from llmeval_sdk import _shield, config, registry
-from llmeval_sdk.config import Settings
 from llmeval_sdk._planning import make_plan
+from llmeval_sdk.config import Settings
 from llmeval_sdk.pipeline import Pipeline, Plan, Stats
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
@@ -115,7 +116,6 @@ def shutdown(timeout: float | None = None) -> Stats:
 
     Returns the counters, with what was dropped by reason. Runs by itself when the process exits.
     """
-    global _pipeline
     if timeout is None:
         timeout = (_settings or Settings()).shutdown_timeout
     with _lock:
@@ -139,6 +139,25 @@ def pipeline() -> Pipeline | None:
     if _pipeline is None and state.enabled:
         configure_from_environment()
     return _pipeline
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Set the configuration aside for the block, for tests; what is made inside ends with it."""
+    global _pipeline, _settings, _retired
+    with _lock:
+        kept = (_pipeline, _settings, _retired)
+        switches = (state.enabled, state.recorder, state.sample_below)
+        _pipeline, _settings, _retired = None, None, []
+        state.enabled, state.recorder = True, None
+    try:
+        yield
+    finally:
+        for inner in [*_retired, *_current()]:
+            inner.shutdown(5.0)
+        with _lock:
+            _pipeline, _settings, _retired = kept
+            state.enabled, state.recorder, state.sample_below = switches
 
 
 def _current() -> list[Pipeline]:
@@ -196,9 +215,7 @@ def _at_exit() -> None:
     with _shield.shield("exit"):
         result = shutdown()
         if result.undelivered or not result.complete:
-            _shield.tell(
-                "exit", f"{result.undelivered} records not delivered in time; see stats()"
-            )
+            _shield.tell("exit", f"{result.undelivered} records not delivered in time; see stats()")
         _shield.write_notices()
 
 

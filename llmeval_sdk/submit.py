@@ -24,7 +24,7 @@ def submit_evaluation(
     metadata: Mapping[str, Any] | None = None,
     timestamp_ms: int | None = None,
 ) -> None:
-    """Submit an evaluation that your own code made. Never raises; what cannot be used is counted.
+    """Submit an evaluation that your own code made. Never raises; what is unusable is counted.
 
     Args:
         label: the evaluation's name.
@@ -70,7 +70,7 @@ def submit_feedback(
     )  # fmt: skip
 
 
-def _submit(
+def _submit(  # noqa: PLR0917 - the two public functions name them all
     kind: EvaluatorKind,
     label: Any,
     value: Any,
@@ -83,16 +83,16 @@ def _submit(
     timestamp_ms: Any,
 ) -> None:
     try:
-        score = _value(capture(value, [4_000]), metric_type)
+        score = _value(capture(value), metric_type)
         if type(label) is not str or not label or score is None:
             caught.add("submit_evaluation: label or value cannot be used")
             return
         pipeline = runtime.pipeline()
         if pipeline is None:
             return
-        details = capture(metadata, [64_000]) if metadata else {}
+        details = capture(metadata) if metadata else {}
         if tags:
-            details = {**details, "tags": capture(tags, [16_000])}
+            details = {**details, "tags": capture(tags)}
         target = _target(span)
         evaluation = Evaluation(
             label[:200],
@@ -111,7 +111,7 @@ def _submit(
 
 
 def _value(value: Any, metric_type: Any) -> float | bool | str | None:
-    """Read a value as the metric type says, else as its own type; ``None`` if that is not possible."""
+    """Read a value as the metric type says, else as its own type; ``None`` if it cannot be."""
     if metric_type == "boolean" and type(value) in (bool, int):
         return bool(value)
     if metric_type == "categorical" and value is not None:
@@ -119,7 +119,7 @@ def _value(value: Any, metric_type: Any) -> float | bool | str | None:
     if metric_type == "score" and type(value) is bool:
         return float(value)
     if type(value) in (bool, str):
-        return None if metric_type == "score" else value  # type: ignore[no-any-return]
+        return None if metric_type == "score" else value
     number = float(value) if type(value) in (int, float) else None
     return number if number is not None and abs(number) < float("inf") else None
 
@@ -128,10 +128,8 @@ def _target(span: Any) -> Target:
     span = span if span is not None else current_span()
     if type(span) is Span:
         return Target(span.trace_id, span.span_id, span.name, span.kind)
-    ids = capture(span, [4_000])
+    ids = capture(span)
     if type(ids) is dict and ids.get("span_id"):
         return Target(str(ids.get("trace_id") or "") or None, str(ids["span_id"]))
     caught.add("submit_evaluation outside a span")
     return Target()
-
-

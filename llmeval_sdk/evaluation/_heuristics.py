@@ -89,5 +89,3 @@ def _failure(heuristic: Heuristic, error: Exception) -> Evaluation:
     if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
         raise error
     return failed(heuristic, type(error).__name__, str(error))
-
-

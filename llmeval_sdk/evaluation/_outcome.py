@@ -16,7 +16,7 @@ def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
     A number that is not finite, or a value of any other type, is an error and never a score.
     """
     if type(result) is Evaluation:
-        value = result.value
+        value: Any = result.value
         if value is None or type(value) is str or type(value) is bool:
             return result
         if type(value) in (float, int) and math.isfinite(value):

@@ -192,7 +192,7 @@ class Delivery:
             return min(asked, 60.0) if asked else backoff(state)
 
         retrying = tenacity.Retrying(
-            sleep=self._closing.wait,
+            sleep=lambda seconds: (self._closing.wait(seconds), None)[1],
             wait=wait,
             stop=tenacity.stop_after_delay(GIVE_UP_SECONDS)
             | tenacity.stop_when_event_set(self._closing),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from llmeval_sdk._counters import Count, Counts
 from llmeval_sdk._shield import tell
@@ -36,17 +37,17 @@ class Intake:
         self.evaluations = Counts()
         self.dropped = Counts()
         self.closed = False
-        self._live = [e for e in plan.exporters if hasattr(e, "on_start")]
+        self._live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
 
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span."""
         for exporter in self._live:
-            exporter.on_start(span)  # type: ignore[attr-defined]
+            exporter.on_start(span)
 
     def on_end(self, span: Span) -> None:
         """Score a finished span and hand it over."""
         for exporter in self._live:
-            exporter.on_end(span)  # type: ignore[attr-defined]
+            exporter.on_end(span)
         settle(span)
         if span.kind == "retrieval" and span._retrieved is not None and self._early is not None:
             record = Record(retrieved_context=span._retrieved)

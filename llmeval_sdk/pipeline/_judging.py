@@ -1,8 +1,4 @@
-"""Where judges run: one thread with an event loop of its own, never the app's.
-
-A judge that is a plain function runs on a daemon thread and is abandoned at its timeout; a thread of
-an executor would keep the process from ending.
-"""
+"""Where judges run: one daemon thread with an event loop of its own, never the app's."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from time import monotonic, time_ns
-from typing import Any
 
 from llmeval_sdk._shield import swallow
 from llmeval_sdk.errors import ConfigurationError
@@ -27,7 +22,6 @@ from llmeval_sdk.tracing import new_span_id, new_trace_id, off
 
 
 MAX_WAITING = 1_000
-MAX_THREADS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +50,6 @@ class Judging:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._llm: LLM | None = None
         self._no_model = ""
-        self._threads = 0
         self._shut = False
 
     def submit(self, job: Job) -> None:
@@ -139,7 +132,9 @@ class Judging:
         assert self._loop is not None
         metered = MeteredLLM(llm, self._turnstile, job.judge.name, self._loop) if llm else None
         begun = time_ns()
-        evaluation = await self._evaluate(job, metered)
+        evaluation = await run_judge(
+            job.judge, job.record, metered or NoModel(), timeout=self._plan.judge_timeout
+        )
         error = evaluation.error
         if error is not None and error.type in NOT_RUN_REASONS and error.type != "timeout":
             self._emit(not_run(job, error.type, error.message or self._no_model))
@@ -158,12 +153,6 @@ class Judging:
         self._emit(event(evaluation, job.target))
         self._emit(_judge_span(job, evaluation, begun))
 
-    async def _evaluate(self, job: Job, llm: LLM | None) -> Evaluation:
-        judge: Any = job.judge
-        if getattr(judge, "blocking", False):
-            judge = _OnThread(judge, self)
-        return await run_judge(judge, job.record, llm or NoModel(), timeout=self._plan.judge_timeout)
-
     def _model(self) -> LLM | None:
         """Make the judge model once, here, where loading its client blocks nobody."""
         if self._llm is None and not self._no_model:
@@ -173,45 +162,6 @@ class Judging:
             except (ConfigurationError, ImportError) as error:
                 self._no_model = str(error)
         return self._llm
-
-    async def in_thread(self, call: Callable[[], Any]) -> Any:
-        """Run a blocking call on a daemon thread of its own; a timeout abandons it."""
-        loop = asyncio.get_running_loop()
-        if self._threads >= MAX_THREADS:
-            raise RuntimeError("too many judges that never returned still run")
-        future: asyncio.Future[Any] = loop.create_future()
-
-        def settle(result: Any, error: BaseException | None) -> None:
-            self._threads -= 1
-            if not future.done():
-                future.set_exception(error) if error else future.set_result(result)
-
-        def run() -> None:
-            off()
-            result, problem = None, None
-            try:
-                result = call()
-            except BaseException as error:  # noqa: BLE001 - SystemExit too ends only the judge
-                problem = error if isinstance(error, Exception) else RuntimeError(repr(error))
-            loop.call_soon_threadsafe(settle, result, problem)
-
-        self._threads += 1
-        threading.Thread(target=run, name="llmeval-judge", daemon=True).start()
-        return await future
-
-
-class _OnThread:
-    """A judge that is a plain function, as one that can be awaited."""
-
-    def __init__(self, judge: Any, lane: Judging) -> None:
-        self.name, self.version, self.kind = judge.name, judge.version, judge.kind
-        self.needs, self.per = judge.needs, judge.per
-        self._judge = judge
-        self._lane = lane
-
-    async def evaluate(self, record: Record, llm: LLM, /) -> Any:
-        """Run the judge on its own thread."""
-        return await self._lane.in_thread(lambda: self._judge.evaluate_blocking(record, llm))
 
 
 def event(evaluation: Evaluation, target: Target, *, serial: str = "") -> EvaluationEvent:

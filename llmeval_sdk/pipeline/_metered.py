@@ -10,9 +10,9 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Completion, Message, Usage
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.breaker import Breaker
-from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.concurrency import AdaptiveLimit
 from llmeval_sdk.policy.decisions import Refused
+from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.prices import cost
 from llmeval_sdk.protocols import LLM
 

@@ -72,7 +72,7 @@ class Pipeline:
         )
 
     def flush(self, timeout: float) -> Stats:
-        """Wait until all taken in so far is scored, judged and delivered, or ``timeout`` seconds."""
+        """Wait until all taken in so far is scored, judged and delivered; ``timeout`` in seconds."""
         deadline = monotonic() + timeout
         complete = self._settle(deadline, deadline) if self._started else True
         _shield.write_notices()
@@ -89,7 +89,8 @@ class Pipeline:
             complete = self._settle(monotonic() + timeout * JUDGES_SHARE, deadline, last=True)
             for delivery in self._deliveries.values():
                 delivery.stop()
-            complete &= all([d.join(deadline) for d in self._deliveries.values()])
+            for delivery in self._deliveries.values():
+                complete &= delivery.join(deadline)
         _shield.write_notices()
         self._ended = replace(self.stats(), complete=complete)
         return self._ended
@@ -108,6 +109,6 @@ class Pipeline:
         if last:
             self._worker.judging.shut()
         barriers = [delivery.barrier() for delivery in self._deliveries.values()]
-        return complete & all(
-            [each.done.wait(max(0.0, deadline - monotonic())) for each in barriers]
-        )
+        for each in barriers:  # each of them, so that all have the time there is
+            complete &= each.done.wait(max(0.0, deadline - monotonic()))
+        return complete

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llmeval_sdk.evaluation import Heuristics
-from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.gate import Gate
+from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
 
 

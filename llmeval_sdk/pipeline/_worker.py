@@ -54,7 +54,7 @@ class Worker:
         return True
 
     def barrier(self, *, stop: bool = False) -> Barrier:
-        """Return a barrier that is set when all that was taken in before is scored and handed on."""
+        """Return a barrier that is set when all taken in before is scored and handed on."""
         barrier = Barrier()
         self._stop = self._stop or stop
         self._barriers.append(barrier)

@@ -1,4 +1,4 @@
-"""Saying more about a span: ``annotate``, ``annotation_context`` and what reads the current span."""
+"""Saying more about a span: ``annotate``, ``annotation_context``; reading the current one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What a value was when the call was made: bounded, and read without running anyone's code.
 
-The caller's thread must never run a ``__repr__``, ``__getattr__``, ``__class__`` or ``__hash__`` that
-somebody wrote. So dispatch is on the exact type, subclasses of builtins are read by the builtin's own
-C methods, and other objects through their instance dictionary and slots by the C descriptors of
-their class. Everything else leaves its type's name as a marker.
+The caller's thread must never run a ``__repr__``, ``__getattr__``, ``__class__`` or ``__hash__``
+that somebody wrote. So dispatch is on the exact type, subclasses of builtins are read by the
+builtin's own C methods, and other objects through their instance dictionary and slots by the C
+descriptors of their class. Everything else leaves its type's name as a marker.
 """
 
 from __future__ import annotations
@@ -16,15 +16,28 @@ from typing import Any
 
 
 ROOM = 1 << 20
-"""Bytes that the captured values of one span may take."""
+"""Characters that the captured values of one span may hold."""
+NODES = 2_500
+"""Values that one span may hold: it bounds the time, since each costs about 0.3 µs to read."""
+NODE_BYTES = 100
+"""What a value takes beside its text, about."""
 MAX_TEXT = 1 << 17
 MAX_ITEMS = 1_000
 MAX_DEPTH = 8
-NODE = 400
-"""What a value costs beside its text; it also bounds how many are visited: about 1 ms of them."""
 
 Room = list[int]
-"""One number, what is left; a list so that the recursion shares it."""
+"""What is left of both, ``[characters, values]``; a list so that the recursion shares it."""
+
+
+def new_room() -> Room:
+    """Return the room of a new span."""
+    return [ROOM, NODES]
+
+
+def used(room: Room) -> int:
+    """Return about how many bytes were captured."""
+    return ROOM - room[0] + (NODES - room[1]) * NODE_BYTES
+
 
 _mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _dict_of: Callable[[type], Any] = type.__dict__["__dict__"].__get__
@@ -35,30 +48,26 @@ _HEAP_TYPE = 1 << 9
 Reader = Callable[[Any, Room, int], Any]
 
 
-def capture(value: Any, room: Room, depth: int = 0) -> Any:
+def capture(value: Any, room: Room | None = None, depth: int = 0) -> Any:
     """Return a copy made of str, int, float, bool, None, list and dict only."""
     cls = type(value)
+    if room is None:
+        room = new_room()
     if cls is str:
         size = len(value)
         if size > MAX_TEXT or size > room[0]:
             return _cut(value, room)
-        room[0] -= size + NODE
+        room[0] -= size
         return value
-    if value is None or cls is bool or cls is float:
-        room[0] -= NODE
+    if value is None or cls is float or cls is bool:
         return value
-    reader = _READERS.get(id(cls))
-    if reader is None:
-        reader = _reader_of(cls)
-    if room[0] < NODE:
-        return "<no room>"
-    room[0] -= NODE
+    reader = _READERS.get(id(cls)) or _reader_of(cls)
     return reader(value, room, depth)
 
 
 def _cut(text: str, room: Room) -> str:
     keep = max(0, min(MAX_TEXT, room[0]))
-    room[0] -= keep + NODE
+    room[0] -= keep
     return f"{text[:keep]}<truncated {len(text) - keep} characters>"
 
 
@@ -71,29 +80,38 @@ def _int(value: int, room: Room, depth: int) -> Any:
 def _list(value: Any, room: Room, depth: int) -> Any:
     if depth >= MAX_DEPTH:
         return "<too deep>"
+    size = len(value)
+    taken = min(size, MAX_ITEMS, room[1])
+    room[1] -= taken
     depth += 1
-    items: list[Any] = []
-    for item in list(islice(iter(value), MAX_ITEMS)):  # in C: no other thread comes between
-        if room[0] < NODE:
-            break
-        items.append(capture(item, room, depth))
-    if len(value) > len(items):
-        items.append(f"<{len(value) - len(items)} more>")
+    # In C, so that no other thread changes the list in between.
+    items = [capture(item, room, depth) for item in list(islice(iter(value), taken))]
+    if size > taken:
+        items.append(f"<{size - taken} more>")
     return items
 
 
 def _dict(value: Any, room: Room, depth: int) -> Any:
     if depth >= MAX_DEPTH:
         return "<too deep>"
+    size = dict.__len__(value)
+    taken = min(size, MAX_ITEMS, room[1])
+    room[1] -= taken
     depth += 1
     copy: dict[str, Any] = {}
-    for key, item in list(islice(dict.items(value), MAX_ITEMS)):
-        if room[0] < NODE:
-            break
-        name = key if type(key) is str else str(capture(key, room, MAX_DEPTH - 1))
-        copy[name] = capture(item, room, depth)
-    if dict.__len__(value) > len(copy):
-        copy["<more>"] = dict.__len__(value) - len(copy)
+    for key, item in list(islice(dict.items(value), taken)):
+        if type(key) is not str:
+            key = str(capture(key, room, MAX_DEPTH - 1))  # noqa: PLW2901
+        cls = type(item)  # the common cases without a call: this loop is most of what a chunk costs
+        if cls is float or item is None or cls is bool:
+            copy[key] = item
+        elif cls is str and len(item) <= MAX_TEXT:
+            room[0] -= len(item)
+            copy[key] = item
+        else:
+            copy[key] = capture(item, room, depth)
+    if size > taken:
+        copy["<more>"] = size - taken
     return copy
 
 
@@ -218,6 +236,12 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:
     return read
 
 
+_DATE_PARTS = (
+    ("", "year"), ("-", "month"), ("-", "day"),
+    ("T", "hour"), (":", "minute"), (":", "second"), (".", "microsecond"),
+)  # fmt: skip
+
+
 def _datetime(cls: type) -> Reader:
     """Read a date or time by its C fields: ``isoformat`` would run the code of a foreign tzinfo."""
     from datetime import timezone
@@ -225,7 +249,7 @@ def _datetime(cls: type) -> Reader:
     namespace = _dict_of(cls)
     parts = [
         (mark, namespace[name].__get__)
-        for mark, name in (("", "year"), ("-", "month"), ("-", "day"), ("T", "hour"), (":", "minute"), (":", "second"), (".", "microsecond"))
+        for mark, name in _DATE_PARTS
         if name in namespace
     ]  # fmt: skip
     isoformat = namespace["isoformat"]
@@ -248,7 +272,7 @@ def _by(name: str) -> Callable[[type], Reader]:
 
 def _array(cls: type) -> Reader:
     shape = _dict_of(cls)["shape"].__get__
-    return lambda value, room, depth: f"<{_name_of(cls)} of shape {tuple(shape(value))}>"
+    return lambda value, _room, _depth: f"<{_name_of(cls)} of shape {tuple(shape(value))}>"
 
 
 _WELL_KNOWN: tuple[tuple[str, str, bool, Callable[[type], Reader]], ...] = (

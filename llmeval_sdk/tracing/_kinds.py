@@ -1,4 +1,4 @@
-"""``workflow task retrieval llm tool agent embedding``: decorator, called decorator, context manager."""
+"""The seven kinds of span, each a decorator, a called decorator and a context manager."""
 
 from __future__ import annotations
 
@@ -47,26 +47,27 @@ class Kind:
         self,
         *,
         name: str,
-        evaluators: Sequence[Any] = (),
-        session_id: str | None = None,
-        tags: dict[str, str] | None = None,
-        request: Any = None,
-        metadata: dict[str, Any] | None = None,
+        evaluators: Sequence[Any] = ...,
+        session_id: str | None = ...,
+        tags: dict[str, str] | None = ...,
+        request: Any = ...,
+        metadata: dict[str, Any] | None = ...,
     ) -> Scope: ...
 
-    def __call__(self, function: Any = None, /, **options: Any) -> Any:
+    def __call__(self, *given: Any, **options: Any) -> Any:
         """Decorate a function, or make a scope that decorates one or opens a span.
 
         Args:
-            function: the function to trace, or the span's name.
+            *given: the function to trace, or the span's name.
             **options: ``name`` (default: the function's), ``evaluators`` to run on the span beside
                 the built-in heuristics (names or objects), ``session_id``, ``tags``; for a context
                 manager also ``request`` and ``metadata``.
         """
-        if callable(function) or isinstance(function, (staticmethod, classmethod)):
-            return Scope(self._kind)(function)
-        if function is not None:
-            options["name"] = function
+        (first,) = given or (None,)
+        if callable(first) or isinstance(first, (staticmethod, classmethod)):
+            return Scope(self._kind)(first)  # type: ignore[arg-type]
+        if first is not None:
+            options["name"] = first
         return Scope(self._kind, **options)
 
     def __repr__(self) -> str:
@@ -111,14 +112,14 @@ class LLMKind(Kind):
         metadata: dict[str, Any] | None = None,
     ) -> Scope: ...
 
-    def __call__(self, function: Any = None, /, **options: Any) -> Any:
+    def __call__(self, *given: Any, **options: Any) -> Any:
         """Decorate a function, or make a scope; ``model_name`` (or ``model``) names the model."""
         model = options.pop("model", None)
         if model is not None:
             options.setdefault("model_name", model)
-        if isinstance(function, str):
-            options["model_name"], function = function, None
-        return super().__call__(function, **options)
+        if given and isinstance(given[0], str):
+            options["model_name"], given = given[0], ()
+        return super().__call__(*given, **options)
 
 
 class Scope:
@@ -139,7 +140,7 @@ class Scope:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         self._name = name
-        self._options = {"kind": kind, "evaluators": tuple(evaluators), **options}
+        self._options: dict[str, Any] = {"kind": kind, "evaluators": tuple(evaluators), **options}
         Spec(name=name or kind, **self._options)  # a wrong option is told here, not at the call
         self._annotations = {"request": request, "metadata": metadata}
         self._span: Span | None = None

@@ -39,7 +39,8 @@ class ContextExecutor(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Schedule a call in a copy of the caller's context."""
-        return super().submit(copy_context().run, fn, *args, **kwargs)
+        call: Any = copy_context().run
+        return super().submit(call, fn, *args, **kwargs)
 
 
 def inject(headers: MutableMapping[str, str]) -> None:

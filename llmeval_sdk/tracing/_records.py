@@ -89,7 +89,7 @@ def request_of(span: Span) -> Any:
 
 
 def context_of(span: Span, retrieved: str) -> tuple[Chunk, ...] | None:
-    """Return the passages: annotated, else of the retrievals below, else an argument with chunks."""
+    """Return the passages: annotated, else of the retrievals below, else of an argument."""
     if span._retrieved is not None:
         return span._retrieved
     found = [item for item in span._collected or () if type(item) is Retrieved]

@@ -9,13 +9,14 @@ than the one before it. Each wrapper is a function of the wrapped shape, so that
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial, wraps
 from typing import Any
 
 from llmeval_sdk._shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
-from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE, capture
+from llmeval_sdk.tracing._capture import NODE_BYTES, capture
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
 from llmeval_sdk.tracing._state import current, state
 
@@ -109,7 +110,7 @@ def _generator(function: Function, begin: Begin) -> Function:
                 try:
                     sent = yield item
                     step = generator.send
-                except BaseException as thrown:  # noqa: BLE001 - GeneratorExit too goes inside
+                except BaseException as thrown:  # GeneratorExit too goes inside
                     sent, step = thrown, generator.throw
                 outside = current.get()
                 current.set(inside)
@@ -131,15 +132,14 @@ def _async_generator(function: Function, begin: Begin) -> Function:
         span = begin(args, kwargs) if state.enabled else None
         inside: Any = span
         items: list[Any] = []
-        step, sent = None, None
         outside = current.get()
         if span is not None:
             current.set(inside)
         try:
             generator = function(*args, **kwargs)
-            step = generator.asend
+            answer = _first_step(generator)
             while True:
-                item = await step(sent)
+                item = await answer
                 if span is not None:
                     inside = current.get()
                     current.set(outside)
@@ -147,11 +147,12 @@ def _async_generator(function: Function, begin: Begin) -> Function:
                 try:
                     sent = yield item
                     step = generator.asend
-                except BaseException as thrown:  # noqa: BLE001 - GeneratorExit too goes inside
+                except BaseException as thrown:  # GeneratorExit too goes inside
                     sent, step = thrown, generator.athrow
                 if span is not None:
                     outside = current.get()
                     current.set(inside)
+                answer = step(sent)
         except StopAsyncIteration:
             if span is not None:
                 current.set(outside)
@@ -164,6 +165,20 @@ def _async_generator(function: Function, begin: Begin) -> Function:
             raise
 
     return wrapper
+
+
+def _first_step(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Begin an async generator without the event loop's taking note of it.
+
+    The loop closes the generators it knows when it ends. It knows the wrapper, which closes the
+    wrapped one; knowing both, it would close both at once, and one would fail.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(firstiter=None, finalizer=None)
+    try:
+        return generator.asend(None)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
 
 
 def _leave(span: Span, parent: Span | Link | None) -> None:
@@ -238,21 +253,18 @@ def _collect(span: Span, items: list[Any], item: Any) -> None:
     """Keep what a generator yields: text as it is, up to the room of the span."""
     try:
         room = span._room
-        if room[0] < NODE:
-            return
         if type(item) is str and len(item) < room[0]:
-            room[0] -= len(item) + 60
+            room[0] -= len(item) + NODE_BYTES
             items.append(item)
-        elif len(items) < MAX_ITEMS:
+        elif room[1] > 0 and room[0] > 0:
+            room[1] -= 1
             items.append(capture(item, room))
     except Exception as error:
         if not swallow("capture", error):
             raise
 
 
-def _yielded(
-    span: Span, items: list[Any], result: Any, error: BaseException | None = None
-) -> None:
+def _yielded(span: Span, items: list[Any], result: Any, error: BaseException | None = None) -> None:
     """End a generator's span: joined text is its response, else the list of what it yielded."""
     try:
         if span._response is None:

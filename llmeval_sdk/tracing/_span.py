@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from time import perf_counter_ns, time_ns
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_texts, to_usage
 from llmeval_sdk._shield import swallow
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Record, SpanKind, Usage
+from llmeval_sdk.model import (
+    Chunk,
+    Evaluation,
+    Extraction,
+    Failure,
+    Prompt,
+    Record,
+    SpanKind,
+    Usage,
+)
 from llmeval_sdk.tracing import _ids
-from llmeval_sdk.tracing._capture import ROOM, Room, _name_of, capture
+from llmeval_sdk.tracing._capture import Room, _name_of, capture, new_room, used
 from llmeval_sdk.tracing._state import recorder, state
 
 
+@final
 class Link(NamedTuple):
     """A parent that is no live span of ours: in another process, another library, or nobody."""
 
@@ -48,6 +58,7 @@ CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "docum
 """Arguments of an evaluated function that may hold the chunks it works on."""
 
 
+@final
 class Span:
     """One timed step. Set ``request``, ``response`` and ``retrieved_context``, or ``annotate`` it.
 
@@ -58,15 +69,18 @@ class Span:
     __slots__ = (
         "_arguments", "_attributes", "_collected", "_confidence", "_error", "_evaluations",
         "_expected", "_extractions", "_field_config", "_flags", "_given", "_links", "_metrics",
-        "_owner", "_parent", "_parent_id", "_perf_ns", "_prompt", "_record", "_request", "_response",
-        "_retrieval", "_retrieved", "_room", "_spec", "_tags", "_usage", "_value", "context",
-        "end_ns", "name", "session_id", "span_number", "start_ns", "trace_number",
+        "_owner", "_parent", "_parent_id", "_perf_ns", "_prompt", "_record", "_request",
+        "_response", "_retrieval", "_retrieved", "_room", "_spec", "_tags", "_usage", "_value",
+        "context", "end_ns", "name", "session_id", "span_number", "start_ns", "trace_number",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, parent: Span | Link | None) -> None:
         self._spec = spec
         self.name = spec.name
         self._parent = parent
+        self.trace_number: int
+        self._parent_id: int
+        self._flags: int
         if parent is None:
             self.trace_number = _ids.new_trace_id()
             self._parent_id = 0
@@ -85,8 +99,8 @@ class Span:
             self._flags = parent.flags
             self._owner = None
             self.session_id = spec.session_id
-        self.span_number = _ids.new_span_id()
-        self._room: Room = [ROOM]
+        self.span_number: int = _ids.new_span_id()
+        self._room: Room = new_room()
         self._arguments: dict[str, Any] | None = None
         self._request: Any = None
         self._response: Any = None
@@ -231,7 +245,7 @@ class Span:
     @property
     def size(self) -> int:
         """Return about how many bytes the span holds."""
-        return ROOM - self._room[0] + 1_000
+        return used(self._room) + 1_000
 
 
 def start(spec: Spec, parent: Span | Link | None) -> Span | Link | None:
@@ -272,7 +286,7 @@ _args_of = BaseException.__dict__["args"].__get__
 def _first_text(error: BaseException) -> str:
     """Read an exception's message from its arguments: its own ``__str__`` is the app's code."""
     args = _args_of(error)
-    return str(capture(args[0], [2_000])) if args else ""
+    return str(capture(args[0]))[:2_000] if args else ""
 
 
 def _late(span: Span) -> None:

@@ -1,4 +1,4 @@
-"""What tracing is connected to: the runtime installs its recorder here, tracing never imports it."""
+"""What tracing is connected to: the runtime installs its recorder here."""
 
 from __future__ import annotations
 

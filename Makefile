@@ -1,0 +1,56 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+export RAGAS_DO_NOT_TRACK := true
+
+.PHONY: help demo test lint types contract tests bench quality matrix clean
+.DEFAULT_GOAL := help
+
+help:  ## Say what there is.
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --upgrade pip
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing the demo's environment into $(VENV)"
+	@$(INSTALL) -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing the development environment into $(VENV)"
+	@$(INSTALL) -e '.[all]' --group dev
+	@touch $@
+
+demo: $(VENV)/.demo  ## Run the demo app on the documents of this machine.
+	@$(BIN)/python -m llmeval_sdk demo $(ARGS)
+
+test: lint types contract tests  ## Lint, types, import contract, tests.
+
+lint: $(VENV)/.dev  ## Check style and format.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## Check types, strictly.
+	@$(BIN)/mypy
+
+contract: $(VENV)/.dev  ## Check who imports whom.
+	@$(BIN)/lint-imports --no-cache
+
+tests: $(VENV)/.dev  ## Run the tests.
+	@$(BIN)/python -m pytest $(ARGS)
+
+bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
+	@$(BIN)/python -m benchmarks.overhead $(ARGS)
+
+quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
+	@$(BIN)/python -m benchmarks.quality.semantic_validation --data $(or $(DATA),../shared/data)/sroie.json
+
+matrix: ## Run the tests on every Python that is installed.
+	@$(PYTHON) tests/matrix.py
+
+clean:  ## Remove the environment and what tools left.
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

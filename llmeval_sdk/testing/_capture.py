@@ -1,0 +1,90 @@
+"""``with capture() as seen:`` — what the block traced and scored, and our mistakes raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from llmeval_sdk import _shield, runtime
+from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.pipeline import Stats
+from llmeval_sdk.tracing import _ids
+
+
+class Captured:
+    """What arrived, in order; an Exporter. Call `drain` before you look."""
+
+    name = "captured"
+
+    def __init__(self) -> None:
+        self.spans: list[SpanData] = []
+        self.evaluations: list[EvaluationEvent] = []
+        self.not_run: list[NotRun] = []
+
+    def drain(self, timeout: float = 30.0) -> Stats:
+        """Wait until all so far is scored, judged and delivered; raises if that takes longer."""
+        result = runtime.flush(timeout)
+        if not result.complete:
+            raise TimeoutError(f"not all was delivered within {timeout:g} s: {result}")
+        return result
+
+    def span(self, name: str) -> SpanData:
+        """Return the latest span of a name."""
+        return next(span for span in reversed(self.spans) if span.name == name)
+
+    def scores(self, span_name: str | None = None) -> dict[str, Evaluation]:
+        """Return the latest evaluations by name, of one span's name or of all."""
+        return {
+            event.evaluation.name: event.evaluation
+            for event in self.evaluations
+            if span_name in (None, event.target.span_name)
+        }
+
+    def reasons(self) -> dict[str, str]:
+        """Return why judges did not run, by judge."""
+        return {each.evaluator: each.reason for each in self.not_run}
+
+    def export(self, batch: Batch, /) -> None:
+        """Keep a batch."""
+        self.spans.extend(batch.spans)
+        self.evaluations.extend(batch.evaluations)
+        self.not_run.extend(batch.not_run)
+
+    def flush(self, timeout: float, /) -> None:
+        """Do nothing: all is here."""
+
+    def close(self, timeout: float, /) -> None:
+        """Do nothing: nothing is held."""
+
+
+@contextmanager
+def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captured]:
+    """Configure the SDK for the block and collect what it would export.
+
+    Args:
+        raise_again: raise what the shield would swallow, so that a test sees it.
+        **configuration: arguments of ``configure()``, such as ``llm=FakeLLM("yes")``. Nothing is
+            written to disk unless you ask for an exporter that does.
+    """
+    seen = Captured()
+    exporters = [seen, *configuration.pop("exporters", ())]
+    with runtime.isolated():
+        runtime.configure(exporters=exporters, **configuration)
+        _shield.raise_again(raise_again)
+        try:
+            yield seen
+        finally:
+            _shield.raise_again(False)
+
+
+@contextmanager
+def fixed_ids() -> Iterator[None]:
+    """Number traces and spans 1, 2, 3 … inside the block, for snapshots."""
+    kept = (_ids.new_trace_id, _ids.new_span_id)
+    _ids.new_trace_id, _ids.new_span_id = count(1).__next__, count(1).__next__
+    try:
+        yield
+    finally:
+        _ids.new_trace_id, _ids.new_span_id = kept

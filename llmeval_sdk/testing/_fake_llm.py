@@ -1,0 +1,43 @@
+"""A judge model that answers what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from llmeval_sdk.model import Completion, Message, Usage
+from llmeval_sdk.protocols import LLM
+
+
+class FakeLLM(LLM):
+    """Answers with the given replies in turn; the last one again and again.
+
+    A reply is a text, a mapping (sent as JSON), an exception to raise, or a function of the
+    messages. ``calls`` holds the messages of every call.
+    """
+
+    model = "fake"
+
+    def __init__(self, *replies: str | Mapping[str, Any] | Exception | Callable[..., Any]) -> None:
+        self._replies = list(replies) or [{"rating": "yes", "rationale": "fake"}]
+        self.calls: list[tuple[Message, ...]] = []
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,
+    ) -> Completion:
+        """Answer with the next reply."""
+        self.calls.append(tuple(messages))
+        reply = self._replies[min(len(self.calls), len(self._replies)) - 1]
+        if isinstance(reply, Exception):
+            raise reply
+        if callable(reply):
+            reply = reply(messages)
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        asked = sum(len(message.content) for message in messages) // 4
+        return Completion(text, self.model, Usage(asked, len(text) // 4, asked + len(text) // 4))

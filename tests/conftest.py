@@ -1,0 +1,34 @@
+"""Every test starts without configuration, and our mistakes are raised, not swallowed."""
+
+import os
+import threading
+
+import pytest
+
+from llmeval_sdk import _shield, runtime
+
+
+@pytest.fixture(autouse=True)
+def _fresh_environment(monkeypatch, tmp_path):
+    """Take the machine's own settings away; what a test stores goes to its own folder."""
+    for name in list(os.environ):
+        if name.startswith(("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "store" / "llmeval.db"))
+    with runtime.isolated():
+        yield
+    _shield.raise_again(False)
+    _shield._last_told.clear()
+    _shield.notices.clear()
+
+
+@pytest.fixture
+def finished_threads():
+    """Return a function that waits until no thread of ours is left."""
+
+    def wait():
+        for thread in threading.enumerate():
+            if thread.name.startswith("llmeval"):
+                thread.join(10)
+
+    return wait

@@ -1,0 +1,174 @@
+"""Every way a request can fail has a type, and only what may pass is tried again."""
+
+import asyncio
+import socket
+import time
+
+import pytest
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.llms._failures import retry_after
+from llmeval_sdk.model import Message
+
+
+def failure(call):
+    with pytest.raises(JudgeError) as caught:
+        call()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "type", "retryable", "calls"),
+    [
+        ("unavailable", "unavailable", True, 3),
+        ("unauthorized", "unauthorized", False, 1),
+        ("not_found", "not_found", False, 1),
+        ("bad_request", "too_long", False, 1),
+        ("redirect", "unavailable", False, 1),
+        ("refusal", "refused", False, 1),
+        ("filtered", "refused", False, 1),
+        ("truncated", "truncated", False, 1),
+        ("html", "malformed", False, 1),
+        ("reset", "unavailable", True, 3),
+        ("hang", "timeout", True, 1),
+        ("drip", "timeout", True, 1),
+    ],
+)
+def test_each_failure_has_its_type_and_number_of_calls(
+    serve, ask, behaviour, type, retryable, calls
+):
+    """Only failures that may pass are tried again, three times in all, inside one timeout."""
+    server = serve(default=behaviour)
+    quick = {"timeout": 0.6} if behaviour in ("hang", "drip") else {}
+    error = failure(lambda: ask(server, **quick))
+    assert (error.type, error.retryable, server.calls) == (type, retryable, calls)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+
+
+def test_an_outage_at_first_contact_ends_after_the_ladder_and_the_attempts(serve, ask):
+    """A 500 may be about the way of asking until one has worked: 3 steps once, the last 3 times."""
+    server = serve(default="error")
+    assert failure(lambda: ask(server)).type == "unavailable"
+    assert server.calls == 6
+
+
+def test_an_outage_of_a_known_server_costs_the_attempts_only(serve, ask):
+    """Once a way of asking has worked, a 500 is an outage and is tried again as it is."""
+    server = serve("good", default="error")
+    ask(server)
+    assert failure(lambda: ask(server)).type == "unavailable"
+    assert server.calls == 1 + 3
+
+
+def test_a_passing_failure_is_not_noticed(serve, ask):
+    """One 503 and one 429 later the answer comes, in the same call."""
+    server = serve("unavailable", "rate_limited", retry_after=0.05)
+    assert ask(server).text
+    assert server.calls == 3
+
+
+def test_retry_after_is_waited_for(serve, ask):
+    """The next attempt comes no earlier than the server asked."""
+    server = serve("rate_limited", retry_after=0.4)
+    started = time.monotonic()
+    ask(server)
+    assert 0.4 <= time.monotonic() - started < 3.0
+
+
+def test_retry_after_beyond_the_deadline_fails_at_once(serve, ask):
+    """Waiting longer than the call may take is pointless: the caller learns how long at once."""
+    server = serve("rate_limited", retry_after=60)
+    ask(serve())  # the client's imports are not what is timed
+    started = time.monotonic()
+    error = failure(lambda: ask(server))
+    assert time.monotonic() - started < 2.0
+    assert (error.type, error.retryable, error.retry_after) == ("rate_limited", True, 60.0)
+    assert server.calls == 1
+
+
+def test_a_slow_attempt_is_given_up_for_another(serve, ask):
+    """With a limit per attempt, one that hangs is tried again inside the timeout."""
+    server = serve("hang")
+    assert ask(server, request_timeout=0.5).text
+    assert server.calls == 2
+
+
+def test_the_timeout_bounds_attempts_and_waits_together(serve, ask):
+    """However many attempts, the call ends at its timeout."""
+    server = serve(default="hang")
+    ask(serve())
+    started = time.monotonic()
+    error = failure(lambda: ask(server, timeout=0.8, request_timeout=0.3, attempts=50))
+    assert time.monotonic() - started < 2.0
+    assert error.type == "timeout"
+    assert 2 <= server.calls <= 3
+
+
+def test_a_closed_port_is_unavailable(ask):
+    """No server at all is a failure that may pass."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    llm = OpenAILLM("m", base_url=f"http://127.0.0.1:{port}/v1", backoff=0.001, timeout=5)
+    error = failure(lambda: ask(None, llm=llm))
+    assert (error.type, error.retryable) == ("unavailable", True)
+
+
+def test_an_exhausted_quota_is_not_tried_again(serve, ask):
+    """A 429 that says the money is spent will say so again."""
+    from llmeval_sdk.testing import _behaviours
+
+    server = serve()
+    server.reply = lambda seen: _behaviours.error(429, "You are broke.", "insufficient_quota")
+    error = failure(lambda: ask(server))
+    assert (error.type, error.retryable) == ("rate_limited", False)
+    assert len(server.requests) == 1
+
+
+def test_a_content_filter_of_the_server_is_a_refusal(serve, ask):
+    """Azure answers 400 where its filter objects; no other way of asking would help."""
+    from llmeval_sdk.testing import _behaviours
+
+    server = serve()
+    server.reply = lambda seen: _behaviours.error(400, "Filtered.", "content_filter")
+    assert failure(lambda: ask(server)).type == "refused"
+    assert len(server.requests) == 1
+
+
+def test_a_cancelled_call_is_cancelled(serve):
+    """Cancelling passes through untouched: it is not a failure of the model."""
+    server = serve(default="hang")
+    reply = server.reply
+
+    async def go():
+        arrived = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        server.reply = lambda seen: (loop.call_soon_threadsafe(arrived.set), reply(seen))[1]
+        llm = OpenAILLM("m", base_url=server.base_url)
+        task = asyncio.ensure_future(llm.complete([Message("user", "?")]))
+        await asyncio.wait_for(arrived.wait(), 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after-ms": "300", "retry-after": "9"}, 0.3),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_spellings(headers, seconds):
+    """Seconds, milliseconds and dates are understood, nonsense is nothing."""
+    assert retry_after(headers) == seconds

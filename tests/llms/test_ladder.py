@@ -1,0 +1,150 @@
+"""Structured output: each server gets the best way to ask that it understands."""
+
+import json
+
+import pytest
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms import OpenAILLM, _ladder
+from llmeval_sdk.model import Usage
+
+
+ANSWER = {"rationale": "because", "rating": "yes"}
+
+
+def modes(server):
+    """Say how each call asked for its structure."""
+    found = []
+    for seen in server.chats:
+        if "tools" in seen.body:
+            found.append("tool")
+        else:
+            found.append(seen.body.get("response_format", {}).get("type", "text"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "climbed"),
+    [
+        ("good", ["json_schema"]),
+        ("schema_500", ["json_schema", "tool"]),
+        ("tool_only", ["json_schema", "tool"]),
+        ("json_object_only", ["json_schema", "tool", "json_object"]),
+        ("text_only", ["json_schema", "tool", "json_object", "text"]),
+    ],
+)
+def test_each_server_is_asked_in_the_best_way_it_understands(serve, ask, behaviour, climbed):
+    """A server that refuses a way to ask is asked in the next one, down to plain words."""
+    server = serve(default=behaviour)
+    completion = ask(server)
+    assert json.loads(completion.text) == ANSWER
+    assert modes(server) == climbed
+
+
+def test_the_step_that_worked_is_remembered_for_the_server_and_model(serve, ask):
+    """The second call to a server, even by another client, goes straight to what it understands."""
+    server = serve(default="json_object_only")
+    ask(server)
+    ask(server)
+    assert modes(server) == ["json_schema", "tool", "json_object", "json_object"]
+
+
+def test_a_remembered_step_is_forgotten_after_a_while(serve, ask, monkeypatch):
+    """A server that learned better is asked in the best way again."""
+    server = serve("tool_only", "tool_only")
+    ask(server)
+    monkeypatch.setattr(_ladder, "REMEMBER_SECONDS", -1.0)
+    ask(server)
+    assert modes(server) == ["json_schema", "tool", "json_schema"]
+
+
+def test_an_unreadable_reply_leads_to_the_next_step(serve, ask):
+    """Prose where JSON was asked for costs one more call, not the verdict."""
+    server = serve("malformed")
+    assert json.loads(ask(server).text) == ANSWER
+    assert modes(server) == ["json_schema", "tool"]
+
+
+def test_fenced_json_is_readable(serve, ask):
+    """A code fence and prose around the object are no reason to ask again."""
+    server = serve("fenced")
+    assert json.loads(ask(server).text.split("```json")[1].split("```")[0]) == ANSWER
+    assert server.calls == 1
+
+
+def test_a_reply_without_a_required_key_leads_to_the_next_step(serve, ask):
+    """An object that lacks what the schema requires is not readable."""
+    server = serve(lambda request: {"rationale": "no rating"})
+    assert json.loads(ask(server).text) == ANSWER
+    assert server.calls == 2
+
+
+def test_usage_is_summed_over_the_steps(serve, ask):
+    """What an unreadable reply cost is part of the completion's usage."""
+    server = serve("malformed", "malformed")
+    usage = ask(server).usage
+    once = ask(server).usage
+    assert server.calls == 4
+    assert once.output_tokens < usage.output_tokens
+    assert usage.total_tokens == usage.input_tokens + usage.output_tokens
+
+
+def test_a_server_that_only_babbles_is_malformed_and_its_cost_is_known(serve, ask):
+    """When the last step is unreadable too, the error carries what all steps cost."""
+    server = serve(default="malformed")
+    with pytest.raises(JudgeError) as caught:
+        ask(server)
+    assert caught.value.type == "malformed"
+    assert not caught.value.retryable
+    assert server.calls == 4
+    assert isinstance(caught.value.usage, Usage)
+    assert caught.value.usage.total_tokens > 0
+
+
+def test_words_for_the_schema_are_sent_only_where_the_server_takes_none(serve, ask):
+    """The schema stands in the system message from the third step on, and not before."""
+    server = serve(default="json_object_only")
+    ask(server)
+    roles = [[turn["role"] for turn in seen.body["messages"]] for seen in server.chats]
+    assert roles == [["user"], ["user"], ["system", "user"]]
+    assert '"required": ["rationale", "rating"]' in server.chats[2].body["messages"][0]["content"]
+
+
+def test_a_reasoning_model_gets_the_parameters_it_takes(serve, ask):
+    """`max_tokens` and `temperature` give way to what the server asks for, and stay away."""
+    server = serve(default="reasoning")
+    ask(server)
+    ask(server)
+    last = server.chats[-1].body
+    assert server.calls == 4
+    assert last["max_completion_tokens"] == 64
+    assert "max_tokens" not in last
+    assert "temperature" not in last
+
+
+def test_without_a_schema_the_text_comes_back_as_it_is(serve, ask):
+    """A judge that wants prose gets prose, in one call without any structure."""
+    server = serve(answer=lambda request: "just words")
+    completion = ask(server, schema=None)
+    assert (completion.text, completion.model, completion.finish_reason) == (
+        "just words",
+        "stand-in",
+        "stop",
+    )
+    assert modes(server) == ["text"]
+
+
+def test_every_request_is_deterministic_and_bounded(serve, ask):
+    """Temperature 0 and a limit of tokens are on every request, and more parameters on top."""
+    server = serve()
+    ask(server, parameters={"seed": 7}, max_tokens=99)
+    body = server.chats[0].body
+    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0, 99, 7)
+    assert body["response_format"]["json_schema"]["strict"] is True
+
+
+def test_ask_waits_for_one_answer_in_a_plain_thread(serve):
+    """A judge that is a plain function may ask in its thread, again and again."""
+    server = serve(answer=lambda request: request["messages"][-1]["content"][::-1])
+    llm = OpenAILLM("stand-in", base_url=server.base_url)
+    assert [llm.ask("abc"), llm.ask("def")] == ["cba", "fed"]

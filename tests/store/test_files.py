@@ -1,0 +1,249 @@
+"""The file itself: who may read it, what makes it unusable, and what happens then."""
+
+import logging
+import os
+import sqlite3
+import stat
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from llmeval_sdk.errors import ConfigurationError, ExportError
+from llmeval_sdk.model import Batch
+from llmeval_sdk.store import schema
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.writer import StoreWriter
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_the_owner_may_read_what_users_asked(writer, path, make):
+    """The file and what stands beside it are 0600, in a 0700 folder of its own."""
+    writer.write(Batch((make.span(),)))
+    assert mode(path.parent) == 0o700
+    beside = [each for each in path.parent.iterdir() if each.name.startswith("llmeval.db")]
+    assert len(beside) == 3
+    assert {mode(each) for each in beside} == {0o600}
+
+
+def test_a_folder_that_was_there_keeps_its_mode(tmp_path, make):
+    """Only a folder of our own making is closed to others."""
+    tmp_path.chmod(0o755)
+    with closing(StoreWriter(tmp_path / "llmeval.db")) as writer:
+        writer.write(Batch((make.span(),)))
+    assert mode(tmp_path) == 0o755
+    assert not (tmp_path / ".gitignore").exists()
+
+
+def test_the_folder_keeps_itself_out_of_repositories(writer, path, make):
+    """The default store is in the app's folder; it must not be committed by accident."""
+    writer.write(Batch((make.span(),)))
+    assert (path.parent / ".gitignore").read_text() == "*\n"
+
+
+def test_nothing_is_opened_before_the_first_write(path):
+    """A process that records nothing leaves no file."""
+    StoreWriter(path).close()
+    assert not path.parent.exists()
+
+
+@pytest.fixture
+def read_only_folder():
+    """A folder that this process cannot write, whoever runs the tests."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o555)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65_534)
+    yield folder
+    os.seteuid(was)
+    folder.chmod(0o700)
+    folder.rmdir()
+
+
+def is_directory(path):
+    path.mkdir(parents=True)
+
+
+def is_below_a_file(path):
+    path.parent.parent.mkdir(exist_ok=True)
+    path.parent.write_text("")
+
+
+def is_garbage(path):
+    path.parent.mkdir()
+    path.write_bytes(b"no database at all " * 100)
+
+
+def is_of_another_program(path):
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE theirs (x)")
+
+
+def is_of_a_newer_release(path):
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        newer.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (is_directory, "unable to open database file"),
+        (is_below_a_file, "directory"),
+        (is_garbage, "file is not a database"),
+        (is_of_another_program, "it is a database of another program"),
+        (is_of_a_newer_release, "it was written by a newer release (version 99"),
+    ],
+)
+def test_a_path_that_cannot_be_the_store_is_replaced_by_memory(path, make, spoil, words):
+    """Writing goes on in memory, one reason says why, and what is there is left as it was."""
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else None
+    span = make.span()
+    with closing(StoreWriter(path)) as writer:
+        assert writer.fallback_reason is None
+        writer.write(Batch((span,), (make.evaluation(span),)))
+        reason = writer.fallback_reason
+        assert reason.startswith(f"{path}: ")
+        assert words.lower() in reason.lower()
+        assert reason.endswith("scores are kept in memory only")
+        writer.write(Batch((make.span(),)))
+        assert writer.fallback_reason == reason
+        with closing(StoreReader(writer.location)) as reader:
+            assert reader.counts().spans == 2
+            assert reader.span(span.span_id) == span
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_a_read_only_disk_is_replaced_by_memory(read_only_folder, make):
+    """A function in the cloud with a read-only disk keeps its scores for its own lifetime."""
+    for path in (read_only_folder / "llmeval.db", read_only_folder / "own" / "llmeval.db"):
+        with closing(StoreWriter(path)) as writer:
+            writer.write(Batch((make.span(),)))
+            assert (
+                writer.fallback_reason
+                == f"{path}: Permission denied; scores are kept in memory only"
+            )
+
+
+def test_memory_is_bounded(tmp_path, make):
+    """The stand-in keeps the latest 32 MB, whatever the file was allowed."""
+    (tmp_path / "file").write_text("")
+    with closing(StoreWriter(tmp_path / "file" / "llmeval.db")) as writer:
+        for _ in range(60):
+            writer.write(Batch(tuple(make.span(request="z" * 10_000) for _ in range(100))))
+        with closing(StoreReader(writer.location)) as reader:
+            assert 1_000 < reader.counts().spans < 3_400
+
+
+def test_a_file_that_was_deleted_is_made_again(writer, path, make):
+    """Deleting the store of a running app loses what was in it and nothing after."""
+    writer.write(Batch((make.span(),)))
+    for each in path.parent.glob("llmeval.db*"):
+        each.unlink()
+    span = make.span()
+    writer.write(Batch((span,)))
+    with closing(StoreReader(path)) as reader:
+        assert reader.counts().spans == 1
+        assert reader.span(span.span_id) == span
+
+
+def test_a_full_disk_is_an_error_to_try_again(writer, make):
+    """Delivery is told the reason and that later may be better; it then is."""
+    writer.write(Batch((make.span(),)))
+    with writer._database.use() as connection:
+        connection.execute("PRAGMA max_page_count = 1").fetchall()
+    big = Batch(tuple(make.span(request="q" * 50_000) for _ in range(20)))
+    with pytest.raises(ExportError, match="full") as caught:
+        writer.write(big)
+    assert (caught.value.reason, caught.value.retryable) == ("disk_full", True)
+    with writer._database.use() as connection:
+        connection.execute("PRAGMA max_page_count = 1000000").fetchall()
+    writer.write(big)
+    with closing(StoreReader(writer.path)) as reader:
+        assert reader.counts().spans == 21
+
+
+def test_a_locked_file_is_an_error_to_try_again(path, make):
+    """Another process that never lets go costs the timeout, then delivery decides."""
+    with closing(StoreWriter(path, busy_timeout=0.1)) as writer:
+        writer.write(Batch((make.span(),)))
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(ExportError, match="locked") as caught:
+                writer.write(Batch((make.span(),)))
+            other.execute("ROLLBACK")
+        assert (caught.value.reason, caught.value.retryable) == ("store_locked", True)
+        writer.write(Batch((make.span(),)))
+        assert writer.fallback_reason is None
+
+
+def test_a_store_that_was_torn_is_replaced_by_memory(writer, path, make):
+    """A file overwritten while in use fails one batch at most and never the process."""
+    writer.write(Batch((make.span(),)))
+    writer.close()
+    path.write_bytes(b"torn" * 5_000)
+    writer.write(Batch((make.span(),)))
+    assert "file is not a database" in writer.fallback_reason
+
+
+def test_a_reader_says_what_is_wrong_with_a_path(path):
+    """Reading has a person watching: a missing or strange file is an error that names it."""
+    with pytest.raises(
+        ConfigurationError, match=r"llmeval\.db cannot be read: there is no such file"
+    ):
+        StoreReader(path)
+    is_garbage(path)
+    with pytest.raises(ConfigurationError, match="file is not a database"):
+        StoreReader(path)
+
+
+def test_a_reader_never_writes(writer, path, make):
+    """The connection of a reader refuses to change anything."""
+    writer.write(Batch((make.span(),)))
+    with closing(StoreReader(path)) as reader, reader._database.use() as connection:
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM spans")
+
+
+def test_a_store_on_a_read_only_disk_can_be_read(make):
+    """A copied or archived store is readable where nothing can be written."""
+    folder = Path(tempfile.mkdtemp())
+    path = folder / "llmeval.db"
+    with closing(StoreWriter(path)) as writer:
+        writer.write(Batch((make.span(),)))
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65_534)
+    try:
+        with closing(StoreReader(path)) as reader:
+            assert reader.counts().spans == 1
+    finally:
+        os.seteuid(was)
+        folder.chmod(0o700)
+        path.unlink()
+        folder.rmdir()
+
+
+def test_the_exporter_says_once_that_it_kept_scores_in_memory(tmp_path, make, caplog):
+    """One log line tells why the store is not a file."""
+    from llmeval_sdk.config import Settings
+    from llmeval_sdk.exporters.local import LocalExporter
+
+    (tmp_path / "file").write_text("")
+    exporter = LocalExporter(Settings(store=str(tmp_path / "file" / "llmeval.db")))
+    with caplog.at_level(logging.WARNING, "llmeval_sdk"):
+        exporter.export(Batch((make.span(),)))
+        exporter.export(Batch((make.span(),)))
+    exporter.close(1.0)
+    assert len(caplog.records) == 1
+    assert "scores are kept in memory only" in caplog.text
