@@ -49,7 +49,7 @@ class ContextRecall(BaseJudge):
 
     def score(
         self,
-        input: Request,  # noqa: A002 - the name that callers know
+        input: Request,
         output: str,
         expected_output: str,
         context: str | Sequence[str | Chunk],
@@ -64,7 +64,7 @@ class ContextRecall(BaseJudge):
 
     async def ascore(
         self,
-        input: Request,  # noqa: A002
+        input: Request,
         output: str,
         expected_output: str,
         context: str | Sequence[str | Chunk],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmeval_sdk.config import Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.llms.callable import CallableLLM
+from llmeval_sdk.llms.callable_llm import CallableLLM
 from llmeval_sdk.llms.openai_client import OpenAILLM
 from llmeval_sdk.protocols import LLM
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import ConfigurationError
 
 
@@ -63,6 +64,17 @@ def endpoint(name: str, base_url: str | None = None) -> Endpoint:
             "base_url= to its OpenAI-compatible server, or pass an LLM object of your own"
         )
     return Endpoint("openai", model if slash else name.strip(), OPENAI_URL)
+
+
+def access(base_url: str | None, api_key: Secret | str | None) -> tuple[str | None, Secret | None]:
+    """Take address and key from the environment where neither is given.
+
+    Only both together: the environment's key belongs to the environment's server.
+    """
+    if base_url is None and api_key is None:
+        settings = from_environment(problems=[])
+        return settings.judge_base_url, settings.judge_api_key
+    return base_url, Secret(api_key) if isinstance(api_key, str) else api_key
 
 
 def _check(base_url: str) -> None:

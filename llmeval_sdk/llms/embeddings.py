@@ -13,7 +13,7 @@ from llmeval_sdk._threads import on_daemon_thread
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.errors import JudgeError, MissingExtraError
 from llmeval_sdk.llms._clients import Clients, request_timeout
-from llmeval_sdk.llms._endpoint import endpoint
+from llmeval_sdk.llms._endpoint import access, endpoint
 from llmeval_sdk.llms._failures import CallFailed, call_failed
 from llmeval_sdk.llms._ladder import usage
 from llmeval_sdk.llms._retry import retrying
@@ -55,8 +55,8 @@ class OpenAIEmbeddings(Embeddings):
         backoff: float = 0.5,
         api_version: str | None = None,
     ) -> None:
+        base_url, self._key = access(base_url, api_key)
         self._endpoint = endpoint(model, base_url)
-        self._key = Secret(api_key) if isinstance(api_key, str) else api_key
         self.model = self._endpoint.model
         self.timeout = timeout
         self.attempts = attempts

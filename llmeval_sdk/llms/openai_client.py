@@ -10,7 +10,7 @@ from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._call import Call
 from llmeval_sdk.llms._clients import Clients, request_timeout
-from llmeval_sdk.llms._endpoint import endpoint
+from llmeval_sdk.llms._endpoint import access, endpoint
 from llmeval_sdk.llms._failures import CallFailed, call_failed
 from llmeval_sdk.llms._ladder import dialect
 from llmeval_sdk.model import Completion, Message
@@ -24,7 +24,8 @@ class OpenAILLM(LLM):
         model: ``model`` or ``provider/model`` (``openai/…``, ``azure/<deployment>``); with a base
             URL of another server, the name as that server knows it.
         base_url: Any OpenAI-compatible server, or the Azure resource.
-        api_key: Sent to that server and never shown.
+        api_key: Sent to that server and never shown. Without address and key, both are the
+            environment's (``LLMEVAL_JUDGE_BASE_URL``, ``OPENAI_API_KEY`` …).
         timeout: Seconds that one `complete` may take, all its attempts and waits together.
         attempts: How often one request is tried when it fails for a passing reason: no connection,
             no answer in time, 429, 5xx.
@@ -50,8 +51,8 @@ class OpenAILLM(LLM):
         parameters: Mapping[str, Any] | None = None,
         api_version: str | None = None,
     ) -> None:
+        base_url, self._key = access(base_url, api_key)
         self._endpoint = endpoint(model, base_url)
-        self._key = Secret(api_key) if isinstance(api_key, str) else api_key
         self.model = self._endpoint.model
         self.timeout = timeout
         self.attempts = attempts

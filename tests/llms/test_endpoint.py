@@ -66,8 +66,20 @@ def test_plain_http_off_loopback_warns_once(caplog):
     ]
 
 
-def test_openai_without_a_key_says_which_variable_to_set():
+def test_the_environment_s_key_goes_to_the_environment_s_server_only(monkeypatch):
+    """Address and key are taken from the environment together, or not at all."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
+    monkeypatch.setenv("LLMEVAL_JUDGE_BASE_URL", "https://gateway.example/v1")
+    taken = OpenAILLM("m")
+    assert (taken.base_url, taken._key.reveal()) == ("https://gateway.example/v1", "sk-env")
+    given = OpenAILLM("m", base_url="https://other.example/v1")
+    assert given._key is None
+
+
+def test_openai_without_a_key_says_which_variable_to_set(monkeypatch):
     """A missing key is told at configuration, not by a 401 in production."""
+    for name in ("OPENAI_API_KEY", "LLMEVAL_JUDGE_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
         OpenAILLM("gpt-4o")
 
