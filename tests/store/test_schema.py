@@ -63,12 +63,12 @@ def test_a_reader_brings_an_older_store_forward(path, make, monkeypatch):
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path, make, monkeypatch):
     """A script that breaks in the middle changes nothing, not even its first statement."""
     with closing(StoreWriter(path)) as writer:
-        writer.write(Batch((make.span(),)))
-    broken = "CREATE TABLE half (x);\nCREATE TABLE spans (x);\n"
+        writer.write(Batch((make.span("same"), make.span("same"))))
+    broken = "CREATE TABLE half (x);\nCREATE UNIQUE INDEX once ON spans (name);\n"
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
-        assert "table spans already exists" in writer.fallback_reason
+        assert "UNIQUE constraint failed" in writer.fallback_reason
     with closing(sqlite3.connect(path)) as raw:
         assert raw.execute("PRAGMA user_version").fetchone() == (1,)
         assert not columns(raw, "half")

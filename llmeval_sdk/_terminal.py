@@ -1,0 +1,42 @@
+"""Text for terminals: short, on one line, and without anything that steers the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def printable(value: Any, limit: int = 200) -> str:
+    """Return text as one line; control characters and lone surrogates become escapes."""
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > limit:
+        text = f"{text[: limit - 1]}…"
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    return " " if character in "\n\t\r" else character.encode("unicode_escape").decode()
+
+
+def seconds(duration: float) -> str:
+    """Return a duration in a fitting unit: ``1.24 s``, ``12 ms``, ``8 µs``."""
+    if duration >= 1:
+        return f"{duration:.2f} s"
+    return f"{duration * 1e3:.3g} ms" if duration >= 1e-3 else f"{duration * 1e6:.3g} µs"
+
+
+def score(value: float | bool | str | None) -> str:
+    """Return an evaluation's value as people read it."""
+    if value is None:
+        return "n/a"
+    if isinstance(value, bool):
+        return "pass" if value else "fail"
+    return printable(value, 60) if isinstance(value, str) else number(value)
+
+
+def number(value: float) -> str:
+    """Return a number with at most three decimals, whole ones with thousands apart."""
+    if abs(value) < 1e15 and value == int(value) and abs(value) > 1:
+        return f"{int(value):,}"
+    return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.3g}"

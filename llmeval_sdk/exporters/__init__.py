@@ -1,0 +1,1 @@
+"""Where spans and evaluations go: one file or folder per destination."""

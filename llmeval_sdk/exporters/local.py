@@ -1,0 +1,42 @@
+"""Exports to the embedded store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.model import Batch
+from llmeval_sdk.store.writer import StoreWriter
+
+
+_log = logging.getLogger("llmeval_sdk")
+
+
+class LocalExporter:
+    """Writes to the SQLite file that the settings name; nothing is opened before the first batch.
+
+    A file that cannot be written is replaced by a store in memory, which one log line says. Forks
+    need no help: the store closes its connection before each.
+    """
+
+    name = "local"
+
+    def __init__(self, settings: Settings) -> None:
+        self.store = StoreWriter(settings.store, settings.store_max_bytes, settings.store_max_days)
+        self._told = False
+
+    def export(self, batch: Batch, /) -> Mapping[str, int] | None:
+        """Write a batch; raises `ExportError` when the disk is full or the file stays locked."""
+        refused = self.store.write(batch)
+        if self.store.fallback_reason and not self._told:
+            self._told = True
+            _log.warning("llmeval: %s", self.store.fallback_reason)
+        return refused
+
+    def flush(self, timeout: float, /) -> None:
+        """Do nothing: a batch is in the file when `export` returns."""
+
+    def close(self, timeout: float, /) -> None:
+        """Close the file."""
+        self.store.close()

@@ -1,0 +1,137 @@
+"""Connections that a fork never carries over.
+
+SQLite must not be open across a fork: a child that opens the same file inherits the library's
+record of locks that it does not hold, and its commits vanish when the parent closes. So a fork
+waits a moment until no statement runs and closes the connection; both sides open their own when
+they next need one. Where that was not possible, the child never touches the file (`Inherited`).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+FORK_WAIT_SECONDS = 0.1
+"""How long a fork waits for a statement to end; statements take milliseconds."""
+
+Opener = Callable[[], sqlite3.Connection]
+
+
+class Inherited(Exception):  # noqa: N818 - a state, not a mistake
+    """This process was forked while its parent used the file."""
+
+
+class Database:
+    """One lazily opened connection, used by one thread at a time."""
+
+    def __init__(self, opener: Opener, *, in_memory: bool = False) -> None:
+        self._opener = opener
+        self._in_memory = in_memory
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._pid = os.getpid()
+        self._inherited = False
+        self._held_for_fork = False
+        _databases[:] = [ref for ref in _databases if ref() is not None]
+        _databases.append(weakref.ref(self))
+
+    @contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection; hold it for a few milliseconds only, a fork may be waiting.
+
+        Raises `Inherited` in a child that must not open the file, and whatever opening raises.
+        """
+        if os.getpid() != self._pid:
+            self._in_child()
+        with self._lock:
+            if self._inherited:
+                raise Inherited
+            if self._connection is None:
+                self._connection = self._opener()
+            yield self._connection
+
+    def close(self) -> None:
+        """Close this process's own connection; the next use opens another."""
+        if os.getpid() != self._pid:
+            self._in_child()
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _before_fork(self, deadline: float) -> None:
+        wait = max(0.0, deadline - time.monotonic())
+        self._held_for_fork = self._lock.acquire(timeout=wait)
+        if self._held_for_fork and not self._in_memory:
+            self._close()
+
+    def _in_parent(self) -> None:
+        if self._held_for_fork:
+            self._held_for_fork = False
+            self._lock.release()
+
+    def _in_child(self) -> None:
+        in_use = self._lock.locked() and not self._held_for_fork
+        self._pid = os.getpid()
+        self._held_for_fork = False
+        self._lock = threading.Lock()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            _leak(connection)
+        if (in_use or connection is not None) and not self._in_memory:
+            self._inherited = True
+
+
+def _leak(connection: sqlite3.Connection) -> None:
+    """Keep an inherited connection from ever being closed: that would undo the parent's writes."""
+    _leaked.append(connection)
+    try:
+        import ctypes
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    except Exception:  # no ctypes in this build: the list keeps it until the interpreter ends
+        return
+
+
+_databases: list[weakref.ref[Database]] = []
+_leaked: list[sqlite3.Connection] = []
+
+
+def _all() -> list[Database]:
+    return [database for ref in tuple(_databases) if (database := ref()) is not None]
+
+
+def _before_fork() -> None:
+    deadline = time.monotonic() + FORK_WAIT_SECONDS
+    for database in _all():
+        try:
+            database._before_fork(deadline)
+        except Exception:
+            continue
+
+
+def _after_fork_in_parent() -> None:
+    for database in _all():
+        database._in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for database in _all():
+        database._in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,0 +1,119 @@
+"""Any value -> JSON text that SQLite takes, and never an exception.
+
+What capturing left (str, numbers, lists, dicts) goes straight through the C encoder. Only a value
+that it refuses is walked here: NaN becomes null, what has no JSON a marker such as ``<socket>``.
+Lone surrogates, which UTF-8 cannot hold, are written as the JSON escapes that they are read from.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+MAX_DEPTH = 32
+MAX_NODES = 100_000
+
+_INT64 = 1 << 63
+
+
+def _known(value: Any) -> Any:
+    """Give the encoder something it can write for a type that it does not know."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"<{len(value)} bytes>"
+    return f"<{type(value).__name__}>"
+
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_known
+).encode
+
+
+def dumps(value: Any) -> str | None:
+    """Write a value as JSON; ``None`` stays SQL's NULL."""
+    if value is None:
+        return None
+    try:
+        return _encode(value)
+    except Exception:
+        return _encode(_plain(value, [MAX_NODES], ()))
+
+
+def _plain(value: Any, room: list[int], above: tuple[int, ...]) -> Any:
+    """Copy a value into what JSON has; cycles, depth and size end in a marker."""
+    room[0] -= 1
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, int):
+        bits = value.bit_length()
+        return int(value) if bits <= 1024 else f"<int of {bits} bits>"
+    if room[0] < 0:
+        return "<no room>"
+    if id(value) in above:
+        return "<cycle>"
+    if len(above) >= MAX_DEPTH:
+        return "<too deep>"
+    inner = (*above, id(value))
+    try:
+        known = value if isinstance(value, (dict, list)) else _known(value)
+        if isinstance(known, dict):
+            return {_key(key): _plain(item, room, inner) for key, item in list(known.items())}
+        if isinstance(known, list):
+            return [_plain(item, room, inner) for item in list(known)]
+    except Exception:
+        return f"<{type(value).__name__}>"
+    return known
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    return str(key) if isinstance(key, (int, float, tuple)) or key is None else str(_known(key))
+
+
+def loads(text: str | None, default: Any = None) -> Any:
+    """Read what `dumps` wrote."""
+    return default if text is None else json.loads(text)
+
+
+def cell(value: Any) -> Any:
+    """Make one bound value acceptable to SQLite, for the rare row that it refused."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return int(value) if -_INT64 <= value < _INT64 else _float(value)
+    if isinstance(value, float):
+        return float(value)
+    return value if value is None else f"<{type(value).__name__}>"
+
+
+def _float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+def score(value: Any) -> tuple[Any, str | None]:
+    """Split a value into what is stored and, where it is no number, why not."""
+    if value is None or isinstance(value, str):
+        return value, None
+    if isinstance(value, bool):
+        return int(value), None
+    number = _float(value)
+    if number is None:
+        return None, "not_a_number"
+    return (number, None) if math.isfinite(number) else (None, "not_finite")

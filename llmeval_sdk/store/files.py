@@ -1,0 +1,131 @@
+"""Opening the store's file: who may read it, how it is written, and what makes it unusable."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+from pathlib import Path
+
+from llmeval_sdk.store import schema
+
+
+STATEMENT_WAIT_SECONDS = 0.02
+"""How long SQLite itself waits for another process's lock; longer waits are between statements."""
+READ_WAIT_MS = 5_000
+CACHE_KIB = 8_000
+WAL_BYTES = 16 << 20
+
+
+class Unusable(Exception):  # noqa: N818 - a state, not a mistake
+    """The file cannot be the store; the message says why."""
+
+
+def path_of(store: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of a store, ``~`` expanded."""
+    return Path(store).expanduser().absolute()
+
+
+def is_locked(error: BaseException) -> bool:
+    """Say whether another process holds the lock, so that trying again may help."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open the store for writing, made or brought forward as needed.
+
+    Raises `Unusable`, or `sqlite3.OperationalError` while other processes hold the file.
+    """
+    try:
+        _create(path)
+        return _prepared(_connect(str(path)))
+    except (OSError, sqlite3.Error, schema.SchemaError) as error:
+        if is_locked(error):
+            raise
+        raise Unusable(_reason(error)) from error
+
+
+def open_memory(uri: str) -> sqlite3.Connection:
+    """Open the stand-in for a file that cannot be written."""
+    return _prepared(_connect(uri, uri=True))
+
+
+def open_read_only(location: str | os.PathLike[str]) -> sqlite3.Connection:
+    """Open a store, or the URI of a stand-in, for reading only; raises `Unusable`."""
+    text = os.fspath(location)
+    try:
+        if text.startswith("file:"):
+            return _readable(_connect(text, uri=True))
+        path = path_of(location)
+        if not path.is_file():
+            raise Unusable("there is no such file")
+        try:
+            return _readable(_connect(f"{path.as_uri()}?mode=ro", uri=True))
+        except sqlite3.OperationalError as error:
+            if "open" not in str(error) and "readonly" not in str(error):
+                raise
+            # WAL needs a folder that can be written; where it cannot, nobody else writes either
+            return _readable(_connect(f"{path.as_uri()}?immutable=1", uri=True))
+    except (OSError, sqlite3.Error, schema.SchemaError) as error:
+        raise Unusable(_reason(error)) from error
+
+
+def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {READ_WAIT_MS}").fetchall()
+        connection.execute("PRAGMA read_uncommitted = 1")  # tells only where a cache is shared
+        if not schema.version_of(connection):
+            raise schema.SchemaError("it holds nothing yet")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        database,
+        timeout=STATEMENT_WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=64,
+        uri=uri,
+    )
+
+
+def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        schema.version_of(connection)  # before anything is altered
+        for pragma in (
+            "auto_vacuum = INCREMENTAL",
+            "journal_mode = WAL",
+            "synchronous = NORMAL",
+            f"journal_size_limit = {WAL_BYTES}",
+            f"cache_size = -{CACHE_KIB}",
+        ):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        schema.migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path) -> None:
+    """Make the file 0600, in a 0700 folder of its own where there is none yet."""
+    if path.parent.exists() and not path.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{path.parent} is a file, not a directory")
+    if not path.parent.is_dir():
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(OSError):  # what users asked must not end up in a repository
+            (path.parent / ".gitignore").write_text("*\n")
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return str(error)

@@ -1,0 +1,181 @@
+"""The reading side of the store: single records as nouns, many as summaries."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.store import rows, schema, summary
+from llmeval_sdk.store.connection import Database
+from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
+from llmeval_sdk.store.rows import COLUMNS, Row
+from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRef:
+    """Enough of a span to tell it from others."""
+
+    trace_id: str | None
+    span_id: str
+    name: str | None
+    start_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a store holds."""
+
+    spans: int
+    evaluations: int
+    not_run: int
+    feedback: int
+
+
+class StoreReader:
+    """Reads one store, by a connection of its own that never writes.
+
+    Args:
+        location: the file, or the `StoreWriter.location` of a writer in this process.
+
+    Raises:
+        ConfigurationError: there is no such file, or it is not a store of this release.
+    """
+
+    def __init__(self, location: str | os.PathLike[str]) -> None:
+        self._location = location
+        self._database = Database(self._open)
+        self._read(schema.version_of)
+
+    def span(self, span_id: str, trace_id: str | None = None) -> SpanData | None:
+        """Return one span; the latest where several traces have the id."""
+        where = "span_id = ? AND ifnull(trace_id = ?, 1) ORDER BY seq DESC LIMIT 1"
+        found = self._rows("spans", where, (span_id, trace_id))
+        return rows.span_of(found[0]) if found else None
+
+    def trace(self, trace_id: str) -> tuple[SpanData, ...]:
+        """Return the spans of a trace, in the order they began."""
+        found = self._rows("spans", "trace_id = ? ORDER BY start_ns, seq", (trace_id,))
+        return tuple(map(rows.span_of, found))
+
+    def evaluations_of(self, span_id: str) -> tuple[EvaluationEvent, ...]:
+        """Return what evaluators said of a span, in order of time."""
+        found = self._rows("evaluations", "span_id = ? ORDER BY time_ns, seq", (span_id,))
+        return tuple(map(rows.evaluation_of, found))
+
+    def feedback_of(self, span_id: str) -> tuple[EvaluationEvent, ...]:
+        """Return what people said of a span, in order of time."""
+        found = self._rows("feedback", "span_id = ? ORDER BY time_ns, seq", (span_id,))
+        return tuple(map(rows.evaluation_of, found))
+
+    def not_run_of(self, span_id: str) -> tuple[NotRun, ...]:
+        """Return the judges that did not run on a span, in order of time."""
+        found = self._rows("not_run", "span_id = ? ORDER BY time_ns, seq", (span_id,))
+        return tuple(map(rows.not_run_of, found))
+
+    def find(self, prefix: str, limit: int = 10) -> tuple[SpanRef, ...]:
+        """Return the spans whose id begins so; of some, only the evaluations may be here."""
+        given = {"low": prefix, "high": prefix + "\U0010ffff", "limit": limit}
+        found = self._read(lambda connection: connection.execute(_FIND, given).fetchall())
+        return tuple(SpanRef(*row) for row in found)
+
+    def score_summary(
+        self,
+        since: int | None = None,
+        until: int | None = None,
+        evaluator: str | None = None,
+        span_name: str | None = None,
+    ) -> tuple[ScoreSummary, ...]:
+        """Summarise scores by evaluator and span name.
+
+        ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
+        """
+        where, given = _where("name", since, until, evaluator, span_name)
+        return tuple(self._read(lambda c: summary.score_summary(c, where, given)))
+
+    def not_run_summary(
+        self,
+        since: int | None = None,
+        until: int | None = None,
+        evaluator: str | None = None,
+        span_name: str | None = None,
+    ) -> tuple[NotRunSummary, ...]:
+        """Count the judges that did not run, by judge and reason; see `score_summary`."""
+        where, given = _where("evaluator", since, until, evaluator, span_name)
+        return tuple(self._read(lambda c: summary.not_run_summary(c, where, given)))
+
+    def counts(self) -> Counts:
+        """Return how much the store holds."""
+        return Counts(*self._read(lambda c: c.execute(_COUNTS).fetchone()))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
+    def __enter__(self) -> StoreReader:  # noqa: PYI034 - Self came with Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _rows(self, table: str, where: str, given: Row) -> list[Row]:
+        query = f"SELECT {','.join(COLUMNS[table])} FROM {table} WHERE {where}"  # noqa: S608
+        return self._read(lambda connection: connection.execute(query, given).fetchall())
+
+    def _read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do one reading in one transaction, so that all of it sees the same state."""
+        with self._database.use() as connection:
+            connection.execute("BEGIN")
+            try:
+                return work(connection)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            connection = open_read_only(self._location)
+            if schema.version_of(connection) < len(schema.MIGRATIONS):
+                connection.close()
+                open_file(path_of(self._location)).close()  # an older release's: bring it forward
+                connection = open_read_only(self._location)
+        except Unusable as error:
+            raise ConfigurationError(f"{self._location} cannot be read: {error}") from error
+        return connection
+
+
+_FIND = """
+SELECT trace_id, span_id, name, start_ns FROM (
+  SELECT trace_id, span_id, name, start_ns FROM spans WHERE span_id >= :low AND span_id < :high
+  UNION ALL
+  SELECT trace_id, span_id, span_name, NULL FROM evaluations
+  WHERE span_id >= :low AND span_id < :high
+  UNION ALL
+  SELECT trace_id, span_id, span_name, NULL FROM not_run WHERE span_id >= :low AND span_id < :high
+) WHERE span_id != '' GROUP BY span_id ORDER BY span_id LIMIT :limit
+"""
+
+_COUNTS = """
+SELECT (SELECT count(*) FROM spans), (SELECT count(*) FROM evaluations),
+  (SELECT count(*) FROM not_run), (SELECT count(*) FROM feedback)
+"""
+
+
+def _where(
+    name: str, since: int | None, until: int | None, evaluator: str | None, span_name: str | None
+) -> tuple[str, tuple[Any, ...]]:
+    given = {
+        f"{name} = ?": evaluator,
+        "span_name = ?": span_name,
+        "time_ns >= ?": since,
+        "time_ns < ?": until,
+    }
+    wanted = {condition: value for condition, value in given.items() if value is not None}
+    return f"WHERE {' AND '.join(wanted)}" if wanted else "", tuple(wanted.values())

@@ -1,0 +1,158 @@
+"""The tables of the store, and how a file of an older release is brought forward.
+
+`MIGRATIONS` is append-only: script N brings a file from version N to N + 1, and the file's
+``user_version`` says how many it has had. A release that changes the tables appends a script.
+
+Keys and indices are chosen for stores of millions of rows. Ids are random, so every index that
+begins with one costs a random page per write: there is one for each kind of record, and it also
+keeps a record that is delivered twice from standing twice. ``seq`` is the order of arrival.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+
+APPLICATION_ID = 0x6C6C6D65
+"""Marks a SQLite file as ours, so that a wrong path never alters somebody else's database."""
+
+_TARGET = """
+  id TEXT NOT NULL DEFAULT '',
+  trace_id TEXT,
+  span_id TEXT NOT NULL DEFAULT '',
+  span_name TEXT,
+  span_kind TEXT,
+"""
+
+_OUTCOME = """
+  name TEXT NOT NULL DEFAULT '',
+  time_ns INTEGER NOT NULL DEFAULT 0,
+  value,  -- real: score, integer: pass or fail, text: category, null: not applicable
+  label TEXT,
+  error_type TEXT,
+  error_message TEXT,
+  evaluator_kind TEXT,
+  evaluator_version TEXT,
+  duration REAL,
+  inclusion_probability REAL,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  total_tokens INTEGER,
+  cost_usd REAL,
+  explanation TEXT,
+  metadata TEXT
+"""
+
+_FIRST = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+CREATE TABLE spans (
+  seq INTEGER PRIMARY KEY,
+  trace_id TEXT NOT NULL DEFAULT '',
+  span_id TEXT NOT NULL DEFAULT '',
+  parent_id TEXT,
+  name TEXT NOT NULL DEFAULT '',
+  kind TEXT,
+  start_ns INTEGER NOT NULL DEFAULT 0,
+  end_ns INTEGER NOT NULL DEFAULT 0,
+  error_type TEXT,
+  error_message TEXT,
+  session_id TEXT,
+  model_name TEXT,
+  model_provider TEXT,
+  trace_flags INTEGER,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  total_tokens INTEGER,
+  cost_usd REAL,
+  tags TEXT,  -- from here on JSON, the bulkiest last: lists of spans never read them
+  metrics TEXT,
+  links TEXT,
+  attributes TEXT,
+  prompt TEXT,
+  request TEXT,
+  response TEXT,
+  extractions TEXT,
+  retrieved_context TEXT
+);
+CREATE UNIQUE INDEX spans_by_trace ON spans (trace_id, span_id);
+CREATE INDEX spans_by_id ON spans (span_id);
+CREATE INDEX spans_by_name ON spans (name, start_ns);
+CREATE INDEX spans_roots ON spans (start_ns) WHERE parent_id IS NULL;
+
+CREATE TABLE evaluations (seq INTEGER PRIMARY KEY, {_TARGET} {_OUTCOME});
+CREATE UNIQUE INDEX evaluations_by_span ON evaluations (span_id, id);
+CREATE INDEX evaluations_by_time ON evaluations (name, time_ns);
+CREATE INDEX evaluations_by_value ON evaluations (name, value);
+
+CREATE TABLE not_run (
+  seq INTEGER PRIMARY KEY, {_TARGET}
+  evaluator TEXT NOT NULL DEFAULT '',
+  time_ns INTEGER NOT NULL DEFAULT 0,
+  reason TEXT,
+  detail TEXT
+);
+CREATE UNIQUE INDEX not_run_by_span ON not_run (span_id, id);
+CREATE INDEX not_run_by_time ON not_run (evaluator, time_ns);
+
+-- What people said: the labels that judges are measured against.
+CREATE TABLE feedback (seq INTEGER PRIMARY KEY, {_TARGET} {_OUTCOME});
+CREATE UNIQUE INDEX feedback_by_span ON feedback (span_id, id);
+CREATE INDEX feedback_by_time ON feedback (name, time_ns);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+class SchemaError(Exception):
+    """The file is a database that this release must not touch; the message says why."""
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return how many migrations a file has had; 0 is an empty file.
+
+    Raises `SchemaError` for a file of a newer release, or one that is no store of ours.
+    """
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    if mark != APPLICATION_ID and (
+        mark or version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    ):
+        raise SchemaError("it is a database of another program")
+    if version > len(MIGRATIONS):
+        raise SchemaError(
+            f"it was written by a newer release (version {version}, this one knows "
+            f"{len(MIGRATIONS)}): upgrade llmeval-sdk or choose another file"
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a file forward in one transaction; of several processes at once, one does it.
+
+    Raises `SchemaError` as `version_of` does.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = version_of(connection)
+        for script in MIGRATIONS[version:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        if version < len(MIGRATIONS):
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script: ``executescript`` would commit the transaction it runs in."""
+    found, held = [], ""
+    for line in script.splitlines(keepends=True):
+        held += line
+        if sqlite3.complete_statement(held):
+            found.append(held)
+            held = ""
+    return found

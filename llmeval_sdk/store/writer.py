@@ -1,0 +1,250 @@
+"""The writing side of the store. Only a delivery thread calls it, never the app's own."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.model import Batch
+from llmeval_sdk.store import prune, rows
+from llmeval_sdk.store.connection import Database, Inherited
+from llmeval_sdk.store.encode import cell
+from llmeval_sdk.store.files import Unusable, is_locked, open_file, open_memory, path_of
+from llmeval_sdk.store.rows import COLUMNS, Row
+
+
+TRANSACTION_ROWS = 500
+MEMORY_BYTES = 32 << 20
+"""Bound of the stand-in in memory."""
+AGE_CHECK_SECONDS = 60.0
+PRUNE_SECONDS = 0.25
+"""How long one `StoreWriter.prune` goes on; the next one goes on from there."""
+
+_MANY = sqlite3.sqlite_version_info >= (3, 32)
+_SIZES = (128, 64, 32, 16, 8, 4, 2, 1)[0 if _MANY else 2 :]  # older releases: 999 parameters
+# Rows go in many to a statement: each statement gives up the interpreter's lock and, beside a busy
+# thread of the app, waits milliseconds to get it back. One by one that is 240 rows a second.
+
+_REFUSED = (UnicodeEncodeError, OverflowError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+_REASONS = {"full": "disk_full", "readonly": "store_read_only", "locked": "store_locked"}
+
+_T = TypeVar("_T")
+Work = Callable[[sqlite3.Connection], _T]
+
+
+class StoreWriter:
+    """Writes batches to one SQLite file that other processes may be writing too.
+
+    Records are keyed, so a batch that is delivered twice leaves each once: spans by trace and span,
+    the others by span and id; the later one stays. A file that cannot be written is replaced by a
+    store in memory, and `fallback_reason` says why.
+
+    Args:
+        path: the file, made (0600, in its own 0700 folder) when first written.
+        max_bytes: the oldest traces go above this size; 0 is no bound.
+        max_days: traces older than this go; 0 is no bound.
+        busy_timeout: seconds to wait while other processes write.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        max_bytes: int = 1 << 30,
+        max_days: float = 30.0,
+        *,
+        busy_timeout: float = 2.0,
+    ) -> None:
+        self.path = path_of(path)
+        self.fallback_reason: str | None = None
+        self._max_bytes = max_bytes
+        self._max_days = max_days
+        self._busy_timeout = busy_timeout
+        self._database = Database(self._open)
+        self._file_id: tuple[int, int] | None = None
+        self._next_age_check = 0.0
+
+    def write(self, batch: Batch) -> Mapping[str, int] | None:
+        """Write one batch, in transactions of at most 500 rows.
+
+        Returns how many spans and evaluations could not be stored, by reason, or ``None``. Raises
+        `ExportError`, retryable unless the file itself is broken; writing the batch again is safe.
+        """
+        refused: dict[str, int] = {}
+        if self.fallback_reason is None and self._file_id not in (None, _file_id(self.path)):
+            self._database.close()  # the file was deleted or replaced under us
+        for part in _slices(batch, refused):
+            self._transact(partial(_insert, part))
+        with suppress(ExportError):  # what was written is written; the next batch prunes
+            self._prune_if_due()
+        return refused or None
+
+    def prune(self) -> int:
+        """Delete what is beyond the bounds, oldest traces first; returns how many rows went.
+
+        ``write`` does it by itself. It stops after a quarter of a second and goes on next time.
+        """
+        deadline = time.monotonic() + PRUNE_SECONDS
+        total = self._drop(deadline, by_age=True)
+        while self._transact(prune.shrink, begin="") and time.monotonic() < deadline:
+            pass
+        return total
+
+    def _prune_if_due(self) -> None:
+        """Look at the size after every batch, at the age every minute."""
+        now = time.monotonic()
+        if now >= self._next_age_check:
+            self._next_age_check = now + AGE_CHECK_SECONDS
+            self.prune()
+        else:
+            self._drop(now + PRUNE_SECONDS, by_age=False)
+
+    def _drop(self, deadline: float, *, by_age: bool) -> int:
+        total = 0
+        while True:
+            gone = 0
+            if by_age and self._max_days:
+                oldest = time.time_ns() - int(self._max_days * 86_400e9)
+                gone += self._transact(partial(prune.drop_oldest, before_ns=oldest))
+            if self._max_bytes and self._transact(prune.live_bytes, begin="") > self._bound:
+                gone += self._transact(prune.drop_oldest)
+            total += gone
+            if not gone or time.monotonic() > deadline:
+                return total
+
+    def close(self) -> None:
+        """Close the file; a later write opens it again."""
+        self._database.close()
+
+    @property
+    def location(self) -> str:
+        """What a `StoreReader` of this process opens: the path, or the stand-in's URI."""
+        if self.fallback_reason is None:
+            return str(self.path)
+        return f"file:llmeval-{os.getpid()}-{id(self):x}?mode=memory&cache=shared"
+
+    @property
+    def _bound(self) -> int:
+        return min(self._max_bytes, MEMORY_BYTES) if self.fallback_reason else self._max_bytes
+
+    def _open(self) -> sqlite3.Connection:
+        connection = open_file(self.path)
+        self._file_id = _file_id(self.path)
+        return connection
+
+    def _fall_back(self, reason: str) -> None:
+        self.fallback_reason = f"{self.path}: {reason}; scores are kept in memory only"
+        self._database.close()
+        self._database = Database(lambda: open_memory(self.location), in_memory=True)
+
+    def _transact(self, work: Work[_T], *, begin: str = "BEGIN IMMEDIATE") -> _T:
+        """Do one piece of work in one transaction, waiting for other processes between tries."""
+        deadline = time.monotonic() + self._busy_timeout
+        while True:
+            try:
+                with self._database.use() as connection:
+                    return _once(connection, work, begin)
+            except Inherited:
+                self._fall_back("this process was forked while its parent was writing the store")
+            except Unusable as error:
+                self._fall_back(str(error))
+            except sqlite3.Error as error:
+                if not is_locked(error) or time.monotonic() > deadline:
+                    raise self._failed(error) from error
+                time.sleep(0.005)
+
+    def _failed(self, error: sqlite3.Error) -> ExportError:
+        text = str(error)
+        reason = next((name for word, name in _REASONS.items() if word in text), "store_failed")
+        if reason in ("store_failed", "store_read_only"):
+            self._database.close()  # opening it again says whether the file is still usable
+        return ExportError(reason, f"{self.path}: {text}", retryable="malformed" not in text)
+
+
+def _once(connection: sqlite3.Connection, work: Work[_T], begin: str) -> _T:
+    if not begin:
+        return work(connection)
+    connection.execute(begin)
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+def _file_id(path: Any) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - once per write
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _slices(batch: Batch, refused: dict[str, int]) -> Iterator[list[tuple[str, list[Row]]]]:
+    """Give the rows of a batch by table, a transaction's worth at a time."""
+    people = [e for e in batch.evaluations if e.evaluation.evaluator_kind == "human"]
+    others = [e for e in batch.evaluations if e.evaluation.evaluator_kind != "human"]
+    found: list[tuple[str, list[Row]]] = []
+    room = TRANSACTION_ROWS
+    for table, nouns, to_row in (
+        ("spans", batch.spans, rows.span_row),
+        ("evaluations", others, rows.evaluation_row),
+        ("feedback", people, rows.evaluation_row),
+        ("not_run", batch.not_run, rows.not_run_row),  # rows of plain text: none is refused
+    ):
+        start = 0
+        while start < len(nouns):
+            part = nouns[start : start + room]
+            found.append((table, list(_built(part, to_row, refused))))
+            start += len(part)
+            room -= len(part)
+            if not room:
+                yield found
+                found, room = [], TRANSACTION_ROWS
+    if found:
+        yield found
+
+
+def _built(nouns: Iterable[Any], to_row: Any, refused: dict[str, int]) -> Iterator[Row]:
+    for noun in nouns:
+        try:
+            yield to_row(noun)
+        except Exception as error:
+            reason = f"unstorable:{type(error).__name__}"
+            refused[reason] = refused.get(reason, 0) + 1
+
+
+def _insert(part: list[tuple[str, list[Row]]], connection: sqlite3.Connection) -> None:
+    for table, found in part:
+        _insert_rows(connection, table, found)
+
+
+def _insert_rows(connection: sqlite3.Connection, table: str, found: list[Row]) -> None:
+    start = 0
+    for size in _SIZES:
+        statement = _STATEMENTS[table, size]
+        while len(found) - start >= size:
+            values = [value for row in found[start : start + size] for value in row]
+            try:
+                connection.execute(statement, values)
+            except _REFUSED:
+                connection.execute(statement, [cell(value) for value in values])
+            start += size
+
+
+def _statement(table: str, size: int) -> str:
+    columns = COLUMNS[table]
+    row = f"({','.join('?' * len(columns))})"
+    into = f"INSERT OR REPLACE INTO {table} ({','.join(columns)}) VALUES "  # noqa: S608
+    return into + ",".join([row] * size)
+
+
+_STATEMENTS = {(table, size): _statement(table, size) for table in COLUMNS for size in _SIZES}

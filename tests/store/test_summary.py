@@ -1,0 +1,143 @@
+"""What many scores say together."""
+
+import time
+from contextlib import closing
+
+import pytest
+
+from llmeval_sdk.model import Batch, Failure, Usage
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+
+
+NOW = time.time_ns()
+
+
+@pytest.fixture
+def read(writer):
+    def open_it(*evaluations, not_run=()):
+        writer.write(Batch((), evaluations, tuple(not_run)))
+        return closing(StoreReader(writer.path))
+
+    return open_it
+
+
+def test_scores_have_a_mean_and_a_distribution(make, read):
+    """Ten parts of 0..1, the upper end in the last."""
+    values = [0.0, 0.05, 0.3, 0.55, 0.55, 1.0]
+    with read(*(make.evaluation(make.span(), value=value) for value in values)) as reader:
+        (found,) = reader.score_summary()
+    assert found == ScoreSummary(
+        "context_precision",
+        "heuristic",
+        "extract_field",
+        count=6,
+        mean=pytest.approx(2.45 / 6),
+        corrected_mean=pytest.approx(2.45 / 6),
+        low=0.0,
+        high=1.0,
+        histogram=(2, 0, 0, 1, 0, 2, 0, 0, 0, 1),
+    )
+
+
+def test_scores_beyond_0_to_1_have_their_own_range(make, read):
+    """Counts and latencies are spread from the smallest to the largest."""
+    values = [100.0, 200.0, 1_100.0]
+    with read(*(make.evaluation(make.span(), "tokens", value) for value in values)) as reader:
+        (found,) = reader.score_summary()
+    assert (found.low, found.high) == (100.0, 1_100.0)
+    assert found.histogram == (1, 1, 0, 0, 0, 0, 0, 0, 0, 1)
+
+
+def test_one_score_beyond_0_to_1_alone_has_a_distribution(make, read):
+    """A range of no width is no division by zero."""
+    with read(make.evaluation(make.span(), "tokens", 7.0)) as reader:
+        (found,) = reader.score_summary()
+    assert sum(found.histogram) == 1
+    assert (found.low, found.high) == (7.0, 7.0)
+
+
+def test_categories_and_booleans_have_shares(make, read):
+    """Most frequent first; pass and fail are categories, too."""
+    events = [make.evaluation(make.span(), "pattern", value) for value in ("mixed", "mixed", "yes")]
+    events += [make.evaluation(make.span(), "cites", value) for value in (True, False, False)]
+    with read(*events) as reader:
+        cites, pattern = reader.score_summary()
+    assert list(pattern.categories.items()) == [("mixed", 2), ("yes", 1)]
+    assert cites.categories == {"fail": 2, "pass": 1}
+    assert pattern.count == cites.count == 3
+    assert pattern.mean is cites.mean is None
+    assert pattern.histogram == ()
+
+
+def test_failures_and_not_applicable_are_no_scores(make, read):
+    """They are counted beside the mean, never in it."""
+    events = [
+        make.evaluation(make.span(), value=1.0),
+        make.evaluation(make.span(), value=None),
+        make.evaluation(make.span(), value=None, error=Failure("timeout")),
+    ]
+    with read(*events) as reader:
+        (found,) = reader.score_summary()
+    assert (found.count, found.errors, found.not_applicable, found.mean) == (1, 1, 1, 1.0)
+
+
+def test_the_corrected_mean_undoes_the_selection(make, read):
+    """One control of 50 stands for fifty requests, an escalated one for itself."""
+    events = [
+        make.evaluation(make.span(), value=0.0, inclusion_probability=1.0),
+        make.evaluation(make.span(), value=1.0, inclusion_probability=0.02),
+    ]
+    with read(*events) as reader:
+        (found,) = reader.score_summary()
+    assert found.mean == 0.5
+    assert found.corrected_mean == pytest.approx(50 / 51)
+
+
+def test_costs_are_summed(make, read):
+    """What judges used is added up where it is known."""
+    events = [
+        make.evaluation(make.span(), evaluator_kind="judge", usage=Usage(1, 2, 3, 0.5)),
+        make.evaluation(make.span(), evaluator_kind="judge", usage=Usage(1, 2, 3)),
+        make.evaluation(make.span(), evaluator_kind="judge"),
+    ]
+    with read(*events) as reader:
+        (found,) = reader.score_summary()
+    assert (found.cost_usd, found.total_tokens) == (0.5, 6)
+
+
+def test_summaries_can_be_narrowed(make, read):
+    """By time (since inclusive, until exclusive), evaluator and span name."""
+    events = [
+        make.evaluation(make.span(name), evaluator, 7.5, time_ns=at)
+        for name in ("one", "two") for evaluator in ("a", "b") for at in (NOW + 1_000, NOW + 2_000, NOW + 3_000)
+    ]  # fmt: skip
+    with read(*events) as reader:
+        assert [found.count for found in reader.score_summary()] == [3, 3, 3, 3]
+        assert [found.count for found in reader.score_summary(since=NOW + 2_000)] == [2, 2, 2, 2]
+        assert [found.count for found in reader.score_summary(until=NOW + 2_000)] == [1, 1, 1, 1]
+        (found,) = reader.score_summary(NOW + 1_500, NOW + 2_500, "b", "two")
+    assert (found.evaluator, found.span_name, found.count, sum(found.histogram)) == (
+        "b",
+        "two",
+        1,
+        1,
+    )
+
+
+def test_judges_that_did_not_run_are_counted_by_reason(make, read):
+    """Most frequent first, with the latest detail."""
+    refusals = [
+        make.not_run(make.span(start_ns=NOW), reason="over_budget", detail="first"),
+        make.not_run(make.span(start_ns=NOW + 1), reason="not_sampled", detail="rate 0"),
+        make.not_run(make.span(start_ns=NOW + 9), reason="over_budget", detail="last"),
+        make.not_run(make.span(), "safety", "no_judge_model", ""),
+    ]
+    with read(not_run=refusals) as reader:
+        assert reader.not_run_summary() == (
+            NotRunSummary("correctness", "over_budget", 2, "last"),
+            NotRunSummary("correctness", "not_sampled", 1, "rate 0"),
+            NotRunSummary("safety", "no_judge_model", 1, ""),
+        )
+        assert len(reader.not_run_summary(evaluator="safety")) == 1
+        assert reader.not_run_summary(span_name="other") == ()
