@@ -69,32 +69,41 @@ class MeteredLLM(LLM):
     ) -> Completion:
         """Call the model within budget; refusals are JudgeErrors with the counted reason."""
         gates = self._turnstile
-        admitted = gates.breaker.admit()
-        if isinstance(admitted, Refused):
-            raise JudgeError(admitted.reason, admitted.detail, retry_after=admitted.retry_after)
-        reserved = self._reserve(messages, max_tokens)
-        if isinstance(reserved, Refused):
-            gates.breaker.succeeded(admitted)
-            raise JudgeError(reserved.reason, reserved.detail, retry_after=reserved.retry_after)
-        ticket = await gates.enter()
+        place = await gates.enter()
         succeeded = limited = False
         try:
-            completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
+            completion = await self._admitted(messages, schema, max_tokens)
             succeeded = True
+            return completion
         except JudgeError as error:
             limited = error.type == "rate_limited"
-            (gates.breaker.failed if error.type in _TRANSIENT else gates.breaker.succeeded)(
-                admitted
-            )
-            self._settle(reserved, None)
-            raise
-        except BaseException:
-            gates.breaker.failed(admitted)
-            self._settle(reserved, None)
             raise
         finally:
-            await gates.leave(ticket, succeeded=succeeded, rate_limited=limited)
-        gates.breaker.succeeded(admitted)
+            await gates.leave(place, succeeded=succeeded, rate_limited=limited)
+
+    async def _admitted(
+        self, messages: Sequence[Message], schema: Mapping[str, Any] | None, max_tokens: int
+    ) -> Completion:
+        """Ask the breaker and the budget, call, and tell both how it went."""
+        breaker = self._turnstile.breaker
+        probe = breaker.admit()
+        if isinstance(probe, Refused):
+            raise JudgeError(probe.reason, probe.detail, retry_after=probe.retry_after)
+        reserved = self._reserve(messages, max_tokens)
+        if isinstance(reserved, Refused):
+            breaker.unused(probe)
+            raise JudgeError(reserved.reason, reserved.detail, retry_after=reserved.retry_after)
+        try:
+            completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
+        except JudgeError as error:
+            (breaker.failed if error.type in _TRANSIENT else breaker.succeeded)(probe)
+            self._settle(reserved, None)
+            raise
+        except BaseException:  # a timeout of the whole judgement cancels the call
+            breaker.failed(probe)
+            self._settle(reserved, None)
+            raise
+        breaker.succeeded(probe)
         self._settle(reserved, completion)
         return completion
 

@@ -163,13 +163,13 @@ class Scope:
         if state.enabled:
             try:
                 span = start(spec, self._before)
-                if type(span) is Span:
+                if span is not None:
                     inherit(span)
                     span.annotate(**self._annotations)
             except Exception as error:
                 if not swallow("span.start", error):
                     raise
-        if type(span) is not Span:
+        if span is None:
             return _unrecorded(spec)
         self._span = span
         current.set(span)

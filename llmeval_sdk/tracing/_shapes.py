@@ -195,7 +195,7 @@ def _beginner(function: Function, spec: Spec) -> Begin:
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span | None:
         try:
             span = start(spec, current.get())
-            if type(span) is not Span:
+            if span is None:
                 return None
             if args or kwargs:
                 room = span._room

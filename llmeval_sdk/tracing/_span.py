@@ -30,7 +30,7 @@ class Link(NamedTuple):
     span_id: int
     flags: int
     recording: bool = True
-    """False where nothing below is recorded: ``disabled()``, a judge's run, an unsampled trace."""
+    """False where nothing below is recorded: in ``disabled()`` and on threads of our own."""
 
 
 class Spec(NamedTuple):
@@ -248,19 +248,24 @@ class Span:
         return used(self._room) + 1_000
 
 
-def start(spec: Spec, parent: Span | Link | None) -> Span | Link | None:
-    """Begin a span; the Link of an unsampled trace, or ``None`` when nothing is to be recorded."""
+def start(spec: Spec, parent: Span | Link | None) -> Span | None:
+    """Begin a span, or return ``None`` where nothing is recorded.
+
+    A span of an unsampled trace exists, so that those below and other processes know, and goes
+    nowhere.
+    """
     target = state.recorder or recorder()
     if target is None:
         return None
     if parent is None and state.ambient_parent is not None:
         parent = state.ambient_parent()
-    if type(parent) is Link and not (parent.recording and parent.flags & 1):
-        return parent
+    if type(parent) is Link and not parent.recording:
+        return None
     span = Span(spec, parent)
     if parent is None and (span.trace_number & 0xFFFFFFFFFFFFFFFF) >= state.sample_below:
-        return Link(span.trace_number, span.span_number, 0, recording=False)
-    target.on_start(span)
+        span._flags = 0
+    if span._flags & 1:
+        target.on_start(span)
     return span
 
 
@@ -273,7 +278,7 @@ def finish(span: Span, error: BaseException | None = None) -> None:
         if error is not None and type(error) is not GeneratorExit:
             span._error = Failure(_name_of(type(error)), _first_text(error))
         target = state.recorder
-        if target is not None:
+        if target is not None and span._flags & 1:
             target.on_end(span)
     except Exception as problem:
         if not swallow("span.finish", problem):
