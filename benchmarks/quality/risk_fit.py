@@ -1,0 +1,178 @@
+"""Fitting: the background table, boosted stumps with the direction of each feature fixed, the stack.
+
+Nothing is fitted to a generator's style: the direction of every support feature is fixed, and the
+answer-level model sees no length, list or phrase. All seeds are fixed; one thread is enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from risk_data import Row, unmarked
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import GroupKFold
+
+from llmeval_sdk.heuristics.risk import groundedness, response, sentence, text
+from llmeval_sdk.heuristics.risk.additive import Additive
+from llmeval_sdk.heuristics.risk.sentence import Sentence
+
+
+_PIECE = 600
+_SUPPORT = ("best", "best_pair", "bigrams", "trigrams", "copied", "worst_best", "worst_best_pair")
+_DOUBT = ("novel", "fresh", "numbers_", "capitals_", "split_", "worst_mass", "second_mass", "risk_")
+
+
+def background(texts: Iterable[str], answers: Sequence[str]) -> dict[str, float]:
+    """Inverse document frequency of stems: the commoner of text pieces and of answers decides.
+
+    Answers are counted beside contexts because the words that models fill answers with ("overall",
+    "provided") are rare in documents and say nothing about support.
+    """
+    pieces: Counter[str] = Counter()
+    count = 0
+    for whole in dict.fromkeys(texts):
+        for start in range(0, len(whole), _PIECE):
+            pieces.update(set(text.stems(whole[start : start + _PIECE].lower(), english=True)))
+            count += 1
+    spoken: Counter[str] = Counter()
+    for answer in answers:
+        spoken.update(set(text.stems(answer.lower(), english=True)))
+    table = {}
+    for stem in sorted(pieces.keys() | spoken.keys()):
+        share = max(pieces[stem] / count, spoken[stem] / max(1, len(answers)))
+        if pieces[stem] + spoken[stem] > 1 and stem[0].isalpha() and len(stem) < 25:
+            table[stem] = round(-math.log(share), 1)
+    return table
+
+
+def measured(rows: Sequence[Row], table: dict[str, float]) -> list[list[Sentence]]:
+    """The sentences of every answer, measured with a background table of one's own."""
+    found = []
+    for row in rows:
+        side = groundedness.compare(row.question, (row.context,), row.answer, table=table)
+        assert side is not None, row
+        found.append(groundedness.sentences(row.answer, side))
+    return found
+
+
+def half_unmarked(rows: Sequence[Row]) -> list[Row]:
+    """Take the passage marks out of every second source, so that the model does not lean on them."""
+    odd = {group: i % 2 for i, group in enumerate(sorted({row.group for row in rows}))}
+    return [
+        Row(
+            r.group,
+            r.model,
+            r.question,
+            unmarked(r.context) if odd[r.group] else r.context,
+            r.answer,
+            r.label,
+            r.spans,
+        )
+        for r in rows
+    ]
+
+
+def span_labels(row: Row, found: Sequence[Sentence]) -> list[int]:
+    """1 where a labelled span covers more than 8 characters or 30 % of a sentence."""
+    return [
+        int(
+            sum(max(0, min(s.end, last) - max(s.start, first)) for first, last in row.spans)
+            > min(8, 0.3 * (s.end - s.start))
+        )
+        for s in found
+    ]
+
+
+def stumps(
+    names: Sequence[str], rows, labels, *, rounds: int, rate: float, least: int, l2: float
+) -> Additive:
+    """Boost stumps and add them up into one step function per feature."""
+    signs = [-1 if n in _SUPPORT else 1 if n.startswith(_DOUBT) else 0 for n in names]
+    fitted = HistGradientBoostingClassifier(
+        max_leaf_nodes=2, max_iter=rounds, learning_rate=rate, min_samples_leaf=least,
+        l2_regularization=l2, monotonic_cst=signs, early_stopping=False, random_state=0,
+    ).fit(np.asarray(rows, float), labels)  # fmt: skip
+    cuts: dict[int, dict[float, list[float]]] = {}
+    for (tree,) in fitted._predictors:
+        root, *leaves = tree.nodes
+        if not leaves:
+            continue
+        edge = float(f"{root['num_threshold']:.4g}")
+        sides = cuts.setdefault(int(root["feature_idx"]), {}).setdefault(edge, [0.0, 0.0])
+        sides[0] += tree.nodes[root["left"]]["value"]
+        sides[1] += tree.nodes[root["right"]]["value"]
+    features = {}
+    for index in sorted(cuts):
+        edges = sorted(cuts[index])
+        steps = [
+            sum(cuts[index][e][0 if at <= i else 1] for i, e in enumerate(edges))
+            for at in range(len(edges) + 1)
+        ]
+        features[names[index]] = (edges, [round(float(step), 4) for step in steps])
+    return Additive(round(float(fitted._baseline_prediction.ravel()[0]), 4), features)
+
+
+def sentence_model(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> Additive:
+    vectors = [[s.features[n] for n in sentence.NAMES] for group in found for s in group]
+    labels = [
+        label for row, group in zip(rows, found, strict=True) for label in span_labels(row, group)
+    ]
+    return stumps(sentence.NAMES, vectors, labels, rounds=300, rate=0.1, least=60, l2=5)
+
+
+def response_vectors(
+    found: Sequence[Sequence[Sentence]], model: Additive
+) -> list[dict[str, float]]:
+    return [
+        response.measure(group, [model.risk(s.features) for s in group]) if group else {}
+        for group in found
+    ]
+
+
+def stack(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> tuple[Additive, Additive]:
+    """Fit the sentence model, and the response model on risks of sentences it was not fitted on."""
+    vectors: list[dict[str, float]] = [{}] * len(rows)
+    for fit, rest in GroupKFold(4).split(rows, groups=[row.group for row in rows]):
+        part = sentence_model([found[i] for i in fit], [rows[i] for i in fit])
+        for i, vector in zip(rest, response_vectors([found[i] for i in rest], part), strict=True):
+            vectors[i] = vector
+    kept = [i for i, vector in enumerate(vectors) if vector]
+    matrix = [[vectors[i][n] for n in response.NAMES] for i in kept]
+    whole = stumps(
+        response.NAMES,
+        matrix,
+        [rows[i].label for i in kept],
+        rounds=120,
+        rate=0.08,
+        least=60,
+        l2=10,
+    )
+    return sentence_model(found, rows), whole
+
+
+def span_threshold(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> float:
+    """The sentence risk from which reported spans have the best F1, on sources not fitted on."""
+    pairs = []
+    for fit, rest in GroupKFold(4).split(rows, groups=[row.group for row in rows]):
+        model = sentence_model([found[i] for i in fit], [rows[i] for i in fit])
+        for i in rest:
+            pairs += zip(
+                span_labels(rows[i], found[i]),
+                (model.risk(s.features) for s in found[i]),
+                strict=True,
+            )
+    labels, scores = map(np.array, zip(*pairs, strict=True))
+
+    def f1(least: float) -> float:
+        flagged = scores >= least
+        return 2 * float((labels * flagged).sum()) / float(labels.sum() + flagged.sum())
+
+    return max((step / 100 for step in range(5, 80)), key=f1)
+
+
+def risks(found: Sequence[Sequence[Sentence]], models: tuple[Additive, Additive]) -> list[float]:
+    """The risk of each answer, as the shipped code computes it."""
+    return [models[1].risk(v) if v else 0.0 for v in response_vectors(found, models[0])]

@@ -1,0 +1,77 @@
+"""Fit what `groundedness_risk` and `retrieval_risk` ship: run once, commit what it writes.
+
+    python benchmarks/quality/risk_train.py --data ../shared/data --out llmeval_sdk/heuristics/risk/data
+
+Needs numpy, scikit-learn and bm25s; the package itself needs none of them. Same data, same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import risk_data
+import risk_fit
+
+from llmeval_sdk.heuristics.risk.additive import Additive
+
+
+DATE = "2026-11-21"
+VERSION = "1"
+LICENCE = (
+    "Fitted numbers and word counts only, no text of the sources, under this project's licence. "
+    "Sources: RAGTruth, QA part, training split (MIT; passages from MS MARCO, research use); WiCE "
+    "(annotations ODC-BY, text CC BY-SA); CLIFF and Goyal'21; BEGIN (CC BY and others); SQuAD 2.0 "
+    "(CC BY-SA 4.0)."
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path, default=Path("llmeval_sdk/heuristics/risk/data"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    sets = {name: risk_data.answers(options.data, name) for name in risk_data.ANSWER_SETS}
+    rows = risk_fit.half_unmarked(sets["ragtruth_qa"])
+    texts = [row.context for name in sets for row in sets[name]]
+    texts += risk_data.paragraphs(options.data)
+    table = risk_fit.background(texts, [row.answer for row in rows])
+    by_weight: dict[str, list[str]] = {}
+    for stem, weight in table.items():
+        by_weight.setdefault(f"{weight:.1f}", []).append(stem)
+    write(
+        options.out / "background.json",
+        "contexts of all sets and answers of RAGTruth",
+        {"stems": {weight: " ".join(by_weight[weight]) for weight in sorted(by_weight, key=float)}},
+    )
+    found = risk_fit.measured(rows, table)
+    sentence, response = risk_fit.stack(found, rows)
+    write(
+        options.out / "groundedness.json",
+        "RAGTruth QA training split: 3,356 answers of four open models, human span labels",
+        {
+            "span_threshold": risk_fit.span_threshold(found, rows),
+            "sentence": plain(sentence),
+            "response": plain(response),
+        },
+    )
+
+
+def plain(model: Additive) -> dict[str, object]:
+    features = {
+        name: {"edges": edges, "steps": steps} for name, (edges, steps) in model.features.items()
+    }
+    return {"bias": model.bias, "features": features}
+
+
+def write(path: Path, training_data: str, content: dict[str, object]) -> None:
+    note = {"version": VERSION, "date": DATE, "training_data": training_data, "licence": LICENCE}
+    lines = json.dumps({**note, **content}, ensure_ascii=False, indent=None, separators=(",", ":"))
+    path.write_text(lines.replace('},"', '},\n"') + "\n", encoding="utf-8")
+    print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

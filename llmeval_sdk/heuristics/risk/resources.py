@@ -1,0 +1,49 @@
+"""The shipped data files, read once when first asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from llmeval_sdk.heuristics.risk.additive import Additive, from_json
+
+
+UNKNOWN_WEIGHT = 9.0
+"""Of a word that the background table does not hold."""
+
+
+@lru_cache(None)
+def data(name: str) -> Mapping[str, Any]:
+    """Read ``data/<name>.json``."""
+    path = files("llmeval_sdk.heuristics.risk") / "data" / f"{name}.json"
+    loaded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return loaded
+
+
+@lru_cache(None)
+def model(file: str, part: str) -> Additive:
+    """Read one model of a data file."""
+    return from_json(data(file)[part])
+
+
+@lru_cache(None)
+def background() -> Mapping[str, float]:
+    """Return stem -> inverse document frequency in English text and answers."""
+    table: Mapping[str, str] = data("background")["stems"]
+    return {stem: float(weight) for weight, stems in table.items() for stem in stems.split()}
+
+
+def weigher(table: Mapping[str, float] | None = None, *, english: bool) -> Callable[[str], float]:
+    """Return what weighs a stem: the background table for English, else the word's length."""
+    if not english:
+        return by_length
+    weights = background() if table is None else table
+    return lambda stem: weights.get(stem, UNKNOWN_WEIGHT)
+
+
+def by_length(word: str) -> float:
+    """Weigh a word of an unknown language: long words are rare, two-letter grams are small."""
+    return 2.5 if len(word) <= 2 and not word.isascii() else min(UNKNOWN_WEIGHT, 0.9 * len(word))
