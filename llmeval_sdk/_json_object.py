@@ -59,8 +59,7 @@ def _decode(text: str, position: int) -> tuple[dict[str, Any] | None, int]:
 def _without_thoughts(text: str) -> str:
     start = text.lstrip()
     if start.startswith("<think>"):
-        _, closed, rest = start.partition("</think>")
-        return rest if closed else start
+        return start.partition("</think>")[2]
     return text
 
 

@@ -109,7 +109,7 @@ def shortened(text: str, limit: int) -> str:
 def neutral(text: str) -> str:
     """Take out of a text what could act on a judge without being read: same words, no handles."""
     text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")
-    text = _SECTION_LINE.sub("< <", text)
+    text = _SECTION_LINE.sub("<~<", text)
     return _TEMPLATE_TOKEN.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
 
@@ -124,7 +124,7 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e01ef"  # tags and selectors that spell hidden ASCII
     "]"
 )
-_JOINERS = "[\\s\u200c\u200d]*"  # joiners stay: Persian and emoji need them
+_JOINERS = "[\\s\u0300-\u036f\u200c\u200d]*"  # they stay in texts: Persian and emoji need them
 _SECTION_LINE = re.compile(
     f"[<\uff1c\ufe64]{_JOINERS}[<\uff1c\ufe64](?={_JOINERS}(?:{_JOINERS.join('begin')}|{_JOINERS.join('end')}))",
     re.IGNORECASE,

@@ -30,14 +30,14 @@ class Template:
             parts.append(literal)
             if name is None:
                 continue
-            if spec or conversion:
-                raise ConfigurationError(f"{where}: {{{name}}} takes no format or conversion")
             if not _is_known(name, per_chunk=per_chunk):
                 hint = ' (only with per="chunk")' if name in _CHUNK else ""
                 raise ConfigurationError(
                     f"{where}: there is no field {{{name}}}{hint}: {nearest(name, known)} "
                     f"(fields: {', '.join(known)}; write {{{{ and }}}} for plain braces)"
                 )
+            if spec or conversion:
+                raise ConfigurationError(f"{where}: {{{name}}} takes no format or conversion")
             if name not in self._names:
                 self._names.append(name)
             parts.append(f"[section: {_title(name)}]")
