@@ -53,12 +53,14 @@ class Document:
 
 def installed() -> Iterator[Document]:
     """Read every distribution that has a long description, in the order of their names."""
-    seen: set[str] = set()
-    for found in sorted(metadata.distributions(), key=lambda dist: _key(dist.name)):
-        if _key(found.name) in seen or _key(found.name) == "llmeval-sdk":
-            continue
-        seen.add(_key(found.name))
-        document = _read(found)
+    found: dict[str, metadata.Distribution] = {}
+    for each in metadata.distributions():
+        try:
+            found.setdefault(_key(each.metadata["Name"]), each)
+        except (TypeError, KeyError, OSError, UnicodeDecodeError):
+            continue  # what an uninstall left behind
+    for key in sorted(found.keys() - {"", "llmeval-sdk"}):
+        document = _read(found[key])
         if document is not None:
             yield document
 

@@ -114,7 +114,8 @@ class Index:
         weighted = csr_matrix((np.array(values) * self._idf[columns], (rows, columns)), shape=shape)
         lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
         weighted = csr_matrix(weighted.multiply((1 / lengths)[:, None]))
-        size = min(DIMENSIONS, min(shape) - 1)
+        # Few against many passages: with as many dimensions as texts, nothing would be latent.
+        size = min(DIMENSIONS, max(min(shape) // 4, 2), min(shape) - 1)
         if size < 1:
             self._axes: Any = np.eye(shape[1])
         else:

@@ -65,8 +65,8 @@ def stated(field: str, document: Document, accepted: Sequence[str]) -> bool:
             for passage in document.passages
             for sentence in sentences(passage.text)
         )
-    flat = text.lower()
-    return any(normal(field, address).removeprefix("https://") in flat for address in accepted)
+    bare = (re.escape(normal(field, address).removeprefix("https://")) for address in accepted)
+    return any(re.search(rf"{address}(?![\w-])", text, re.IGNORECASE) for address in bare)
 
 
 def normal(field: str, value: str) -> str:
@@ -108,10 +108,10 @@ def sentences(text: str) -> list[str]:
 def _same(field: str, answer: str, truth: str) -> bool:
     mine, theirs = normal(field, answer), normal(field, truth)
     if field == "license":
-        return mine == theirs or {mine[:4], theirs[:4]} == {"BSD", "BSD-"}
+        return mine == theirs or (theirs == "BSD" and mine.startswith("BSD-"))
     if field == "author":
-        first, second = set(mine.split()), set(theirs.split())
-        return bool(first and second) and (first <= second or second <= first)
+        fewer, more = sorted((set(mine.split()), set(theirs.split())), key=len)
+        return bool(mine) and (mine == theirs or (len(fewer) > 1 and fewer <= more))
     if field == "documentation":
         return mine == theirs or mine.startswith(theirs + "/") or theirs.startswith(mine + "/")
     if field == "summary":

@@ -1,0 +1,69 @@
+"""``llmeval demo``: run the app over what is installed, and show what the SDK made of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from llmeval_sdk.demo.fields import FIELDS
+from llmeval_sdk.errors import ConfigurationError, missing_extra
+
+
+NEEDED = ("bm25s", "numpy", "scipy", "rich", "openai")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo; returns the process's exit status."""
+    options = _parser().parse_args(argv)
+    absent = next((package for package in NEEDED if find_spec(package) is None), None)
+    try:
+        if absent is not None:
+            raise missing_extra("the demo", "demo", absent)
+        from llmeval_sdk.demo.session import run
+
+        return run(options)
+    except ConfigurationError as error:
+        sys.stderr.write(f"llmeval demo: {error}\n")
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="llmeval demo",
+        description="Extract fields from the README and licence files of the installed Python"
+        " distributions, score every answer, escalate the doubtful ones to a judge, and compare"
+        " with the metadata headers. Without LLMEVAL_JUDGE_MODEL the judge is a local stand-in"
+        " made of rules: free, and no model.",
+    )
+    add = parser.add_argument
+    add("--limit", type=_count, default=60, metavar="N", help="distributions at most (default 60)")
+    add("--fields", type=_fields, default=tuple(FIELDS), metavar="A,B", help=", ".join(FIELDS))
+    add("--store", metavar="FILE", help="the store (default: LLMEVAL_STORE or .llmeval/llmeval.db)")
+    add(
+        "--exporters",
+        type=_names,
+        metavar="A,B",
+        help="where spans and scores go as well; `local` is always there, the tables come from it",
+    )
+    add("--judge-concurrency", type=_count, metavar="N", help="judgements at a time (default 8)")
+    return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    names = _names(text)
+    for name in names:
+        if name not in FIELDS:
+            raise argparse.ArgumentTypeError(f"no field {name!r}; there are {', '.join(FIELDS)}")
+    return names
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, not {text!r}")
+    return int(text)

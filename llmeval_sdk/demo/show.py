@@ -1,0 +1,163 @@
+"""The tables about answers and scores. Every number comes from what the SDK delivered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from llmeval_sdk.demo.grading import OUTCOMES
+from llmeval_sdk.demo.results import JUDGE, Result
+
+
+SCORES = {
+    "context_relevance": "relevance",
+    "context_precision": "precision",
+    "context_recall_heuristic": "recall",
+    "multi_source_agreement": "agreement",
+    "aggregated_confidence": "confidence",
+}
+WIDE = 96
+"""From this many columns on, tables have more space."""
+PATTERNS = {"unanimous": "█", "majority": "▓", "mixed": "▒", "conflicting": "░"}
+
+
+def section(console: Console, title: str, body: RenderableType, note: str = "") -> None:
+    """Print a heading, what stands under it, and what it means."""
+    console.print(Text(f"\n{title}", style="bold"))
+    console.print(body)
+    if note:
+        console.print(Text(note, style="dim"))
+
+
+def table(console: Console, *columns: str) -> Table:
+    """Make a table in the demo's style: first column left, numbers right."""
+    space = 1 if console.width >= WIDE else 0
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, space, 0, 0), show_edge=False)
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="right" if number else "left", no_wrap=True)
+    return made
+
+
+def accuracy(console: Console, results: Sequence[Result]) -> None:
+    """Compare answers with the metadata headers, by field."""
+    made = table(
+        console, "field", "records", "stated", "right", "wrong", "missed", "accuracy",
+        "abstained", "invented",
+    )  # fmt: skip
+    for field, rows in by_field(results):
+        counts = Counter(row.outcome for row in rows)
+        stated = counts["right"] + counts["wrong"] + counts["missed"]
+        made.add_row(
+            field, str(len(rows)), str(stated), str(counts["right"]), str(counts["wrong"]),
+            str(counts["missed"]), percent(counts["right"], stated),
+            str(counts["abstained"]), str(counts["invented"]),
+        )  # fmt: skip
+    note = (
+        "stated: the text holds what the header says, so that it can be found;"
+        " accuracy = right / stated. Where the text is silent, no answer (abstained) is the good"
+        " outcome and an answer (invented) the bad one."
+    )
+    section(console, "Extraction against ground truth (the metadata headers)", made, note)
+
+
+def scores(console: Console, results: Sequence[Result], judge: str) -> None:
+    """Show the mean of each score, by field and by outcome."""
+    columns = (*SCORES.values(), "semantic", judge)
+    made = table(console, "field", *columns)
+    for field, rows in by_field(results):
+        made.add_row(field, *_means(rows))
+    note = (
+        "agreement: records with two extractions or more. semantic: semantic_validation, passes /"
+        " (passes + fails); a licence known by its wording fails it, as its name is not there. "
+        f"{judge}: mean verdict over the escalated records that were judged."
+    )
+    section(console, "Scores, mean by field", made, note)
+    made = table(console, "outcome", "n", *columns)
+    for outcome in OUTCOMES:
+        rows = [row for row in results if row.outcome == outcome]
+        if rows:
+            made.add_row(outcome, str(len(rows)), *_means(rows))
+    answered = [row for row in results if row.answered]
+    made.add_section()
+    made.add_row("AUROC", str(len(answered)), *(_auroc(answered, n) for n in SCORES), "", "")
+    note = (
+        "AUROC, over the answered records: the chance that a right answer scores above one that is"
+        " wrong or"
+        " invented; 0.50 is a coin. It says which score is worth escalating on, here."
+    )
+    section(console, "Do they tell good answers from bad ones? Mean by outcome", made, note)
+
+
+def patterns(console: Console, results: Sequence[Result]) -> None:
+    """Draw how the chunks agree, by field."""
+    made = table(
+        console, "field", *(f"{name} {mark}" for name, mark in PATTERNS.items()), "none", "mix"
+    )
+    made.columns[-1].justify = "left"
+    for field, rows in by_field(results):
+        counts = Counter(row.value("agreement_pattern") or "" for row in rows)
+        made.add_row(
+            field, *(str(counts[name]) for name in PATTERNS), str(counts[""]), _bar(counts)
+        )
+    note = "none: fewer than two extractions, so nothing to compare."
+    section(console, "Agreement between chunks, records by pattern", made, note)
+
+
+def by_field(results: Iterable[Result]) -> list[tuple[str, list[Result]]]:
+    """Group by field in order of first appearance, with all of them last."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.field, []).append(result)
+    everything = [result for rows in groups.values() for result in rows]
+    return [*groups.items(), ("all", everything)]
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a share as people read it; a dash where there is nothing to share."""
+    return f"{part / whole:.0%}" if whole else "–"
+
+
+def average(values: Iterable[Any]) -> str:
+    """Return the mean of those that are numbers, a dash where none is."""
+    numbers = [float(value) for value in values if isinstance(value, (int, float))]
+    return f"{mean(numbers):.2f}" if numbers else "–"
+
+
+def auroc(good: Sequence[float], bad: Sequence[float]) -> float | None:
+    """Return the chance that one of the good is above one of the bad, ties counting half."""
+    if not good or not bad:
+        return None
+    wins = sum((one > other) + 0.5 * (one == other) for one in good for other in bad)
+    return wins / (len(good) * len(bad))
+
+
+def _auroc(rows: Sequence[Result], name: str) -> str:
+    known = [(row.value(name), row.outcome == "right") for row in rows]
+    scored = [(value, good) for value, good in known if isinstance(value, float)]
+    found = auroc([v for v, good in scored if good], [v for v, good in scored if not good])
+    return "–" if found is None else f"{found:.2f}"
+
+
+def _means(rows: Sequence[Result]) -> list[str]:
+    checks = Counter(row.value("semantic_validation") for row in rows)
+    return [
+        *(average(row.value(name) for row in rows) for name in SCORES),
+        percent(checks["pass"], checks["pass"] + checks["fail"]),
+        average(row.value(JUDGE) for row in rows),
+    ]
+
+
+def _bar(counts: Mapping[str, int], width: int = 12) -> str:
+    total = sum(counts[name] for name in PATTERNS)
+    bar, passed = "", 0
+    for name, mark in PATTERNS.items():
+        passed += counts[name]
+        bar += mark * (round(passed / max(total, 1) * width) - len(bar))
+    return bar
