@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from llmeval_sdk.demo.documents import compose
 from llmeval_sdk.demo.fields import FIELDS
 
 
@@ -19,13 +20,14 @@ LIMITS = {"bm25": 10, "knn": 10}
 
 @pytest.fixture(scope="module")
 def index(teapot, samovar):
-    return Index([teapot, samovar])
+    more = [compose(f"urn{n}", [("README", "An urn boils water. " * 30)]) for n in range(8)]
+    return Index([teapot, samovar, *more])
 
 
 def test_both_sides_stay_within_the_document(index):
     """A search in one document never returns a passage of another."""
     for side in (index.bm25, index.knn):
-        hits = side("leaves water patience boils", "samovar")
+        hits = side("what boils", "samovar")
         assert hits
         assert all(passage.doc_uri.startswith("samovar") for passage, _ in hits)
 
@@ -47,7 +49,6 @@ def test_bm25_scores_are_absolute(index):
 
 def test_meaning_finds_what_words_do_not():
     """A passage without any word of the question is found by the vector side alone."""
-    from llmeval_sdk.demo.documents import compose
 
     def document(name, *texts):
         return compose(name, [(f"F{n}", text) for n, text in enumerate(texts)])
