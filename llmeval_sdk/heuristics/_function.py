@@ -1,0 +1,138 @@
+"""A heuristic is a function of one Record: the class behind it and the decorator for apps."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from llmeval_sdk import registry
+from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.model import Evaluation, Record, Score
+
+
+R_co = TypeVar("R_co", bound="Evaluation | Score", covariant=True)
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")
+_FIELDS = tuple(field.name for field in fields(Record))
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionHeuristic(Generic[R_co]):
+    """A function of one Record, with what the SDK has to know about it. Calling it calls it."""
+
+    evaluate: Callable[[Record], R_co]
+    """The function itself, so that nothing stands between the hot path and it."""
+    name: str
+    version: str = "1"
+    needs: tuple[str, ...] = ()
+    inline: bool = False
+    automatic: bool = True
+    applies: Callable[[Record], bool] | None = None
+    """What more must hold for it to attach by itself; asked for by name, it runs all the same."""
+    kind: Literal["heuristic"] = "heuristic"
+
+    def __call__(self, record: Record, /) -> R_co:
+        """Call the plain function."""
+        return self.evaluate(record)
+
+
+@overload
+def heuristic(function: Callable[[Record], R_co], /) -> FunctionHeuristic[R_co]: ...
+
+
+@overload
+def heuristic(
+    *,
+    name: str | None = None,
+    version: str = "1",
+    needs: Iterable[str] = (),
+    inline: bool = False,
+    automatic: bool = True,
+) -> Callable[[Callable[[Record], R_co]], FunctionHeuristic[R_co]]: ...
+
+
+def heuristic(
+    function: Callable[[Record], Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    version: str = "1",
+    needs: Iterable[str] = (),
+    inline: bool = False,
+    automatic: bool = True,
+) -> Any:
+    """Make a heuristic of a function of one Record, and register it by its name.
+
+    ``@heuristic`` alone will do. The function returns a number, a bool, a str, ``None`` where it
+    does not apply, or an Evaluation.
+
+    Args:
+        function: What is decorated; it stays callable.
+        name: The function's own name by default. ASCII letters, digits and underscores, starting
+            with a letter, at most 200.
+        version: Change it when the values are no longer comparable.
+        needs: Fields of Record that must be present; ``"value|response"`` is met by either.
+        inline: Run it on the caller's thread, for what stays in microseconds.
+        automatic: Attach it to every evaluated span; else only where it is asked for by name.
+
+    Raises:
+        ConfigurationError: It cannot be a heuristic; the message says why.
+    """
+
+    def make(function: Callable[[Record], Any]) -> FunctionHeuristic[Any]:
+        made = FunctionHeuristic(
+            function,
+            _checked_name(function, name),
+            str(version),
+            _checked_needs(needs, name or function.__name__),
+            inline=inline,
+            automatic=automatic,
+        )
+        registry.register(made)
+        return made
+
+    return make if function is None else make(function)
+
+
+def _checked_name(function: Any, name: str | None) -> str:
+    """Check that a function can be a heuristic, and say what it is called."""
+    if not inspect.isroutine(function):
+        raise ConfigurationError(
+            f"@heuristic takes a function of one Record, not {function!r:.100}; "
+            "options are keywords: @heuristic(name=...)"
+        )
+    name = function.__name__ if name is None else name
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"{name!r} cannot name a heuristic: use up to 200 ASCII letters, digits and "
+            "underscores, starting with a letter; pass @heuristic(name=...)"
+        )
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(
+            f"heuristic {name!r} is async: a heuristic is a plain function that computes and "
+            "returns; use @judge for what has to wait"
+        )
+    if inspect.isgeneratorfunction(function):
+        raise ConfigurationError(f"heuristic {name!r} is a generator: return one value instead")
+    try:
+        signature = inspect.signature(function)
+        signature.bind(Record())
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"heuristic {name!r} must take exactly one positional argument, the Record"
+        ) from None
+    return name
+
+
+def _checked_needs(needs: Iterable[str], name: str) -> tuple[str, ...]:
+    needs = (needs,) if isinstance(needs, str) else tuple(needs)
+    for field in (field for need in needs for field in str(need).split("|")):
+        if field not in _FIELDS:
+            raise ConfigurationError(
+                f"heuristic {name!r} needs {field!r}, which is no field of Record: "
+                f"{nearest(field, _FIELDS)}; its fields are {', '.join(_FIELDS)}"
+            )
+    return needs

@@ -1,0 +1,98 @@
+"""Whether retrieval may have missed something: few chunks contributed, or a limit cut it off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics._reading import chunk_numbers, number, side
+from llmeval_sdk.model import Chunk, Evaluation, Record
+
+
+HIT_LIMIT_FACTOR = 0.7
+HIGH_FILTERING_FACTOR = 0.85
+KEPT_SHARE = 0.5
+
+
+def _context_recall_heuristic(record: Record) -> Evaluation | None:
+    """Contributing chunks over available ones, lowered where retrieval looks cut off.
+
+    Times 0.7 if any method returned at least its limit, else times 0.85 if fewer than half of the
+    chunks before filtering are left; to 3 decimals. The two flags in the metadata are independent.
+    """
+    chunks, extractions = record.retrieved_context, record.extractions
+    if chunks is None or extractions is None:
+        return None
+    contributing = len(set(chunk_numbers(extractions)))
+    hit_limit, high_filtering = _warnings(chunks, record.retrieval)
+    value = min(contributing / (len(chunks) or 1), 1.0)
+    if hit_limit:
+        value *= HIT_LIMIT_FACTOR
+    elif high_filtering:
+        value *= HIGH_FILTERING_FACTOR
+    metadata = {
+        "contributing_count": contributing,
+        "hit_limit_warning": hit_limit,
+        "high_filtering_warning": high_filtering,
+    }
+    return Evaluation("context_recall_heuristic", round(value, 3), None, None, None, metadata)
+
+
+def _recall_warning(record: Record) -> Evaluation | None:
+    """Name the graver of the two warnings; nothing where there is neither."""
+    chunks = record.retrieved_context
+    if chunks is None or record.extractions is None or record.retrieval is None:
+        return None
+    hit_limit, high_filtering = _warnings(chunks, record.retrieval)
+    if hit_limit:
+        return Evaluation("recall_warning", "HIT_RETRIEVAL_LIMIT")
+    if high_filtering:
+        return Evaluation("recall_warning", "HIGH_THRESHOLD_FILTERING")
+    return None
+
+
+def _warnings(chunks: tuple[Chunk, ...], retrieval: Any) -> tuple[bool, bool]:
+    """Say whether a method returned its limit, and whether most chunks were filtered out."""
+    if not isinstance(retrieval, Mapping):
+        return False, False
+    limits = retrieval.get("limits")
+    hit_limit = bool(limits) and isinstance(limits, Mapping) and _hit_limit(chunks, limits)
+    before = retrieval.get("total_before_filter")
+    if before is not None:
+        before = number(before)
+    high_filtering = before is not None and len(chunks) / max(before, 1) < KEPT_SHARE
+    return hit_limit, high_filtering
+
+
+def _hit_limit(chunks: tuple[Chunk, ...], limits: Mapping[Any, Any]) -> bool:
+    raw: dict[Any, int] = {}
+    for chunk in chunks:
+        method = chunk.retrieval_method
+        try:
+            raw[method] = raw.get(method, 0) + 1
+        except TypeError:  # an unhashable method
+            continue
+    counts: dict[str | None, int] = {}
+    for method, count in raw.items():
+        folded = side(method)
+        counts[folded] = counts.get(folded, 0) + count
+    for method, limit in limits.items():
+        if type(limit) is not int:
+            limit = number(limit)  # noqa: PLW2901
+        folded = side(method)
+        if limit is not None and limit > 0 and folded and counts.get(folded, 0) >= limit:
+            return True
+    return False
+
+
+context_recall_heuristic = FunctionHeuristic(
+    _context_recall_heuristic,
+    "context_recall_heuristic",
+    needs=("extractions", "retrieved_context"),
+    inline=True,
+)
+
+recall_warning = FunctionHeuristic(
+    _recall_warning, "recall_warning", needs=("extractions", "retrieved_context"), inline=True
+)

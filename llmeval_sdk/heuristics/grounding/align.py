@@ -1,0 +1,216 @@
+"""Aligning a value with a text word by word, for names and addresses that are nearly there.
+
+Scanned and typed texts have misread letters, split and joined words, and words in between; a wrong
+value has another word. So every word of the value must stand in its place, with few letters off in
+each and in all, and with every figure right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+
+MAX_WORDS = 200
+"""Longer values are only looked for as they stand."""
+
+_SHARE_OFF = 0.1
+"""Share of a value's letters that may be off in all; one may in a value of 7 and more."""
+_GAP_COST = 0.5
+"""What a word in between costs, in letters."""
+_PLACES = 40
+"""A word that stands more often than this in a text says nothing about where to look."""
+_WINDOWS = 3
+_JOINED = 3
+"""Into how many words a text may split one, or a value two."""
+_LINKS = frozenset(("the", "of", "and", "an"))
+"""Words that may be missing."""
+_LOOKALIKES = str.maketrans("oqdciltjsbzgxvh", "000011115826kun")
+"""Letters that scanners take for one another or for a figure -> one of each family."""
+_FIGURES = str.maketrans("oqdilsbzg", "000115826")
+
+
+class Words:
+    """The folded words of a text, with where each stands."""
+
+    __slots__ = ("places", "words")
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        self.places: dict[str, list[int]] = {}
+        for place, word in enumerate(words):
+            self.places.setdefault(word, []).append(place)
+
+
+class _State(NamedTuple):
+    """The cheapest way so far to the end of a word: cost, letters off and words in between."""
+
+    cost: float = 0.0
+    off: int = 0
+    between: int = 0
+
+
+def aligned(value: Sequence[str], text: Words) -> bool:
+    """Say whether the folded words of a value stand in a text, in order and nearly as they are."""
+    if not value or len(value) > MAX_WORDS:
+        return False
+    letters = sum(map(len, value))
+    allowed = max(int(letters * _SHARE_OFF), 1 if letters >= 7 else 0)
+    least = len(value) - allowed - len(value) // 3 - 1
+    return any(_fits(value, window, allowed, least) for window in _windows(value, text))
+
+
+def _windows(value: Sequence[str], text: Words) -> Iterator[Sequence[str]]:
+    """Yield the stretches of a text that have most words of a value at their places."""
+    slack = len(value) // 2 + 2
+    votes: Counter[int] = Counter()
+    for index, word in enumerate(value):
+        places = text.places.get(word, ())
+        if len(places) <= _PLACES:
+            votes.update((place - index) // slack for place in places)
+    if not votes:
+        votes.update(place // slack for place in _nearly(value, text))
+    for bucket, _ in votes.most_common(_WINDOWS):
+        start = max((bucket - 1) * slack, 0)
+        yield text.words[start : (bucket + 3) * slack + len(value)]
+
+
+def _nearly(value: Sequence[str], text: Words) -> Iterator[int]:
+    """Find where a value may begin in a text that has none of its words as they are."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    index = max(range(len(value)), key=lambda place: len(value[place]))
+    close = process.extract(
+        value[index],
+        list(text.places),
+        scorer=OSA.distance,
+        score_cutoff=_may_be_off(value[index]),
+        limit=_WINDOWS,
+    )
+    for word, _, _ in close:
+        yield from (place - index for place in text.places[word][:_PLACES])
+
+
+def _fits(value: Sequence[str], window: Sequence[str], allowed: int, least: int) -> bool:
+    """Say whether a stretch of a text holds every word of a value, in order.
+
+    ``rows[i][j]`` is the cheapest way to find the first ``i`` words before place ``j``.
+    """
+    from rapidfuzz.distance import LCSseq
+
+    if least > 0 and LCSseq.similarity(value, window) < least:
+        return False  # more words are missing than misread and joined ones could explain
+    rows: list[dict[int, _State]] = [{} for _ in range(len(value) + 1)]
+    rows[0] = dict.fromkeys(range(len(window)), _State())
+    most_between = len(value) // 2
+    for index, word in enumerate(value):
+        states = rows[index]
+        if not states and not rows[index + 1]:
+            return False
+        if word in _LINKS and 0 < index < len(value) - 1:
+            _leave_out(states, rows[index + 2], value[index + 1], window)
+        if index:
+            _skip_words(states, len(window), most_between)
+        for place, state in states.items():
+            for used, taken, off in _steps(value, index, window, place):
+                if state.off + off <= allowed:
+                    after = _State(state.cost + off, state.off + off, state.between)
+                    _keep(rows[index + used], place + taken, after)
+    return bool(rows[-1])
+
+
+def _leave_out(
+    states: dict[int, _State], row: dict[int, _State], following: str, window: Sequence[str]
+) -> None:
+    """Let a linking word be missing where the words around it stand side by side."""
+    for place, state in states.items():
+        if place < len(window) and window[place] == following:
+            _keep(row, place + 1, state)
+
+
+def _skip_words(states: dict[int, _State], end: int, most: int) -> None:
+    """Let words of the text stand between two of the value."""
+    for place in range(min(states, default=end), end):
+        state = states.get(place)
+        if state is not None and state.between < most:
+            _keep(
+                states,
+                place + 1,
+                _State(state.cost + _GAP_COST, state.off, state.between + 1),
+            )
+
+
+def _keep(row: dict[int, _State], place: int, state: _State) -> None:
+    known = row.get(place)
+    if known is None or state.cost < known.cost:
+        row[place] = state
+
+
+def _steps(
+    value: Sequence[str], index: int, window: Sequence[str], place: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield how many words of value and text can be taken together, and the letters off."""
+    if place >= len(window):
+        return
+    word, found = value[index], window[place]
+    off = _letters_off(word, found)
+    if off is not None:
+        yield 1, 1, off
+        if off == 0:
+            return
+    for end in range(place + 2, min(place + _JOINED, len(window)) + 1):
+        off = _joined_off(word, window[place:end])
+        if off is not None:
+            yield 1, end - place, off
+    if index + 1 < len(value):
+        off = _joined_off(found, value[index : index + 2])
+        if off is not None:
+            yield 2, 1, off
+
+
+def _letters_off(word: str, found: str) -> int | None:
+    """Count the letters in which two words differ; ``None`` where they are two different words.
+
+    Figures must be right; words of up to 3 letters may differ by letters that look alike.
+    """
+    if word == found:
+        return 0
+    if abs(len(word) - len(found)) > 3:
+        return None
+    if _has_figure(word) or _has_figure(found):
+        alike = len(word) >= 3 and word.translate(_FIGURES) == found.translate(_FIGURES)
+        return 1 if alike else None
+    if len(word) < 4:
+        alike = len(word) >= 2 and word.translate(_LOOKALIKES) == found.translate(_LOOKALIKES)
+        return 1 if alike else None
+    if word == found + "s" or found == word + "s":
+        return 0
+    from rapidfuzz.distance import OSA
+
+    most = _may_be_off(word)
+    off = OSA.distance(word, found, score_cutoff=most)
+    return off if off <= most else None
+
+
+def _joined_off(word: str, parts: Sequence[str]) -> int | None:
+    """Count the letters in which a word differs from several written as one: at most one."""
+    joined = "".join(parts)
+    if len(word) < 4 or abs(len(word) - len(joined)) > 1:
+        return None
+    if word == joined:
+        return 0
+    if len(min(parts, key=len)) < 2 or _has_figure(word) or _has_figure(joined):
+        return None
+    from rapidfuzz.distance import OSA
+
+    return 1 if OSA.distance(word, joined, score_cutoff=1) == 1 else None
+
+
+def _has_figure(word: str) -> bool:
+    return not word.isalpha() and any(map(str.isdigit, word))
+
+
+def _may_be_off(word: str) -> int:
+    return 1 if len(word) < 6 else 2 if len(word) < 9 else 3

@@ -1,0 +1,93 @@
+"""A text that values are looked for in; each view of it is made when it is first needed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import accumulate
+
+from llmeval_sdk.heuristics.grounding.align import Words
+from llmeval_sdk.heuristics.grounding.amounts import Amount, Tokens, amounts
+from llmeval_sdk.heuristics.grounding.calendars import Date
+from llmeval_sdk.heuristics.grounding.dates import dates, times
+from llmeval_sdk.heuristics.grounding.text import fold, without_accents, words
+from llmeval_sdk.heuristics.grounding.words import MEASURES
+
+
+MAX_CHARACTERS = 200_000
+"""What of a text is searched; the rest is cut."""
+
+
+def plain(text: str) -> str:
+    """Return a text in lower case, without accents and compatibility forms, to be parsed."""
+    return (text if text.isascii() else without_accents(text)).lower()
+
+
+def rounded(value: float) -> float:
+    """Drop what floats add to a number, so that equal numbers are equal."""
+    return float(f"{value:.12g}")
+
+
+class Evidence:
+    """A text and its views: folded, without spaces, as words, dates and amounts."""
+
+    def __init__(self, text: str) -> None:
+        self.cut = len(text) > MAX_CHARACTERS
+        self.text = text[:MAX_CHARACTERS]
+
+    @cached_property
+    def plain(self) -> str:
+        """The text, ready to be parsed."""
+        return plain(self.text)
+
+    @cached_property
+    def folded(self) -> str:
+        """Its folded words, with a space before and after each."""
+        return f" {fold(self.text)} "
+
+    @cached_property
+    def squashed(self) -> tuple[str, list[str], list[int]]:
+        """Its folded words written as one, the words, and where each begins; then the end."""
+        found = self.folded.split()
+        return "".join(found), found, [0, *accumulate(map(len, found))]
+
+    @cached_property
+    def words(self) -> Words:
+        """Its words, for alignment."""
+        return Words(words(self.text))
+
+    @cached_property
+    def dates(self) -> list[Date]:
+        """Every reading of every date."""
+        return [reading for found in dates(self.plain) for reading in found.readings]
+
+    @cached_property
+    def times(self) -> set[int]:
+        """The times of day, in minutes."""
+        return times(self.plain)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The text split as amounts are read."""
+        return Tokens(self.plain)
+
+    @cached_property
+    def amounts(self) -> dict[float, list[Amount]]:
+        """Every number -> where it stands and with what; 6 % is also 0.06."""
+        found: dict[float, list[Amount]] = {}
+        for amount in amounts(self.tokens):
+            for reading in amount.readings:
+                found.setdefault(rounded(reading), []).append(amount)
+                if amount.unit and MEASURES[amount.unit][0] == "percent":
+                    share = amount._replace(unit=None)
+                    found.setdefault(rounded(reading / 100), []).append(share)
+        return found
+
+    @cached_property
+    def measured(self) -> dict[str, list[float]]:
+        """What is measured (mass, months ...) -> every amount of it; a year is also 365 days."""
+        found: dict[str, list[float]] = {}
+        for amount in {id(one): one for many in self.amounts.values() for one in many}.values():
+            if amount.unit:
+                what, size = MEASURES[amount.unit]
+                found.setdefault(what, []).extend(size * one for one in amount.readings)
+        return found

@@ -1,0 +1,67 @@
+"""What the request took: tokens and seconds. They run only where they are asked for."""
+
+from __future__ import annotations
+
+from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics._reading import number
+from llmeval_sdk.model import Evaluation, Record
+
+
+def _total_token_count(record: Record) -> Evaluation | None:
+    """Tokens in and out, over all model calls of the request."""
+    usage = record.usage
+    if usage is None:
+        return None
+    total = number(usage.total_tokens)
+    if not total:
+        total = (number(usage.input_tokens) or 0.0) + (number(usage.output_tokens) or 0.0)
+    return Evaluation("total_token_count", total)
+
+
+def _total_input_token_count(record: Record) -> Evaluation | None:
+    """Tokens that went into model calls."""
+    usage = record.usage
+    return (
+        None if usage is None else Evaluation("total_input_token_count", number(usage.input_tokens))
+    )
+
+
+def _total_output_token_count(record: Record) -> Evaluation | None:
+    """Tokens that came out of model calls."""
+    usage = record.usage
+    return (
+        None
+        if usage is None
+        else Evaluation("total_output_token_count", number(usage.output_tokens))
+    )
+
+
+def _latency_seconds(record: Record) -> Evaluation | None:
+    """Seconds from the start of the request to its end."""
+    seconds = number(record.latency_seconds)
+    return None if seconds is None else Evaluation("latency_seconds", seconds)
+
+
+total_token_count = FunctionHeuristic(
+    _total_token_count, "total_token_count", needs=("usage",), inline=True, automatic=False
+)
+
+total_input_token_count = FunctionHeuristic(
+    _total_input_token_count,
+    "total_input_token_count",
+    needs=("usage",),
+    inline=True,
+    automatic=False,
+)
+
+total_output_token_count = FunctionHeuristic(
+    _total_output_token_count,
+    "total_output_token_count",
+    needs=("usage",),
+    inline=True,
+    automatic=False,
+)
+
+latency_seconds = FunctionHeuristic(
+    _latency_seconds, "latency_seconds", needs=("latency_seconds",), inline=True, automatic=False
+)
