@@ -147,9 +147,9 @@ def isolated() -> Iterator[None]:
     global _pipeline, _settings, _retired
     with _lock:
         kept = (_pipeline, _settings, _retired)
-        switches = (state.enabled, state.recorder, state.sample_below)
+        switches = (state.enabled, state.recorder, state.sample_below, state.asked)
         _pipeline, _settings, _retired = None, None, []
-        state.enabled, state.recorder = True, None
+        state.enabled, state.recorder, state.asked = True, None, []
     try:
         yield
     finally:
@@ -157,7 +157,7 @@ def isolated() -> Iterator[None]:
             inner.shutdown(5.0)
         with _lock:
             _pipeline, _settings, _retired = kept
-            state.enabled, state.recorder, state.sample_below = switches
+            state.enabled, state.recorder, state.sample_below, state.asked = switches
 
 
 def _current() -> list[Pipeline]:

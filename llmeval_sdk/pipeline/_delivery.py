@@ -184,7 +184,7 @@ class Delivery:
         """Retry until the far end takes the batch, ten minutes are over, or we are closing."""
         import tenacity
 
-        backoff = tenacity.wait_exponential_jitter(initial=0.2, max=10.0, jitter=0.2)
+        backoff = tenacity.wait_exponential(0.2, max=10) + tenacity.wait_random(0, 0.2)
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None

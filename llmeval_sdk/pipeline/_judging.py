@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from itertools import count
 from time import monotonic, time_ns
 
 from llmeval_sdk._shield import swallow
@@ -35,6 +36,20 @@ class Job:
     why: str
 
 
+class _Turn:
+    """A job under way; whoever takes it first tells its outcome, and nobody else does."""
+
+    __slots__ = ("_taken", "job")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._taken = count()
+
+    def take(self) -> bool:
+        """Return True once."""
+        return next(self._taken) == 0
+
+
 Emit = Callable[[EvaluationEvent | NotRun | SpanData], None]
 
 
@@ -45,7 +60,7 @@ class Judging:
         self._plan = plan
         self._emit = emit
         self._cache = JudgementCache()
-        self._waiting: set[Future[None]] = set()
+        self._waiting: dict[Future[None], _Turn] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._llm: LLM | None = None
@@ -62,9 +77,10 @@ class Judging:
             self._emit(not_run(job, "no_worker", "no thread could be started"))
         else:
             assert self._loop is not None
-            future = asyncio.run_coroutine_threadsafe(self._run(job), self._loop)
-            self._waiting.add(future)
-            future.add_done_callback(self._waiting.discard)
+            turn = _Turn(job)
+            future = asyncio.run_coroutine_threadsafe(self._run(turn), self._loop)
+            self._waiting[future] = turn
+            future.add_done_callback(lambda done: self._waiting.pop(done, None))
 
     @property
     def pending(self) -> int:
@@ -77,9 +93,11 @@ class Judging:
         return not waiting or not wait(waiting, max(0.0, deadline - monotonic())).not_done
 
     def shut(self) -> None:
-        """Cancel what still waits; each is emitted as not run."""
+        """Give up what still waits or runs; each is emitted as not run."""
         self._shut = True
-        for future in list(self._waiting):
+        for future, turn in list(self._waiting.items()):
+            if turn.take():
+                self._emit(not_run(turn.job, "shutdown", "the process was ending"))
             future.cancel()
 
     def _start(self) -> bool:
@@ -108,27 +126,28 @@ class Judging:
 
     # -- on the judges' thread ------------------------------------------------------------------
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, turn: _Turn) -> None:
+        job = turn.job
         try:
             async with self._places:
-                await self._judge(job)
-        except asyncio.CancelledError:
-            self._emit(not_run(job, "shutdown", "the process was ending"))
-            raise
+                outcome = await self._judge(job)
         except Exception as error:
             if not swallow(f"judge {job.judge.name}", error, calls_out=True):
                 raise
-            self._emit(not_run(job, "error", type(error).__name__))
+            outcome = [not_run(job, "error", type(error).__name__)]
+        if turn.take():
+            for item in outcome:
+                self._emit(item)
 
-    async def _judge(self, job: Job) -> None:
+    async def _judge(self, job: Job) -> list[EvaluationEvent | NotRun | SpanData]:
+        """Judge, and return what there is to tell: the verdict, why there is none, the trace."""
         llm = self._model()
         model = llm.model if llm else ""
         key = judgement_key(job.judge, model, job.record)
         cached = self._cache.get(key, inclusion_probability=job.probability)
         if cached is not None:
-            self._emit(event(cached, job.target))
-            self._emit(not_run(job, "cached", "an identical judgement was made a moment ago"))
-            return
+            why = not_run(job, "cached", "an identical judgement was made a moment ago")
+            return [event(cached, job.target), why]
         assert self._loop is not None
         metered = MeteredLLM(llm, self._turnstile, job.judge.name, self._loop) if llm else None
         begun = time_ns()
@@ -137,21 +156,22 @@ class Judging:
         )
         error = evaluation.error
         if error is not None and error.type in NOT_RUN_REASONS and error.type != "timeout":
-            self._emit(not_run(job, error.type, error.message or self._no_model))
-            return
+            return [not_run(job, error.type, error.message or self._no_model)]
         evaluation = replace(
             evaluation,
             usage=(metered and metered.usage) or evaluation.usage,
             inclusion_probability=job.probability,
             metadata={**evaluation.metadata, "why": job.why, "model": model or None},
         )
+        told: list[EvaluationEvent | NotRun | SpanData] = [
+            event(evaluation, job.target),
+            _judge_span(job, evaluation, begun),
+        ]
         if error is None:
             self._cache.put(key, evaluation)
-        else:
-            reason = "timeout" if error.type == "timeout" else "error"
-            self._emit(not_run(job, reason, f"{error.type}: {error.message}"))
-        self._emit(event(evaluation, job.target))
-        self._emit(_judge_span(job, evaluation, begun))
+            return told
+        reason = "timeout" if error.type == "timeout" else "error"
+        return [not_run(job, reason, f"{error.type}: {error.message}"), *told]
 
     def _model(self) -> LLM | None:
         """Make the judge model once, here, where loading its client blocks nobody."""

@@ -36,6 +36,7 @@ class Pipeline:
         self._starting = threading.RLock()
         self._started = False
         self._ended: Stats | None = None
+        self._done = threading.Event()
         self.on_start = self._intake.on_start
         self.on_end = self._intake.on_end
 
@@ -74,7 +75,10 @@ class Pipeline:
     def flush(self, timeout: float) -> Stats:
         """Wait until all taken in so far is scored, judged and delivered; ``timeout`` in seconds."""
         deadline = monotonic() + timeout
-        complete = self._settle(deadline, deadline) if self._started else True
+        if self._intake.closed:  # another thread is ending this pipeline
+            complete = self._done.wait(timeout) and self._ended is not None and self._ended.complete
+        else:
+            complete = self._settle(deadline, deadline) if self._started else True
         _shield.write_notices()
         return replace(self.stats(), complete=complete)
 
@@ -93,6 +97,7 @@ class Pipeline:
                 complete &= delivery.join(deadline)
         _shield.write_notices()
         self._ended = replace(self.stats(), complete=complete)
+        self._done.set()
         return self._ended
 
     def _start(self) -> bool:

@@ -38,7 +38,12 @@ def test_tasks_of_asyncio_keep_their_parent():
     with capture() as seen:
         asyncio.run(main())
         seen.drain()
-    assert parents(seen) == {"a1": "request a", "a2": "request a", "b1": "request b", "b2": "request b"}
+    assert parents(seen) == {
+        "a1": "request a",
+        "a2": "request a",
+        "b1": "request b",
+        "b2": "request b",
+    }
 
 
 def test_threads_keep_it_by_a_helper():
@@ -54,7 +59,12 @@ def test_threads_keep_it_by_a_helper():
                 pool.submit(step, "lost").result()
             thread.join()
         seen.drain()
-    assert parents(seen) == {"wrapped": "request", "mapped": "request", "submitted": "request", "lost": None}
+    assert parents(seen) == {
+        "wrapped": "request",
+        "mapped": "request",
+        "submitted": "request",
+        "lost": None,
+    }
 
 
 def test_traceparent_carries_a_trace_to_another_process():
@@ -74,7 +84,16 @@ def test_traceparent_carries_a_trace_to_another_process():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "garbage", "00-0-0-01", f"00-{'0' * 32}-{'1' * 16}-01", f"ff-{'1' * 32}-{'1' * 16}-01", None, b"\xff"]
+    "text",
+    [
+        "",
+        "garbage",
+        "00-0-0-01",
+        f"00-{'0' * 32}-{'1' * 16}-01",
+        f"ff-{'1' * 32}-{'1' * 16}-01",
+        None,
+        b"\xff",
+    ],
 )
 def test_a_bad_traceparent_begins_a_new_trace(text):
     """Headers that cannot be read change nothing."""

@@ -151,7 +151,10 @@ def test_usage_of_llm_calls_is_summed():
 
     @llmeval.llm
     def ask_raw(question):
-        return {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}
+        return {
+            "choices": [{"message": {"content": "x"}}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+        }
 
     @llmeval.workflow
     def answer(question):
@@ -160,7 +163,11 @@ def test_usage_of_llm_calls_is_summed():
         return "slate"
 
     (record,) = record_of(answer, "roof?")
-    assert (record.usage.input_tokens, record.usage.output_tokens, record.usage.total_tokens) == (11, 7, 18)
+    assert (record.usage.input_tokens, record.usage.output_tokens, record.usage.total_tokens) == (
+        11,
+        7,
+        18,
+    )
 
 
 def test_extractions_of_a_step_belong_to_the_evaluated_span_above():
@@ -233,7 +240,9 @@ def test_retrieval_limits_may_come_from_the_settings():
     """Limits that are the same for every call need not be annotated."""
     with capture(retrieval_limits={"bm25": 1}) as seen:
         with llmeval.workflow("answer"):
-            llmeval.annotate(retrieved_context=CHUNKS, extractions=[{"value": "x", "chunk_number": 1}])
+            llmeval.annotate(
+                retrieved_context=CHUNKS, extractions=[{"value": "x", "chunk_number": 1}]
+            )
         seen.drain()
     assert seen.scores()["recall_warning"].value == "HIT_RETRIEVAL_LIMIT"
 
@@ -245,13 +254,22 @@ def test_ddtrace_names_of_arguments_are_taken():
             llmeval.annotate(span, input_data="q", output_data="a", tags={"session_id": "s1"})
         seen.drain()
     data = seen.span("call")
-    assert (data.request, data.response, data.session_id, data.model_name) == ("q", "a", "s1", "gpt-4o")
+    assert (data.request, data.response, data.session_id, data.model_name) == (
+        "q",
+        "a",
+        "s1",
+        "gpt-4o",
+    )
 
 
 def test_an_annotation_context_reaches_the_llm_spans_inside():
     """Prompt and name go to llm spans that start in the block, tags to every span."""
     with capture() as seen:
-        prompt = {"template": "{q}", "variables": {"context": "c"}, "rag_query_variable_keys": ["q"]}
+        prompt = {
+            "template": "{q}",
+            "variables": {"context": "c"},
+            "rag_query_variable_keys": ["q"],
+        }
         with llmeval.annotation_context(prompt=prompt, name="generate_answer", tags={"team": "x"}):
             with llmeval.llm("m"), llmeval.task("step"):
                 pass

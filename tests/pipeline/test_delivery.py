@@ -1,0 +1,218 @@
+"""Delivery accounts for every record: created = delivered + dropped + undelivered + unknown."""
+
+import threading
+import time
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import runtime
+from llmeval_sdk.errors import ExportError
+from doubles import Exporter, Failing, Hanging, Refusing, busy
+
+
+@llmeval.workflow
+def answer(question):
+    return question
+
+
+def trace(count):
+    for number in range(count):
+        answer(str(number))
+
+
+def account(exporter):
+    stats = llmeval.stats()
+    each = stats.exporters[exporter.name]
+    assert each.balanced
+    assert each.created == stats.spans + stats.evaluations
+    return each
+
+
+def test_everything_arrives_once_and_in_order():
+    """A healthy exporter gets each record exactly once."""
+    exporter = Exporter()
+    llmeval.configure(exporters=[exporter])
+    trace(2_000)
+    llmeval.submit_evaluation(label="mine", value=0.5)
+    assert llmeval.flush(30).complete
+    assert [span.request for span in exporter.spans] == [str(n) for n in range(2_000)]
+    each = account(exporter)
+    assert each.delivered == exporter.received == each.created
+    assert exporter.flushed >= 1
+
+
+def test_a_burst_loses_nothing():
+    """10,000 spans and 5,000 evaluations as fast as they come: all arrive."""
+    exporter = Exporter()
+    llmeval.configure(exporters=[exporter])
+    trace(10_000)
+    for number in range(5_000):
+        llmeval.submit_evaluation(label="mine", value=number / 5_000)
+    assert llmeval.flush(60).complete
+    assert (len(exporter.spans), len(exporter.evaluations)) == (10_000, 5_000)
+
+
+def test_threads_lose_no_count():
+    """Eight threads at once: what was made is what arrived."""
+    exporter = Exporter()
+    llmeval.configure(exporters=[exporter])
+    threads = [threading.Thread(target=trace, args=(1_000,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert llmeval.flush(60).complete
+    assert account(exporter).delivered == len(exporter.spans) == 8_000
+
+
+def test_a_hanging_exporter_holds_up_nobody():
+    """Calls stay fast, other exporters get everything, and shutdown keeps its deadline."""
+    hanging, healthy = Hanging(), Exporter()
+    llmeval.configure(exporters=[hanging, healthy])
+    answer("first")
+    assert hanging.entered.wait(10)
+    begun = time.perf_counter()
+    trace(1_000)
+    assert time.perf_counter() - begun < 1
+    assert not llmeval.flush(0.3).complete
+    begun = time.monotonic()
+    result = llmeval.shutdown(0.5)
+    assert time.monotonic() - begun < 1.0
+    assert not result.complete
+    assert len(healthy.spans) == 1_001
+    stuck = account(hanging)
+    assert stuck.delivered == 0
+    assert stuck.undelivered == stuck.created
+    hanging.release.set()
+
+
+def test_a_full_queue_drops_and_counts():
+    """With a hanging exporter and a small queue, the rest is dropped by reason, exactly."""
+    hanging = Hanging()
+    llmeval.configure(exporters=[hanging], queue_records=100)
+    answer("first")
+    assert hanging.entered.wait(10)
+    trace(2_000)
+    llmeval.flush(1)
+    each = account(hanging)
+    assert sum(each.dropped.values()) >= 1_700
+    assert set(each.dropped) <= {"queue_full", "exporter_full"}
+    hanging.release.set()
+    assert llmeval.flush(30).complete
+    each = account(hanging)
+    assert each.delivered == hanging.received
+    assert each.undelivered == 0
+
+
+def test_a_dead_exporter_bounds_what_waits_in_bytes():
+    """The byte bound holds for large records too."""
+    hanging = Hanging()
+    llmeval.configure(exporters=[hanging], queue_bytes=1_000_000)
+    answer("first")
+    assert hanging.entered.wait(10)
+    for _ in range(200):
+        answer("x" * 20_000)
+    llmeval.flush(1)
+    each = account(hanging)
+    assert each.undelivered < 130
+    assert sum(each.dropped.values()) > 70
+    hanging.release.set()
+
+
+def test_a_transient_failure_is_retried():
+    """An exporter that asks for a retry gets the same batch again, and nothing is lost."""
+    failing = Failing(busy(), times=2)
+    llmeval.configure(exporters=[failing])
+    answer("q")
+    assert llmeval.flush(30).complete
+    assert failing.tries == 3
+    assert account(failing).delivered == 1
+
+
+def test_the_far_end_says_when_to_come_back():
+    """Retry-After is honoured."""
+    failing = Failing(busy(retry_after=0.6), times=1)
+    llmeval.configure(exporters=[failing])
+    begun = time.monotonic()
+    answer("q")
+    assert llmeval.flush(30).complete
+    assert time.monotonic() - begun >= 0.6
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(ExportError("unauthorized"), "unauthorized"), (ValueError("bug"), "ValueError")],
+)
+def test_a_permanent_failure_is_counted_by_reason(error, reason):
+    """What the far end will never take is dropped under its reason, and said once in the log."""
+    failing = Failing(error)
+    llmeval.configure(exporters=[failing])
+    answer("q")
+    assert llmeval.flush(10).complete
+    assert account(failing).dropped == {reason: 1}
+
+
+def test_a_record_that_may_have_arrived_is_unknown():
+    """Sent without an answer is neither delivered nor dropped."""
+    failing = Failing(ExportError("no answer", answered=False))
+    llmeval.configure(exporters=[failing])
+    answer("q")
+    assert llmeval.flush(10).complete
+    assert account(failing).unknown == 1
+
+
+def test_records_that_the_far_end_refused_are_counted():
+    """A partial success is read: refused records are not delivered ones."""
+    refusing = Refusing()
+    llmeval.configure(exporters=[refusing])
+    trace(10)
+    assert llmeval.flush(10).complete
+    each = account(refusing)
+    assert each.dropped["rejected"] == refusing.batches
+    assert each.delivered == 10 - refusing.batches
+
+
+def test_configuring_again_loses_nothing_in_flight():
+    """The later call wins; what came before goes to the earlier exporter."""
+    before, after = Exporter(), Exporter()
+    after.name = "after"
+    llmeval.configure(exporters=[before])
+    trace(500)
+    llmeval.configure(exporters=[after])
+    trace(300)
+    result = llmeval.flush(30)
+    assert result.complete
+    assert (len(before.spans), len(after.spans)) == (500, 300)
+    assert result.spans == 800
+
+
+def test_after_shutdown_records_are_dropped_and_counted():
+    """Late spans raise nothing and are counted."""
+    exporter = Exporter()
+    llmeval.configure(exporters=[exporter])
+    answer("in time")
+    assert llmeval.shutdown(10).complete
+    answer("late")
+    assert exporter.closed
+    assert llmeval.stats().exporters["double"].delivered == 1
+    assert runtime.pipeline().stats().dropped == {"shutdown": 1}
+
+
+def test_repeated_failures_are_one_log_line(caplog):
+    """A dead backend is said once a minute, not once a batch."""
+    failing = Failing(ExportError("unauthorized"))
+    llmeval.configure(exporters=[failing])
+    for _ in range(20):
+        answer("q")
+        llmeval.flush(10)
+    lines = [record for record in caplog.records if record.name == "llmeval_sdk"]
+    assert len(lines) == 1
+    assert "unauthorized" in lines[0].getMessage()
+
+
+def test_no_thread_is_started_before_the_first_record(finished_threads):
+    """configure() alone starts nothing."""
+    finished_threads()
+    llmeval.configure(exporters=[Exporter()])
+    assert not [t for t in threading.enumerate() if t.name.startswith("llmeval")]
