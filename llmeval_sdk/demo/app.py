@@ -1,7 +1,7 @@
 """The app itself, as one would write it around a model: search, extract, vote.
 
-Three decorators and two ``annotate`` calls are all that the SDK asks for. Rules stand where a model
-would be called (`extract`), so that the demo runs anywhere and costs nothing.
+Three decorators, a ``with`` block and two ``annotate`` calls are what the SDK asks for. Rules stand
+where a model would be called (`extract`), so that the demo runs anywhere and costs nothing.
 """
 
 from __future__ import annotations
