@@ -63,8 +63,20 @@ class LLM(Protocol):
         """Answer one prompt and wait for it: what a judge that is a plain function calls."""
         import asyncio
 
+        refuse_in_loop()
         call = self.complete([Message("user", prompt)], schema=schema, max_tokens=max_tokens)
         return asyncio.run(_finished(call)).text
+
+
+def refuse_in_loop() -> None:
+    """Raise where waiting would block an event loop, and may wait for itself for ever."""
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("ask() blocks the event loop: in a coroutine, `await llm.complete([...])`")
 
 
 async def _finished(call: Any) -> Completion:

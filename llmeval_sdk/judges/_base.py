@@ -12,7 +12,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._prompt import Prompt
 from llmeval_sdk.judges._verdict import Form, read
 from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.protocols import LLM, refuse_in_loop
 
 
 ERROR_CHARACTERS = 500
@@ -106,6 +106,7 @@ class Metered(LLM):
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
     ) -> str:
         """Answer one prompt with the LLM inside, in its own way where it has one."""
+        refuse_in_loop()
         own = getattr(type(self._llm), "ask", LLM.ask)
         if own is LLM.ask:
             return super().ask(prompt, schema=schema, max_tokens=max_tokens)

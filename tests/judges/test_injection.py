@@ -194,3 +194,13 @@ def test_content_is_capped_and_the_cut_is_told():
     assert prompt.cut == tuple(section.name for section in sections)
     assert "characters left out]" in prompt.messages[1].content
     assert len(shortened("x" * SECTION_CHARACTERS, SECTION_CHARACTERS)) == SECTION_CHARACTERS
+
+
+def test_short_sections_leave_their_room_to_long_ones():
+    """A hundred short chunks cost one long response nothing, and are not cut themselves."""
+    short = [Section(f"chunk {n}", "x" * 1_000) for n in range(100)]
+    prompt = render("t/1", "r", YES_NO, [*short, Section("response", "y" * 30_000)])
+    assert prompt.cut == ()
+    crowded = [Section(f"chunk {n}", "x" * 1_000) for n in range(155)]
+    prompt = render("t/1", "r", YES_NO, [*crowded, Section("response", "y" * 30_000)])
+    assert prompt.cut == ("response",)

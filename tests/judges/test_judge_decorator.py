@@ -129,6 +129,19 @@ def test_a_model_with_an_ask_of_its_own_is_asked_that_way(judged):
     assert judged(function, RECORD, Own()).value == "ABC"
 
 
+def test_a_coroutine_that_asks_is_told_to_await(judged, scripted):
+    """`ask` inside the loop would wait for itself for ever: it is an error of that judge instead."""
+
+    @judge(name="mine")
+    async def function(record, llm):
+        return llm.ask("abc")
+
+    found = judged(function, RECORD, scripted("x"))
+    assert found.value is None
+    assert found.error.type == "RuntimeError"
+    assert "await llm.complete" in found.error.message
+
+
 def test_a_plain_function_never_blocks_the_loop(scripted):
     """`evaluate` runs it on a daemon thread; who has a thread calls `evaluate_blocking`."""
     release, threads = threading.Event(), []
