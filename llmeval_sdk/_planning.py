@@ -59,7 +59,7 @@ def make_plan(
         concurrency=max(1, resolved.judge_concurrency),
     )
     return Plan(
-        exporters=(*_exporters(resolved, exporters_given=bool(exporters)), *exporters),
+        exporters=_exporters(resolved, exporters, problems, strict=strict),
         inline=Heuristics(inline),
         background=Heuristics(background),
         judges=judges,
@@ -159,9 +159,19 @@ def _finder(
     return find
 
 
-def _exporters(resolved: Settings, *, exporters_given: bool) -> list[Exporter]:
-    names = resolved.exporters or (() if exporters_given else ("local",))
-    return [registry.exporter_factory(name)(resolved) for name in names]
+def _exporters(
+    resolved: Settings, given: Sequence[Exporter], problems: list[str], *, strict: bool
+) -> tuple[Exporter, ...]:
+    """Build the exporters: those named, those given, else the local store."""
+    found = list(given)
+    for name in resolved.exporters:
+        try:
+            found.append(registry.exporter_factory(name)(resolved))
+        except ConfigurationError as error:
+            if strict:
+                raise
+            problems.append(f"{config.source_of('exporters')}: {error}; left out")
+    return tuple(found) or (registry.exporter_factory("local")(resolved),)
 
 
 def _llm(given: Any, resolved: Settings) -> LLM:

@@ -138,7 +138,7 @@ def pipeline() -> Pipeline | None:
     """Return the pipeline in force, setting it up from the environment if there is none."""
     if _pipeline is None and state.enabled:
         configure_from_environment()
-    return _pipeline
+    return _pipeline if state.enabled else None
 
 
 @contextmanager
@@ -179,8 +179,8 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
             _shield.tell(f"configure: {problem}"[:300], "ignored")
         old, _pipeline, _settings = _pipeline, Pipeline(plan), resolved
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
-        state.recorder = _pipeline
         state.enabled = resolved.enabled
+        state.recorder = _pipeline if resolved.enabled else None
         if not _exit_registered:
             _exit_registered = True
             registry.subscribe(_registered)
@@ -233,7 +233,7 @@ def _after_fork() -> None:
             with _shield.shield(f"exporter {exporter.name}", calls_out=True):
                 restart()
     _pipeline = Pipeline(_pipeline.plan)
-    state.recorder = _pipeline
+    state.recorder = _pipeline if state.enabled else None
 
 
 _inherited: list[Pipeline] = []

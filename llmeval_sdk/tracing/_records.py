@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunks, to_text, to_usage
-from llmeval_sdk.model import NOTHING, Chunk, Extraction, Record, SpanData, Usage
+from llmeval_sdk.model import NOTHING, Chunk, Extraction, Failure, Record, SpanData, Usage
 from llmeval_sdk.tracing._span import CONTEXT_ARGUMENTS, Retrieved, Span
 
 
@@ -130,7 +130,7 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         response=span._response if content else None,
         retrieved_context=span._retrieved if content else _without_content(span._retrieved),
         extractions=extractions if content else None,
-        error=span._error,
+        error=span._error if content or not span._error else Failure(span._error.type),
         attributes=(span._attributes or NOTHING) if content else NOTHING,
         metrics=span._metrics or NOTHING,
         tags=span._tags or NOTHING,
@@ -142,6 +142,8 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         links=span._links,
         evaluations=tuple(span._evaluations or ()),
         trace_flags=span._flags,
+        expected=(span._expected or NOTHING) if content else NOTHING,
+        context=span.context,
     )
 
 

@@ -122,8 +122,8 @@ class Span:
         self._collected: list[Any] | None = None
         self._evaluations: list[Evaluation] | None = None
         self._record: Record | None = None
-        self.context: Any = None
-        """Free for an exporter whose library has a live span of its own."""
+        self.context: dict[str, Any] | None = None
+        """What exporters whose library has a live span of its own keep here, by their names."""
         self.end_ns = 0
         self._perf_ns = perf_counter_ns()
         self.start_ns = time_ns()
