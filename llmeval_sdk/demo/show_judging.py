@@ -80,7 +80,13 @@ _MEANING = {
 def picked(results: Sequence[Result], threshold: float) -> tuple[Result | None, Result | None]:
     """Choose a record that went well, and one that was escalated and best judged."""
     good = [row for row in results if row.outcome == "right" and not row.reasons(threshold)]
-    good.sort(key=lambda row: (row.field == "summary", -(row.value("context_relevance") or 0)))
+    good.sort(
+        key=lambda row: (
+            row.field == "summary",
+            -(row.value("multi_source_agreement") or 0),
+            -(row.value("context_relevance") or 0),
+        )
+    )
     bad = [row for row in results if row.reasons(threshold)]
     bad.sort(
         key=lambda row: (
