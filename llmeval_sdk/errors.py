@@ -10,7 +10,7 @@ LlmevalError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -58,7 +58,9 @@ class ExportError(LlmevalError):
     """A batch that was not taken.
 
     ``retryable`` asks delivery to try again (after ``retry_after`` seconds where the far end said
-    so); ``answered=False`` means the batch may have arrived, so it is counted as unknown.
+    so); ``answered=False`` means the batch may have arrived, so it is counted as unknown. Of a
+    batch that goes in several requests, ``delivered`` records were taken and ``refused`` ones were
+    not, by reason, before the failure: the exporter sends only the rest when it is called again.
     """
 
     def __init__(
@@ -69,9 +71,13 @@ class ExportError(LlmevalError):
         retryable: bool = False,
         retry_after: float | None = None,
         answered: bool = True,
+        delivered: int = 0,
+        refused: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(message or reason)
         self.reason = reason
+        self.delivered = delivered
+        self.refused = refused or {}
         self.retryable = retryable
         self.retry_after = retry_after
         self.answered = answered

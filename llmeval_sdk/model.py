@@ -211,6 +211,10 @@ class SpanData:
     evaluations: tuple[Evaluation, ...] = ()
     """What the inline heuristics said while the span was open."""
     trace_flags: int = 1
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    """Ground truth that the app annotated, by its Record field."""
+    context: Any = None
+    """What exporters with live hooks left on the span, by their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,11 +166,15 @@ class Delivery:
                 tell(f"exporter {self.name}", f"{error.reason}; trying again")
                 refused = self._send_again(batch, error)
         except ExportError as error:
-            tell(f"exporter {self.name}", f"{error.reason}; {len(batch)} records are lost")
+            lost = len(batch) - error.delivered - sum(error.refused.values())
+            tell(f"exporter {self.name}", f"{error.reason}; {lost} records are lost")
+            for reason, times in error.refused.items():
+                self._dropped.add(reason, times)
+            self._delivered += error.delivered
             if error.answered:
-                self._dropped.add(error.reason, len(batch))
+                self._dropped.add(error.reason, lost)
             else:
-                self._unknown += len(batch)
+                self._unknown += lost
         except Exception as error:
             if not swallow(f"exporter {self.name}", error, calls_out=True):
                 raise
