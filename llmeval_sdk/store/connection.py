@@ -21,6 +21,7 @@ FORK_WAIT_SECONDS = 0.1
 """How long a fork waits for a statement to end; statements take milliseconds."""
 
 Opener = Callable[[], sqlite3.Connection]
+Anchor = Callable[[], sqlite3.Connection | None]
 
 
 class Inherited(Exception):  # noqa: N818 - a state, not a mistake
@@ -28,10 +29,18 @@ class Inherited(Exception):  # noqa: N818 - a state, not a mistake
 
 
 class Database:
-    """One lazily opened connection, used by one thread at a time."""
+    """One lazily opened connection, used by one thread at a time.
 
-    def __init__(self, opener: Opener, *, in_memory: bool = False) -> None:
+    ``anchor`` opens a read-only connection to the same file. While there is one, closing the other
+    does not copy the log into the file and wait for the disk, so a fork costs microseconds.
+    """
+
+    def __init__(
+        self, opener: Opener, *, anchor: Anchor = lambda: None, in_memory: bool = False
+    ) -> None:
         self._opener = opener
+        self._open_anchor = anchor
+        self._anchor: sqlite3.Connection | None = None
         self._in_memory = in_memory
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -54,6 +63,7 @@ class Database:
                 raise Inherited
             if self._connection is None:
                 self._connection = self._opener()
+                self._anchor = self._open_anchor()
             yield self._connection
 
     def close(self) -> None:
@@ -61,18 +71,19 @@ class Database:
         if os.getpid() != self._pid:
             self._in_child()
         with self._lock:
-            self._close()
+            self._close(self._anchor, self._connection)
 
-    def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+    def _close(self, *in_order: sqlite3.Connection | None) -> None:
+        self._connection = self._anchor = None
+        for connection in in_order:
+            if connection is not None:
+                connection.close()
 
     def _before_fork(self, deadline: float) -> None:
         wait = max(0.0, deadline - time.monotonic())
         self._held_for_fork = self._lock.acquire(timeout=wait)
         if self._held_for_fork and not self._in_memory:
-            self._close()
+            self._close(self._connection, self._anchor)
 
     def _in_parent(self) -> None:
         if self._held_for_fork:
@@ -84,10 +95,11 @@ class Database:
         self._pid = os.getpid()
         self._held_for_fork = False
         self._lock = threading.Lock()
-        connection, self._connection = self._connection, None
-        if connection is not None:
+        left = [each for each in (self._connection, self._anchor) if each is not None]
+        self._connection = self._anchor = None
+        for connection in left:
             _leak(connection)
-        if (in_use or connection is not None) and not self._in_memory:
+        if (in_use or left) and not self._in_memory:
             self._inherited = True
 
 

@@ -46,6 +46,19 @@ def open_file(path: Path) -> sqlite3.Connection:
         raise Unusable(_reason(error)) from error
 
 
+def open_anchor(path: Path) -> sqlite3.Connection | None:
+    """Open a connection that only holds on to the file; ``None`` where that is not possible."""
+    connection = None
+    try:
+        connection = _connect(f"{path.as_uri()}?mode=ro", uri=True)
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.Error:
+        if connection is not None:
+            connection.close()
+        return None
+    return connection
+
+
 def open_memory(uri: str) -> sqlite3.Connection:
     """Open the stand-in for a file that cannot be written."""
     return _prepared(_connect(uri, uri=True))
@@ -102,6 +115,7 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
             "journal_mode = WAL",
             "synchronous = NORMAL",
             f"journal_size_limit = {WAL_BYTES}",
+            f"wal_autocheckpoint = {WAL_BYTES >> 12}",
             f"cache_size = -{CACHE_KIB}",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()

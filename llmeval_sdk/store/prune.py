@@ -32,13 +32,13 @@ def drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None)
     rows = connection.execute(oldest, (SLICE,)).fetchall()
     traces = {trace for trace, start in rows if before_ns is None or start < before_ns}
     for trace in traces:
-        spans = "SELECT span_id FROM spans WHERE trace_id = ?1"
+        spans = "SELECT span_id FROM spans WHERE trace_id = :trace"
         for table in _FOLLOWERS:
             connection.execute(
-                f"DELETE FROM {table} WHERE span_id IN ({spans}) AND trace_id = ?1",  # noqa: S608
-                (trace,),
+                f"DELETE FROM {table} WHERE span_id IN ({spans}) AND trace_id = :trace",  # noqa: S608
+                {"trace": trace},
             )
-        connection.execute("DELETE FROM spans WHERE trace_id = ?1", (trace,))
+        connection.execute("DELETE FROM spans WHERE trace_id = ?", (trace,))
     _drop_strays(connection, before_ns)
     return connection.total_changes - before
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from array import array
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 
 BINS = 10
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +52,49 @@ class NotRunSummary:
     """The latest one's words."""
 
 
+class _Group:
+    """What is summed up for one evaluator and span name while its rows pass by."""
+
+    __slots__ = (
+        "categories", "cost", "errors", "not_applicable", "scores", "tokens", "weight", "weighted",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.scores = array("d")
+        self.categories: Counter[str] = Counter()
+        self.errors = self.not_applicable = self.tokens = 0
+        self.weight = self.weighted = 0.0
+        self.cost: float | None = None
+
+
 def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> list[ScoreSummary]:
-    """Summarise the evaluations that a condition selects, in one pass over them."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for evaluator, kind, span_name, *rest in connection.execute(_GROUPS.format(where), given):
-        groups.setdefault((evaluator, kind, span_name), []).append(tuple(rest))
-    return [
-        _summary(connection, key, groups[key], where, given)
-        for key in sorted(groups, key=lambda key: tuple(str(part or "") for part in key))
-    ]
+    """Summarise the evaluations that a condition selects, in one pass over them.
+
+    Summed up here, because SQLite's GROUP BY would sort the rows: twice the time over millions.
+    """
+    groups: dict[tuple[str, str, str | None], _Group] = {}
+    for name, kind, span_name, value, failed, chance, cost, tokens in connection.execute(
+        _SCORES.format(where), given
+    ):
+        group = groups.get((name, kind, span_name))
+        if group is None:
+            group = groups[name, kind, span_name] = _Group()
+        if type(value) is float:
+            group.scores.append(value)
+            weight = 1.0 / chance if chance else 1.0
+            group.weight += weight
+            group.weighted += weight * value
+        elif value is not None:
+            group.categories[value if type(value) is str else ("fail", "pass")[value]] += 1
+        elif not failed:
+            group.not_applicable += 1
+        group.errors += failed
+        if cost is not None:
+            group.cost = (group.cost or 0.0) + cost
+        if tokens:
+            group.tokens += tokens
+    keys = sorted(groups, key=lambda key: tuple(part or "" for part in key))
+    return [_summary(*key, groups[key]) for key in keys]
 
 
 def not_run_summary(connection: sqlite3.Connection, where: str, given: Row) -> list[NotRunSummary]:
@@ -66,26 +103,10 @@ def not_run_summary(connection: sqlite3.Connection, where: str, given: Row) -> l
     return [NotRunSummary(row[0], row[1], row[2], row[3] or "") for row in found]
 
 
-Row = tuple[Any, ...]
-
-_GROUPS = """
-SELECT name, evaluator_kind, span_name, typeof(value) AS type,
-  CASE typeof(value)
-    WHEN 'real' THEN CASE WHEN value BETWEEN 0 AND 1 THEN min(CAST(value * 10 AS INTEGER), 9) END
-    ELSE value
-  END AS part,
-  count(*), sum(error_type IS NOT NULL), sum(value),
-  sum(value / inclusion_probability), sum(1 / inclusion_probability),
-  min(value), max(value), sum(cost_usd), sum(total_tokens)
+_SCORES = """
+SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, inclusion_probability,
+  cost_usd, total_tokens
 FROM evaluations {}
-GROUP BY name, evaluator_kind, span_name, type, part
-"""
-
-_BINS = """
-SELECT min(CAST((value - ?) * 10 / ? AS INTEGER), 9) AS part, count(*)
-FROM evaluations {} {} name = ? AND evaluator_kind IS ? AND span_name IS ?
-  AND typeof(value) = 'real'
-GROUP BY part
 """
 
 _NOT_RUN = """
@@ -94,56 +115,33 @@ FROM not_run {} GROUP BY evaluator, reason ORDER BY evaluator, times DESC, reaso
 """
 
 
-def _summary(
-    connection: sqlite3.Connection, key: Row, parts: list[Row], where: str, given: Row
-) -> ScoreSummary:
-    scores = [part for part in parts if part[0] == "real"]
-    count = sum(part[2] for part in parts if part[0] != "null")
-    errors = sum(part[3] for part in parts)
-    costs = [part[9] for part in parts if part[9] is not None]
-    names = {"integer": {0: "fail", 1: "pass"}}
-    categories = {
-        names.get(part[0], {}).get(part[1], str(part[1])): part[2]
-        for part in parts
-        if part[0] in ("text", "integer")
-    }
-    low, high, histogram = _histogram(connection, key, scores, where, given)
-    number = sum(part[2] for part in scores)
-    weight = sum(part[6] or 0.0 for part in scores)
-    evaluator, evaluator_kind, span_name = key
+def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) -> ScoreSummary:
+    low, high = (min(group.scores), max(group.scores)) if group.scores else (None, None)
+    if low is not None and high is not None and low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
     return ScoreSummary(
         evaluator,
-        evaluator_kind,
+        kind,
         span_name,
-        count=count,
-        errors=errors,
-        not_applicable=sum(part[2] - part[3] for part in parts if part[0] == "null"),
-        mean=sum(part[4] for part in scores) / number if number else None,
-        corrected_mean=sum(part[5] or 0.0 for part in scores) / weight if weight else None,
+        count=len(group.scores) + group.categories.total(),
+        errors=group.errors,
+        not_applicable=group.not_applicable,
+        mean=sum(group.scores) / len(group.scores) if group.scores else None,
+        corrected_mean=group.weighted / group.weight if group.weight else None,
         low=low,
         high=high,
-        histogram=histogram,
-        categories=dict(sorted(categories.items(), key=lambda item: (-item[1], item[0]))),
-        cost_usd=sum(costs) if costs else None,
-        total_tokens=sum(part[10] or 0 for part in parts),
+        histogram=_histogram(group.scores, low, high),
+        categories=dict(sorted(group.categories.items(), key=lambda item: (-item[1], item[0]))),
+        cost_usd=group.cost,
+        total_tokens=group.tokens,
     )
 
 
-def _histogram(
-    connection: sqlite3.Connection, key: Row, scores: list[Row], where: str, given: Row
-) -> tuple[float | None, float | None, tuple[int, ...]]:
-    """Return the range and the counts; scores beyond 0..1 need a second pass for their range."""
-    if not scores:
-        return None, None, ()
+def _histogram(scores: array[float], low: float | None, high: float | None) -> tuple[int, ...]:
+    if low is None or high is None:
+        return ()
     bins = [0] * BINS
-    if all(part[1] is not None for part in scores):
-        for part in scores:
-            bins[part[1]] += part[2]
-        return 0.0, 1.0, tuple(bins)
-    low, high = min(part[7] for part in scores), max(part[8] for part in scores)
-    query = _BINS.format(where, "AND" if where else "WHERE")
-    width = (high - low) or 1.0
-    # the bounds come first in the text of the statement, before what the condition was given
-    for part, times in connection.execute(query, (low, width, *given, *key)):
-        bins[part] += times
-    return low, high, tuple(bins)
+    scale = BINS / ((high - low) or 1.0)
+    for value in scores:
+        bins[min(int((value - low) * scale), BINS - 1)] += 1
+    return tuple(bins)

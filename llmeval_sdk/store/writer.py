@@ -15,7 +15,14 @@ from llmeval_sdk.model import Batch
 from llmeval_sdk.store import prune, rows
 from llmeval_sdk.store.connection import Database, Inherited
 from llmeval_sdk.store.encode import cell
-from llmeval_sdk.store.files import Unusable, is_locked, open_file, open_memory, path_of
+from llmeval_sdk.store.files import (
+    Unusable,
+    is_locked,
+    open_anchor,
+    open_file,
+    open_memory,
+    path_of,
+)
 from llmeval_sdk.store.rows import COLUMNS, Row
 
 
@@ -65,7 +72,7 @@ class StoreWriter:
         self._max_bytes = max_bytes
         self._max_days = max_days
         self._busy_timeout = busy_timeout
-        self._database = Database(self._open)
+        self._database = Database(self._open, anchor=partial(open_anchor, self.path))
         self._file_id: tuple[int, int] | None = None
         self._next_age_check = 0.0
 

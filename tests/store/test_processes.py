@@ -111,6 +111,20 @@ def test_what_a_child_writes_outlives_the_parents_close(writer, path, make):
     assert count(path) == 3
 
 
+def test_a_fork_does_not_wait_for_the_disk(writer, path, make):
+    """Closing for a fork leaves the log as it is: copying and syncing it is not the app's time."""
+    writer.write(Batch(tuple(make.span() for _ in range(100))))
+    log = path.with_name("llmeval.db-wal")
+    size = log.stat().st_size
+    with child(lambda: None):
+        pass
+    assert log.stat().st_size == size > 0
+    writer.write(Batch((make.span(),)))
+    writer.close()
+    assert not log.exists()
+    assert count(path) == 101
+
+
 def test_forks_in_the_middle_of_writing_lose_nothing(writer, path, make):
     """A thread writes without pause while the process forks; every side's spans are there."""
     ending = threading.Event()
