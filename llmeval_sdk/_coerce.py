@@ -34,6 +34,9 @@ _CHUNK_FIELDS = {
 """How other systems spell a chunk's fields; the first spelling that has a value wins."""
 
 
+_PLAIN = frozenset(("content", "chunk_id", "score", "page", "retrieval_method"))
+
+
 def to_chunk(value: Any) -> Chunk | None:
     """Read one passage: a string, a mapping, a Chunk, or a ``(document, score)`` pair."""
     if type(value) is Chunk:
@@ -49,6 +52,23 @@ def to_chunk(value: Any) -> Chunk | None:
 
 
 def _mapping_to_chunk(value: dict[str, Any]) -> Chunk | None:
+    get = value.get
+    content = get("content")
+    if type(content) is str and _PLAIN.issuperset(value):  # our own spelling, the common case
+        chunk_id = get("chunk_id")
+        if chunk_id is None or type(chunk_id) is str:
+            return Chunk(
+                content,
+                None,
+                chunk_id,
+                get("score"),
+                get("page"),
+                get("retrieval_method"),
+            )
+    return _foreign_to_chunk(value)
+
+
+def _foreign_to_chunk(value: dict[str, Any]) -> Chunk | None:
     found: dict[str, Any] = {}
     rest: dict[str, Any] | None = None
     for key, item in value.items():
@@ -61,7 +81,7 @@ def _mapping_to_chunk(value: dict[str, Any]) -> Chunk | None:
     if rest is not None:
         node = rest.get("node")
         if type(node) is dict:  # a wrapper that holds the passage and its score
-            inner = _mapping_to_chunk(node)
+            inner = _foreign_to_chunk(node)
             return inner and _with_score(inner, found.get("score"))
         metadata = rest.get("metadata")
         if type(metadata) is dict:
@@ -99,8 +119,8 @@ def to_chunks(value: Any) -> tuple[Chunk, ...] | None:
         return value
     if not isinstance(value, (list, tuple)):
         return None
-    chunks = tuple(chunk for item in value if (chunk := to_chunk(item)) is not None)
-    return chunks if chunks or not value else None
+    chunks = [chunk for item in value if (chunk := to_chunk(item)) is not None]
+    return tuple(chunks) if chunks or not value else None
 
 
 def to_extraction(value: Any) -> Extraction | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from llmeval_sdk import _shield, config, registry
 from llmeval_sdk._planning import make_plan
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.pipeline import Pipeline, Plan, Stats
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
@@ -66,6 +66,8 @@ def configure(
     names = tuple(name for name in exporters or () if isinstance(name, str))
     if isinstance(llm, str):
         settings["judge_model"], llm = llm, None
+    if isinstance(settings.get("judge_api_key"), str):
+        settings["judge_api_key"] = Secret(settings["judge_api_key"])
     resolved = config.from_environment(
         problems=problems, exporters=names if exporters is not None else None, **settings
     )

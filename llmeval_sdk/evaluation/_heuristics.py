@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,8 @@ _FIELDS = (
     "expected_facts", "expected_response", "expected_retrieved_context", "retrieval",
     "field_config", "usage", "latency_seconds", "request_id", "span_id",
 )  # fmt: skip
-_BIT = {name: 1 << place for place, name in enumerate(_FIELDS)}
+_BITS = tuple((name, 1 << place) for place, name in enumerate(_FIELDS))
+_BIT = dict(_BITS)
 
 
 class Heuristics:
@@ -49,7 +51,7 @@ class Heuristics:
     def run(self, record: Record, *, but: Collection[str] = ()) -> list[Evaluation]:
         """Run those whose inputs the Record has; what is not applicable leaves nothing."""
         there = 0
-        for name, bit in _BIT.items():
+        for name, bit in _BITS:
             if getattr(record, name) is not None:
                 there |= bit
         found = []
@@ -68,21 +70,25 @@ class Heuristics:
 
 def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
     """Run one heuristic; an exception in it becomes an Evaluation with an error."""
-    if heuristic.inline:
-        try:
-            return outcome(heuristic.evaluate(record), heuristic)
-        except Exception as error:
-            return _failure(heuristic, error)
-    begun = perf_counter()
+    begun = 0.0 if heuristic.inline else perf_counter()
     try:
-        evaluation = outcome(heuristic.evaluate(record), heuristic)
+        result = heuristic.evaluate(record)
+        if (
+            type(result) is Evaluation
+            and type(result.value) is float
+            and -_MAX < result.value < _MAX
+        ):
+            evaluation = result  # what the built-in scores return, without a second look
+        else:
+            evaluation = outcome(result, heuristic)
     except Exception as error:
         evaluation = _failure(heuristic, error)
-    if evaluation.duration is not None:
+    if heuristic.inline or evaluation.duration is not None:
         return evaluation
-    from dataclasses import replace
-
     return replace(evaluation, duration=perf_counter() - begun)
+
+
+_MAX = float("inf")
 
 
 def _failure(heuristic: Heuristic, error: Exception) -> Evaluation:

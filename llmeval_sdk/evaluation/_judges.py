@@ -38,6 +38,9 @@ class NoModel(LLM):
 
     model = ""
 
+    def __init__(self, why: str = "set LLMEVAL_JUDGE_MODEL or configure(llm=...)") -> None:
+        self._why = why
+
     async def complete(self, messages: Any, /, **options: Any) -> Any:
         """Refuse, with the reason that is counted."""
-        raise JudgeError("no_judge_model", "set LLMEVAL_JUDGE_MODEL or configure(llm=...)")
+        raise JudgeError("no_judge_model", self._why)

@@ -24,11 +24,12 @@ class ContextRecallLLM(BaseJudge):
 
     It is what `context_recall_heuristic` escalates to when too few chunks contributed: only a
     reader can tell a field that one chunk answers in full from one whose evidence was not found.
+    A request that found no value needs it most, so the value is shown where there is one.
     """
 
     name: str = "context_recall_llm"
     version: str = "1"
-    needs: tuple[str, ...] = ("request", "value|response", "retrieved_context")
+    needs: tuple[str, ...] = ("request", "retrieved_context")
     per: Literal["answer", "chunk"] = "answer"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
@@ -40,7 +41,7 @@ class ContextRecallLLM(BaseJudge):
         if not chunks:
             raise JudgeError("bad_input", f"the first {CHUNKS} chunks hold no text")
         value = record.response if record.value is None else as_text(record.value)
-        sections = [*request(record), *_field(record), Section("value", value or ""), *chunks]
+        sections = [*request(record), *_field(record), Section("value", value or "(none was found)"), *chunks]
         prompt = render(f"{self.name}/{self.version}", RUBRIC, SCORE, sections, EXAMPLES)
         verdict = await ask(llm, prompt, SCORE, max_tokens=1024)
         return Evaluation(

@@ -58,7 +58,6 @@ class Intake:
             self._score(span)
             if span._evaluations:
                 made += len(span._evaluations)
-                self.evaluations.add("inline", made - 1)
         self.spans.add()
         self._put(self.lane, span, span.size, made)
 
@@ -81,14 +80,19 @@ class Intake:
 
     def _put(self, lane: Lane, item: object, size: int, made: int) -> None:
         if self.closed:
-            self.dropped.add("shutdown", made)
+            self._drop("shutdown", made)
         elif not (self._running or self._run()):
-            self.dropped.add("no_worker", made)
+            self._drop("no_worker", made)
         elif not lane.put(item, size):
-            self.dropped.add("queue_full", made)
+            self._drop("queue_full", made)
             tell("queue", "full, records are dropped and counted")
         elif self._asleep:
             self.wake()
+
+    def _drop(self, reason: str, made: int) -> None:
+        """Count a record that goes no further, with the inline evaluations on it."""
+        self.dropped.add(reason, made)
+        self.evaluations.add("inline", made - 1)
 
     def _run(self) -> bool:
         """Start the worker; where no thread can start, try again with the next record."""

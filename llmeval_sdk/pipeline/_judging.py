@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic, time_ns
 
-from llmeval_sdk._shield import swallow
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk._shield import shield, swallow
 from llmeval_sdk.evaluation import NoModel, run_judge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
-from llmeval_sdk.pipeline._metered import MeteredLLM, Turnstile
+from llmeval_sdk.pipeline._models import Models
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.policy.cache import JudgementCache, judgement_key
 from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
-from llmeval_sdk.protocols import LLM, Judge
+from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import new_span_id, new_trace_id, off
 
 
@@ -63,8 +62,7 @@ class Judging:
         self._waiting: dict[Future[None], _Turn] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._llm: LLM | None = None
-        self._no_model = ""
+        self._models = Models(plan)
         self._shut = False
 
     def submit(self, job: Job) -> None:
@@ -99,6 +97,8 @@ class Judging:
             if turn.take():
                 self._emit(not_run(turn.job, "shutdown", "the process was ending"))
             future.cancel()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _start(self) -> bool:
         if self._thread is not None:
@@ -107,13 +107,15 @@ class Judging:
 
         def run() -> None:
             off()  # a judge that calls the app's decorated helpers is not traced, nor judged
-            self._loop = asyncio.new_event_loop()
-            self._turnstile = Turnstile(
-                self._plan.keeper, concurrency=self._plan.concurrency, prices=self._plan.prices
-            )
+            loop = self._loop = asyncio.new_event_loop()
             self._places = asyncio.Semaphore(self._plan.concurrency)
-            self._loop.call_soon(ready.set)
-            self._loop.run_forever()
+            loop.call_soon(ready.set)
+            loop.run_forever()
+            with shield("judges' loop"):
+                for task in asyncio.all_tasks(loop):
+                    task.cancel()
+                loop.run_until_complete(asyncio.sleep(0))
+                loop.close()
 
         thread = threading.Thread(target=run, name="llmeval-judges", daemon=True)
         try:
@@ -141,25 +143,22 @@ class Judging:
 
     async def _judge(self, job: Job) -> list[EvaluationEvent | NotRun | SpanData]:
         """Judge, and return what there is to tell: the verdict, why there is none, the trace."""
-        llm = self._model()
-        model = llm.model if llm else ""
+        llm = await self._models.of(job.judge)
+        model = "" if isinstance(llm, str) else llm.model
         key = judgement_key(job.judge, model, job.record)
         cached = self._cache.get(key, inclusion_probability=job.probability)
         if cached is not None:
             why = not_run(job, "cached", "an identical judgement was made a moment ago")
             return [event(cached, job.target), why]
-        assert self._loop is not None
-        metered = MeteredLLM(llm, self._turnstile, job.judge.name, self._loop) if llm else None
         begun = time_ns()
-        evaluation = await run_judge(
-            job.judge, job.record, metered or NoModel(), timeout=self._plan.judge_timeout
-        )
+        asked = NoModel(llm) if isinstance(llm, str) else llm
+        evaluation = await run_judge(job.judge, job.record, asked, timeout=self._plan.judge_timeout)
         error = evaluation.error
         if error is not None and error.type in NOT_RUN_REASONS and error.type != "timeout":
-            return [not_run(job, error.type, error.message or self._no_model)]
+            return [not_run(job, error.type, error.message)]
         evaluation = replace(
             evaluation,
-            usage=(metered and metered.usage) or evaluation.usage,
+            usage=getattr(asked, "usage", None) or evaluation.usage,
             inclusion_probability=job.probability,
             metadata={**evaluation.metadata, "why": job.why, "model": model or None},
         )
@@ -172,16 +171,6 @@ class Judging:
             return told
         reason = "timeout" if error.type == "timeout" else "error"
         return [not_run(job, reason, f"{error.type}: {error.message}"), *told]
-
-    def _model(self) -> LLM | None:
-        """Make the judge model once, here, where loading its client blocks nobody."""
-        if self._llm is None and not self._no_model:
-            try:
-                self._llm = self._plan.llm()
-                self._no_model = "" if self._llm else "no judge model is configured"
-            except (ConfigurationError, ImportError) as error:
-                self._no_model = str(error)
-        return self._llm
 
 
 def event(evaluation: Evaluation, target: Target, *, serial: str = "") -> EvaluationEvent:

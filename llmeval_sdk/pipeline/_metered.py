@@ -14,7 +14,7 @@ from llmeval_sdk.policy.concurrency import AdaptiveLimit
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.prices import cost
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.protocols import LLM, refuse_in_loop
 
 
 _TRANSIENT = ("timeout", "rate_limited", "unavailable")
@@ -97,20 +97,21 @@ class MeteredLLM(LLM):
             completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
         except JudgeError as error:
             (breaker.failed if error.type in _TRANSIENT else breaker.succeeded)(probe)
-            self._settle(reserved, None)
+            self._settle(reserved, error.usage)
             raise
         except BaseException:  # a timeout of the whole judgement cancels the call
             breaker.failed(probe)
             self._settle(reserved, None)
             raise
         breaker.succeeded(probe)
-        self._settle(reserved, completion)
+        self._settle(reserved, completion.usage, completion.model)
         return completion
 
     def ask(
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
     ) -> str:
         """Answer one prompt for a judge that is a plain function on a thread of its own."""
+        refuse_in_loop()
         call = self.complete([Message("user", prompt)], schema=schema, max_tokens=max_tokens)
         return asyncio.run_coroutine_threadsafe(call, self._loop).result().text
 
@@ -123,16 +124,15 @@ class MeteredLLM(LLM):
             self._judge, calls=1, tokens=most.total_tokens, usd=usd
         )
 
-    def _settle(self, reserved: Reservation, completion: Completion | None) -> None:
-        """Write down what the call used; a failed call may have cost all that was reserved."""
-        used = completion.usage if completion else None
+    def _settle(self, reserved: Reservation, used: Usage | None, model: str = "") -> None:
+        """Write down what the call used; one that says nothing may have cost all of it."""
+        keeper, prices = self._turnstile.keeper, self._turnstile.prices
         if used is None:
-            self._turnstile.keeper.settle(reserved)
+            keeper.settle(reserved)
             return
-        assert completion is not None
-        usd = cost(completion.model or self.model, used, own=self._turnstile.prices)
+        usd = cost(model, used, own=prices) if model else None
         if usd is None:
-            usd = cost(self.model, used, own=self._turnstile.prices)
+            usd = cost(self.model, used, own=prices)
         priced = Usage(used.input_tokens, used.output_tokens, used.total_tokens, usd)
         self.usage = priced if self.usage is None else self.usage + priced
-        self._turnstile.keeper.settle(reserved, calls=1, tokens=used.total_tokens, usd=usd)
+        keeper.settle(reserved, calls=1, tokens=used.total_tokens, usd=usd)

@@ -125,7 +125,8 @@ class Worker:
             return
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
         evaluations = {evaluation.name: evaluation for evaluation in span._evaluations or ()}
-        for evaluation in evaluations.values():
+        self._intake.evaluations.add("inline", len(span._evaluations or ()))
+        for evaluation in span._evaluations or ():
             self.emit(event(evaluation, target))
         plan = self._plan
         record = span._record or record_of(

@@ -28,6 +28,8 @@ def leave_to_owner(span: Span) -> None:
     if kind == "retrieval" and span._retrieved is not None:
         early = tuple(span._evaluations or ())
         owner.collect(Retrieved(span.start_ns, span._retrieved, early))
+        if span._retrieval is not None:  # limits said inside the retrieval are the request's
+            owner._retrieval = {**span._retrieval, **(owner._retrieval or {})}
     if kind == "llm" and span._usage is not None:
         owner.collect(span._usage)
     if span._extractions is not None and not span.is_evaluated:

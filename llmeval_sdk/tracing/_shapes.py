@@ -14,9 +14,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial, wraps
 from typing import Any
 
+from llmeval_sdk._coerce import to_chunks
 from llmeval_sdk._shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
-from llmeval_sdk.tracing._capture import NODE_BYTES, capture
+from llmeval_sdk.tracing._capture import NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
 from llmeval_sdk.tracing._state import current, state
 
@@ -240,9 +241,13 @@ def _arguments(
 
 
 def _returned(span: Span, result: Any) -> None:
+    """End the span of a function that returned: the documents of a retrieval, else a response."""
     if span._response is None and result is not None:
         try:
-            span._response = capture(result, span._room)
+            if span._spec.kind == "retrieval" and span._retrieved is None:
+                span._retrieved = to_chunks(rows(result, span._room))
+            if span._retrieved is None or span._spec.kind != "retrieval":
+                span._response = capture(result, span._room)
         except Exception as error:
             if not swallow("capture", error):
                 raise

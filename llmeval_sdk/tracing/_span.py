@@ -18,7 +18,7 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.tracing import _ids
-from llmeval_sdk.tracing._capture import Room, _name_of, capture, new_room, used
+from llmeval_sdk.tracing._capture import Room, _name_of, capture, new_room, rows, used
 from llmeval_sdk.tracing._state import recorder, state
 
 
@@ -332,7 +332,7 @@ def _nouns(name: str, noun: type, read: Any) -> Any:
             if type(value) is list and value and all(type(item) is noun for item in value):
                 value = tuple(value)
             else:
-                value = capture(value, span._room)
+                value = rows(value, span._room)
         setattr(span, name, read(value))
 
     return write

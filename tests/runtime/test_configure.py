@@ -18,7 +18,12 @@ def python(code, **environment):
 
     env = {k: v for k, v in os.environ.items() if not k.startswith(("LLMEVAL_", "DD_", "OPENAI_"))}
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**env, **environment}, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code],
+        env={**env, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
@@ -34,7 +39,21 @@ def test_importing_loads_no_foreign_module_starts_no_thread_and_is_quick():
         "print(json.dumps([sorted(set(sys.modules) - before), took, threading.active_count()]))"
     )
     loaded, took, threads = json.loads(out)
-    heavy = {"asyncio", "sqlite3", "http", "dataclasses", "opentelemetry", "ddtrace", "ragas", "pydantic", "pandas", "numpy", "tenacity", "rapidfuzz", "importlib.metadata"}
+    heavy = {
+        "asyncio",
+        "sqlite3",
+        "http",
+        "dataclasses",
+        "opentelemetry",
+        "ddtrace",
+        "ragas",
+        "pydantic",
+        "pandas",
+        "numpy",
+        "tenacity",
+        "rapidfuzz",
+        "importlib.metadata",
+    }
     assert not heavy & {name.split(".")[0] for name in loaded}
     assert not heavy & set(loaded)
     assert threads == 1
@@ -112,8 +131,24 @@ def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():
         ({"exporters": ["memry"]}, "did you mean 'memory'?"),
         ({"recal_threshold": 0.5}, "did you mean 'recall_threshold'?"),
         ({"sampling_rules": [0.5]}, "SamplingRule"),
-        ({"escalations": [llmeval.Escalation("no_such_judge", when=llmeval.below("context_relevance", 0.5))]}, "no_such_judge"),
-        ({"escalations": [llmeval.Escalation("groundedness", when=llmeval.below("no_such", 0.5))]}, "no_such"),
+        (
+            {
+                "escalations": [
+                    llmeval.Escalation(
+                        "no_such_judge", when=llmeval.below("context_relevance", 0.5)
+                    )
+                ]
+            },
+            "no_such_judge",
+        ),
+        (
+            {
+                "escalations": [
+                    llmeval.Escalation("groundedness", when=llmeval.below("no_such", 0.5))
+                ]
+            },
+            "no_such",
+        ),
     ],
 )
 def test_configure_is_loud(arguments, said):
@@ -148,12 +183,15 @@ def test_a_misspelt_evaluator_of_a_decorator_never_raises_online(caplog):
 def test_disabled_by_the_environment(monkeypatch):
     """LLMEVAL_ENABLED=0 leaves plain calls."""
     monkeypatch.setenv("LLMEVAL_ENABLED", "0")
-    assert python(
-        "import threading, llmeval_sdk as llmeval\n"
-        "@llmeval.workflow\ndef answer(q): return llmeval.current_span()\n"
-        "print(answer('q'), answer('q'), threading.active_count(), llmeval.stats().spans)",
-        LLMEVAL_ENABLED="0",
-    )[0] == "None None 1 0\n"
+    assert (
+        python(
+            "import threading, llmeval_sdk as llmeval\n"
+            "@llmeval.workflow\ndef answer(q): return llmeval.current_span()\n"
+            "print(answer('q'), answer('q'), threading.active_count(), llmeval.stats().spans)",
+            LLMEVAL_ENABLED="0",
+        )[0]
+        == "None None 1 0\n"
+    )
 
 
 def test_a_secret_never_prints():
@@ -175,7 +213,9 @@ def test_content_can_stay_at_home():
         with llmeval.workflow("w", request="marker-request") as span:
             span.annotate(
                 retrieved_context=[{"content": "marker-chunk", "chunk_id": "1", "score": 0.5}],
-                extractions=[{"value": "marker-value", "chunk_number": 1, "evidence": "marker-chunk"}],
+                extractions=[
+                    {"value": "marker-value", "chunk_number": 1, "evidence": "marker-chunk"}
+                ],
                 metadata={"note": "marker-note"},
             )
             span.response = "marker-response"
@@ -225,20 +265,33 @@ def test_a_failing_heuristic_is_an_error_and_not_a_zero():
         registry.forget("broken_inline")
     scores = seen.scores("w")
     assert (scores["broken"].value, scores["broken"].error.type) == (None, "LookupError")
-    assert (scores["broken_inline"].value, scores["broken_inline"].error.type) == (None, "malformed")
+    assert (scores["broken_inline"].value, scores["broken_inline"].error.type) == (
+        None,
+        "malformed",
+    )
     assert scores["context_relevance"].value == 0.0
 
 
 @pytest.mark.parametrize(
     ("value", "metric_type", "expected"),
-    [(0.85, "score", 0.85), (1, None, 1.0), ("good", None, "good"), (True, None, True), (1, "boolean", True), (True, "score", 1.0), (3, "categorical", "3")],
+    [
+        (0.85, "score", 0.85),
+        (1, None, 1.0),
+        ("good", None, "good"),
+        (True, None, True),
+        (1, "boolean", True),
+        (True, "score", 1.0),
+        (3, "categorical", "3"),
+    ],
 )
 def test_submitting_an_evaluation_as_ddtrace_users_write_it(value, metric_type, expected):
     """The value's type decides; metric_type only where it differs."""
     with capture() as seen:
         with llmeval.workflow("w") as span:
             exported = llmeval.export_span()
-        llmeval.submit_evaluation(span=exported, label="mine", metric_type=metric_type, value=value, reasoning="because")
+        llmeval.submit_evaluation(
+            span=exported, label="mine", metric_type=metric_type, value=value, reasoning="because"
+        )
         seen.drain()
     event = seen.evaluations[0]
     assert event.evaluation.value == expected
@@ -253,9 +306,14 @@ def test_what_cannot_be_submitted_is_counted_and_never_raised(value):
     with capture(raise_again=False) as seen:
         llmeval.submit_evaluation(label="mine", value=value)
         llmeval.submit_evaluation(label=None, value=1.0)
-        llmeval.submit_evaluation(label="mine", value=1.0, span=42, metadata=7, tags=3, timestamp_ms="x")
+        llmeval.submit_evaluation(
+            label="mine", value=1.0, span=42, metadata=7, tags=3, timestamp_ms="x"
+        )
         result = seen.drain()
-    assert all(event.evaluation.value in (1.0, "<object>", "<bytes of 1 bytes>") for event in seen.evaluations)
+    assert all(
+        event.evaluation.value in (1.0, "<object>", "<bytes of 1 bytes>")
+        for event in seen.evaluations
+    )
     assert result.problems["submit_evaluation: label or value cannot be used"] >= 1
 
 

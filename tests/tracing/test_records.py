@@ -247,6 +247,22 @@ def test_retrieval_limits_may_come_from_the_settings():
     assert seen.scores()["recall_warning"].value == "HIT_RETRIEVAL_LIMIT"
 
 
+def test_limits_said_inside_the_retrieval_reach_the_request():
+    """annotate(retrieval=...) may stand in the step that knows it."""
+
+    @llmeval.retrieval
+    def limited(question):
+        llmeval.annotate(retrieval={"limits": {"bm25": 1}})
+        return CHUNKS
+
+    with capture() as seen:
+        with llmeval.workflow("answer"):
+            limited("roof?")
+            llmeval.annotate(extractions=[{"value": "x", "chunk_number": 1}])
+        seen.drain()
+    assert seen.scores()["recall_warning"].value == "HIT_RETRIEVAL_LIMIT"
+
+
 def test_ddtrace_names_of_arguments_are_taken():
     """input_data and output_data are request and response."""
     with capture() as seen:

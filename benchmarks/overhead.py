@@ -1,0 +1,389 @@
+"""What the SDK costs the app, beside OpenTelemetry's own SDK in the same process.
+
+Prints one row per figure with the bar it has to clear, and exits 1 if one is missed. Timings of one
+machine at one moment mean little by themselves: read them against the row of OpenTelemetry.
+
+    python -m benchmarks.overhead [--quick]
+"""
+
+import argparse
+import asyncio
+import gc
+import statistics
+import sys
+import threading
+import time
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry
+from llmeval_sdk._coerce import to_chunks, to_extractions
+from llmeval_sdk.model import Record
+
+
+CHUNKS = [
+    {
+        "content": f"{n} " + "The roof of the barn is covered with slate. " * 11,
+        "chunk_id": str(n),
+        "score": 0.9 - n / 100,
+        "page": n,
+        "retrieval_method": ("bm25", "knn")[n % 2],
+    }
+    for n in range(20)
+]
+EXTRACTIONS = [
+    {"value": "slate", "chunk_number": 1, "confidence": "HIGH"},
+    {"value": "slate", "chunk_number": 2, "confidence": "LOW"},
+]
+
+
+class Discard:
+    """Takes everything and keeps nothing."""
+
+    name = "discard"
+
+    def __init__(self):
+        self.received = 0
+
+    def export(self, batch):
+        self.received += len(batch)
+
+    def flush(self, timeout):
+        pass
+
+    def close(self, timeout):
+        pass
+
+
+class Dead(Discard):
+    """Never comes back."""
+
+    name = "dead"
+
+    def __init__(self):
+        super().__init__()
+        self.release = threading.Event()
+
+    def export(self, batch):
+        self.release.wait()
+
+
+def plain(question):
+    return question
+
+
+@llmeval.workflow
+def traced(question):
+    return question
+
+
+@llmeval.retrieval
+def retrieve(question):
+    return CHUNKS[:5]
+
+
+@llmeval.workflow
+def extraction(question):
+    retrieve(question)
+    llmeval.annotate(extractions=EXTRACTIONS)
+    return "slate"
+
+
+def otel_call():
+    """Return a function that opens one bare OpenTelemetry span with two attributes."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+    class Nothing(SpanExporter):
+        def export(self, spans):
+            return SpanExportResult.SUCCESS
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(Nothing(), max_queue_size=100_000))
+    tracer = provider.get_tracer("bench")
+
+    def call(question):
+        with tracer.start_as_current_span("call") as span:
+            span.set_attribute("input", question)
+            span.set_attribute("output", question)
+            return question
+
+    return call
+
+
+def latencies(call, argument, count, pace=0.0005):
+    """Time single calls at a steady pace, in microseconds, sorted."""
+    times = []
+    clock = time.perf_counter_ns
+    for _ in range(count):
+        begun = clock()
+        call(argument)
+        times.append((clock() - begun) / 1_000)
+        time.sleep(pace)
+    return sorted(times)
+
+
+def quantile(values, share):
+    return values[min(len(values) - 1, int(len(values) * share))]
+
+
+def rounds(calls, argument, count, repeat):
+    """Measure several calls in turn, round by round; return the median p50 and p99 of each."""
+    found = {name: [] for name in calls}
+    for _ in range(repeat):
+        for name, call in calls.items():
+            times = latencies(call, argument, count)
+            found[name].append((quantile(times, 0.5), quantile(times, 0.99)))
+        llmeval.flush(30)
+    return {
+        name: tuple(statistics.median(pair[i] for pair in pairs) for i in (0, 1))
+        for name, pairs in found.items()
+    }
+
+
+class Table:
+    """Rows of figure, measured, bar; remembers whether one was missed."""
+
+    def __init__(self):
+        self.missed = []
+        print(f"{'figure':<62}{'measured':>22}{'bar':>18}")
+
+    def row(self, figure, shown, bar="", *, ok=True):
+        if not ok:
+            self.missed.append(figure)
+        print(f"{figure:<62}{shown:>22}{bar:>18}{'' if ok else '  MISSED'}", flush=True)
+
+
+def call_costs(table, count, repeat):
+    otel = otel_call()
+    small = rounds({"otel": otel, "ours": traced}, "hello", count, repeat)
+    table.row("OpenTelemetry SDK, bare span, two attributes: p50 / p99", us(small["otel"]))
+    ok = small["ours"][0] < 10 and small["ours"][0] < small["otel"][0]
+    table.row("traced call, small I/O: p50 / p99", us(small["ours"]), "p50 < 10 µs", ok=ok)
+    ratio = small["ours"][0] / small["otel"][0]
+    table.row("  … as a share of the OpenTelemetry span", f"{ratio:.2f}", "< 1", ok=ratio < 1)
+    large = rounds({"ours": traced}, "word " * 4_000, count, repeat)["ours"]
+    table.row("traced call, 20 KB prompt: p50 / p99", us(large), "p50 < 20 µs", ok=large[0] < 20)
+    chunks = rounds({"ours": extraction}, "roof", count, repeat)["ours"]
+    table.row(
+        "two spans, five 500-character chunks, all inline heuristics",
+        us(chunks),
+        "p50 < 50 µs",
+        ok=chunks[0] < 50,
+    )
+
+
+def us(pair):
+    return f"{pair[0]:.1f} / {pair[1]:.1f} µs"
+
+
+def disabled(table):
+    with llmeval.disabled():
+        inside = per_call(traced) - per_call(plain)
+    llmeval.configure(exporters=[Discard()], enabled=False)
+    off = per_call(traced) - per_call(plain)
+    llmeval.configure(exporters=[Discard()])
+    table.row(
+        "disabled by setting, on top of the plain call", f"{off:.2f} µs", "< 0.5 µs", ok=off < 0.5
+    )
+    table.row("inside disabled()", f"{inside:.2f} µs")
+
+
+def per_call(function, count=100_000):
+    best = float("inf")
+    for _ in range(5):
+        begun = time.perf_counter()
+        for _ in range(count):
+            function("hello")
+        best = min(best, (time.perf_counter() - begun) / count)
+    return best * 1e6
+
+
+def heuristics(table):
+    record = Record(
+        request="roof",
+        response="slate",
+        value="slate",
+        retrieved_context=to_chunks(CHUNKS),
+        extractions=to_extractions(EXTRACTIONS * 5),
+        expected_retrieved_context=to_chunks([{"doc_uri": "a"}]),
+        retrieval={"limits": {"bm25": 20}, "total_before_filter": 60},
+    )
+    slowest, name = 0.0, ""
+    for each in registry.HEURISTICS:
+        heuristic = registry.evaluator(each)
+        if not heuristic.inline:
+            continue
+        begun = time.perf_counter()
+        for _ in range(5_000):
+            heuristic.evaluate(record)
+        took = (time.perf_counter() - begun) / 5_000 * 1e6
+        slowest, name = max((slowest, name), (took, each))
+    table.row(
+        f"slowest metadata heuristic on 20 chunks ({name})",
+        f"{slowest:.1f} µs",
+        "< 20 µs",
+        ok=slowest < 20,
+    )
+
+
+def io_waits(table, repeat):
+    """Time a request of ten I/O waits while 1,000 records a second are scored beside it."""
+    stop = threading.Event()
+
+    def load():
+        while not stop.is_set():
+            extraction("roof")
+            time.sleep(0.001)
+
+    def request():
+        begun = time.perf_counter()
+        for _ in range(10):
+            time.sleep(0.002)
+        return (time.perf_counter() - begun) * 1e3
+
+    def median(count=60):
+        return statistics.median(request() for _ in range(count))
+
+    ratios = []
+    for _ in range(repeat):
+        alone = median()
+        stop.clear()
+        thread = threading.Thread(target=load)
+        thread.start()
+        beside = median()
+        stop.set()
+        thread.join()
+        llmeval.flush(30)
+        ratios.append(beside / alone)
+    ratio = statistics.median(ratios)
+    table.row(
+        "request of ten I/O waits beside scoring, against alone",
+        f"{ratio:.3f}",
+        "< 1.10",
+        ok=ratio < 1.1,
+    )
+
+
+def event_loop(table, seconds):
+    """Measure how late a timer of the app's loop fires under twenty traced tasks."""
+    prompt = "word " * 4_000
+
+    @llmeval.workflow
+    async def answer(question):
+        await asyncio.sleep(0.01)
+        return question
+
+    async def main(call):
+        late, until = [], time.perf_counter() + seconds
+
+        async def work():
+            while time.perf_counter() < until:
+                await call(prompt)
+
+        async def watch():
+            while time.perf_counter() < until:
+                begun = time.perf_counter()
+                await asyncio.sleep(0.001)
+                late.append((time.perf_counter() - begun - 0.001) * 1e3)
+
+        await asyncio.gather(watch(), *(work() for _ in range(20)))
+        return sorted(late)
+
+    async def bare(question):
+        await asyncio.sleep(0.01)
+        return question
+
+    control, ours = asyncio.run(main(bare)), asyncio.run(main(answer))
+    llmeval.flush(30)
+    table.row("event-loop stall without the SDK: p99 / max", ms(control))
+    ok = quantile(ours, 0.99) < 6 + quantile(control, 0.99)
+    table.row("event-loop stall, 20 tasks × 20 KB: p99 / max", ms(ours), "p99 < 6 ms", ok=ok)
+
+
+def ms(times):
+    return f"{quantile(times, 0.99):.2f} / {times[-1]:.2f} ms"
+
+
+def burst(table):
+    sink = Discard()
+    llmeval.configure(exporters=[sink], evaluators=[])
+    for number in range(10_000):
+        traced(str(number))
+    for _ in range(5_000):
+        llmeval.submit_evaluation(label="mine", value=0.5)
+    llmeval.flush(60)
+    each = llmeval.stats().exporters["discard"]
+    lost = each.created - each.delivered
+    table.row("lost of a burst of 10,000 spans and 5,000 evaluations", str(lost), "0", ok=lost == 0)
+
+
+def dead(table):
+    import resource
+
+    exporter = Dead()
+    llmeval.configure(exporters=[exporter])
+    traced("x")
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    text = "x" * 500
+    begun = time.perf_counter()
+    for number in range(100_000):
+        traced(text + str(number))
+    rate = 100_000 / (time.perf_counter() - begun)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1_024
+    each = llmeval.stats().exporters["dead"]
+    table.row(
+        "calls a second, 100,000 spans, exporter dead",
+        f"{rate:,.0f}",
+        "≥ 100,000",
+        ok=rate >= 100_000,
+    )
+    table.row("  … growth of peak memory", f"{grown:.0f} MB", "≤ 32 MB", ok=grown <= 32)
+    table.row("  … account balances", str(each.balanced), "True", ok=each.balanced)
+    exporter.release.set()
+    llmeval.configure(exporters=[Discard()])
+
+
+def huge(table):
+    llmeval.configure(exporters=[Discard()])
+    text = "x" * 50_000_000
+    mapping = {str(n): "x" * 500 for n in range(100_000)}
+    traced(text)
+    worst = 0.0
+    for value in (text, mapping):
+        times = []
+        for _ in range(7):
+            begun = time.perf_counter()
+            traced(value)
+            times.append((time.perf_counter() - begun) * 1e3)
+        worst = max(worst, statistics.median(times))
+    table.row("call with a 50 MB text or mapping", f"{worst:.2f} ms", "< 1 ms", ok=worst < 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the work, for a first look"
+    )
+    quick = parser.parse_args().quick
+    count, repeat = (300, 3) if quick else (2_000, 5)
+    llmeval.configure(exporters=[Discard()])
+    table = Table()
+    call_costs(table, count, repeat)
+    disabled(table)
+    heuristics(table)
+    io_waits(table, 1 if quick else 5)
+    event_loop(table, 1.0 if quick else 4.0)
+    burst(table)
+    dead(table)
+    huge(table)
+    llmeval.shutdown(5)
+    if table.missed:
+        print(f"\nmissed: {'; '.join(table.missed)}")
+    return 1 if table.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
