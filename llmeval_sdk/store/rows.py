@@ -1,7 +1,8 @@
 """Nouns <-> rows: which column holds what, in the order of the columns.
 
 Absent stays NULL, and an empty list is ``[]``. The inline evaluations that a `SpanData` carries are
-not kept with it: each also arrives as an `EvaluationEvent` of its own.
+not kept with it: each also arrives as an `EvaluationEvent` of its own. Nor is ``context``, which
+holds other libraries' live objects.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "trace_id", "span_id", "parent_id", "name", "kind", "start_ns", "end_ns",
         "error_type", "error_message", "session_id", "model_name", "model_provider", "trace_flags",
         *_USAGE, "tags", "metrics", "links", "attributes", "prompt", "request", "response",
-        "extractions", "retrieved_context",
+        "expected", "extractions", "retrieved_context",
     ),
     "evaluations": (
         *_TARGET, "name", "time_ns", "value", "label", "error_type", "error_message",
@@ -60,7 +61,7 @@ def span_row(span: SpanData) -> Row:
         dumps([_of_link(link) for link in span.links] if span.links else None),
         dumps(span.attributes or None), dumps(_sparse(span.prompt)),
         dumps(span.request), dumps(span.response),
-        dumps(_each(span.extractions)), dumps(_each(span.retrieved_context)),
+        dumps(span.expected or None), dumps(_each(span.extractions)), dumps(_each(span.retrieved_context)),
     )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def span_of(row: Row) -> SpanData:
     """Read a span back."""
     (trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, error_message,
      session_id, model_name, model_provider, trace_flags, *usage, tags, metrics, links, attributes,
-     prompt, request, response, extractions, retrieved_context) = row  # fmt: skip
+     prompt, request, response, expected, extractions, retrieved_context) = row  # fmt: skip
     return SpanData(
         trace_id, span_id, parent_id, name, kind, start_ns, end_ns,
         request=loads(request),
@@ -86,6 +87,7 @@ def span_of(row: Row) -> SpanData:
         model_provider=model_provider,
         links=tuple(Target(*link) for link in loads(links, ())),
         trace_flags=trace_flags,
+        expected=_expected(expected),
     )  # fmt: skip
 
 
@@ -180,6 +182,16 @@ def _each(nouns: tuple[Any, ...] | None) -> list[Any] | None:
 
 def _nouns(cls: Any, text: str | None) -> Any:
     return None if text is None else tuple(cls(**item) for item in loads(text))
+
+
+def _expected(text: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = loads(text, {})
+    if "expected_facts" in found:
+        found["expected_facts"] = tuple(found["expected_facts"])
+    chunks = found.get("expected_retrieved_context")
+    if chunks is not None:
+        found["expected_retrieved_context"] = tuple(Chunk(**chunk) for chunk in chunks)
+    return found
 
 
 def _prompt(text: str | None) -> Prompt | None:

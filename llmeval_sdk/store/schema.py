@@ -72,6 +72,7 @@ CREATE TABLE spans (
   prompt TEXT,
   request TEXT,
   response TEXT,
+  expected TEXT,
   extractions TEXT,
   retrieved_context TEXT
 );
