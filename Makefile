@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test lint types contract tests bench quality matrix clean
+.PHONY: help demo test lint types contract tests bench quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -48,6 +48,9 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 
 quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
 	@$(BIN)/python -m benchmarks.quality.semantic_validation --data $(or $(DATA),../shared/data)/sroie.json
+
+readme: $(VENV)/.dev  ## Write the settings table into the README.
+	@$(BIN)/python tests/support/update_readme.py
 
 matrix: ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py

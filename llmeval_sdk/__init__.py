@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing
     from llmeval_sdk.heuristics import heuristic
     from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
-    from llmeval_sdk.model import Chunk, Evaluation, Extraction, Prompt, Record
+    from llmeval_sdk.model import Chunk, Completion, Evaluation, Extraction, Message, Prompt, Record
     from llmeval_sdk.offline import Report, evaluate
     from llmeval_sdk.policy.budget import Budget
     from llmeval_sdk.policy.conditions import above, below, flagged
@@ -50,7 +50,7 @@ _HOMES = {
     "heuristics": "heuristic",
     "judges": "judge LLMJudge ContextRecall",
     "offline": "evaluate Report",
-    "model": "Record Chunk Extraction Evaluation Prompt",
+    "model": "Record Chunk Extraction Evaluation Prompt Message Completion",
     "protocols": "LLM Exporter",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -60,12 +60,14 @@ __all__ = [
     "LLM",
     "Budget",
     "Chunk",
+    "Completion",
     "ContextRecall",
     "Escalation",
     "Evaluation",
     "Exporter",
     "Extraction",
     "LLMJudge",
+    "Message",
     "Prompt",
     "Record",
     "Report",

@@ -222,3 +222,9 @@ def _default(value: Any) -> str:
     if value is None or value == ():
         return "–"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(table())
