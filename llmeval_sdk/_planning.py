@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.pipeline import Plan
 from llmeval_sdk.policy.budget import Budget
@@ -38,19 +38,19 @@ def make_plan(
     A paid judge may run only where a model was named or judges were asked for (``spending``): a key
     in the environment alone starts none.
     """
-    asked = [_resolve(each) for each in evaluators]
+    asked = [_resolve(each, resolved) for each in evaluators]
     for name in resolved.evaluators:
         try:
-            asked.append(_resolve(name))
+            asked.append(_resolve(name, resolved))
         except ConfigurationError as error:
             problems.append(f"{config.source_of('evaluators')}: {error}")
     if strict:
-        _check_decorators()
+        _check_decorators(resolved)
     named = [each for each in asked if each.kind == "judge"] or escalations
     spending = bool(llm is not None or resolved.judge_model or named)
     if escalations is None:
         escalations = [default_escalation(resolved.recall_threshold)]
-    judges = _judges(asked, escalations)
+    judges = _judges(asked, escalations, resolved)
     sampling = _rules(rules, resolved, problems)
     inline, background = _heuristics(asked, resolved)
     budget = budget or Budget(
@@ -63,7 +63,7 @@ def make_plan(
         inline=Heuristics(inline),
         background=Heuristics(background),
         judges=judges,
-        find=_finder(asked, judges),
+        find=_finder(asked, judges, resolved),
         gate=Gate(sampling, escalations),
         llm=lambda: _llm(llm, resolved),
         has_model=spending,
@@ -80,33 +80,38 @@ def make_plan(
     )
 
 
-def _resolve(evaluator: Any) -> Heuristic | Judge:
-    """Find an evaluator by name, or adapt an object."""
+def _resolve(evaluator: Any, resolved: Settings) -> Heuristic | Judge:
+    """Find an evaluator by name, or adapt an object; the settings go to those that read them."""
+    found: Any = evaluator
     if isinstance(evaluator, str):
-        return registry.evaluator(evaluator)
-    if getattr(evaluator, "kind", None) in ("heuristic", "judge"):
-        found: Heuristic | Judge = evaluator
-        return found
-    from llmeval_sdk.judges.adapt import as_evaluator
+        found = registry.evaluator(evaluator)
+    elif getattr(evaluator, "kind", None) not in ("heuristic", "judge"):
+        from llmeval_sdk.judges.adapt import as_evaluator
 
-    return as_evaluator(evaluator)
+        found = as_evaluator(evaluator)
+    chosen: Heuristic | Judge = (
+        found.configured(resolved) if hasattr(found, "configured") else found
+    )
+    return chosen
 
 
-def _check_decorators() -> None:
+def _check_decorators(resolved: Settings) -> None:
     """Tell about names that decorators ask for and nobody knows, while a person is watching."""
     for span_name, evaluators in state.asked:
         for evaluator in evaluators:
             try:
-                _resolve(evaluator)
+                _resolve(evaluator, resolved)
             except ConfigurationError as error:
                 raise ConfigurationError(f"evaluators= of {span_name!r}: {error}") from None
 
 
-def _judges(asked: list[Any], escalations: Sequence[Escalation]) -> tuple[Judge, ...]:
+def _judges(
+    asked: list[Any], escalations: Sequence[Escalation], resolved: Settings
+) -> tuple[Judge, ...]:
     """Collect the judges that are considered for every evaluated span, each once."""
     found = {each.name: each for each in asked if each.kind == "judge"}
     for escalation in escalations:
-        judge = _resolve(escalation.judge)
+        judge = _resolve(escalation.judge, resolved)
         if judge.kind != "judge":
             raise ConfigurationError(f"Escalation({judge.name!r}): only judges are escalated to")
         for name in escalation.names():
@@ -142,7 +147,7 @@ def _heuristics(asked: list[Any], resolved: Settings) -> tuple[list[Heuristic], 
 
 
 def _finder(
-    asked: list[Any], judges: tuple[Judge, ...]
+    asked: list[Any], judges: tuple[Judge, ...], resolved: Settings
 ) -> Callable[[Any], Heuristic | Judge | None]:
     own = {each.name: each for each in (*judges, *asked)}
     known: dict[Any, Heuristic | Judge | None] = {}
@@ -151,7 +156,7 @@ def _finder(
         key = evaluator if isinstance(evaluator, str) else id(evaluator)
         if key not in known:
             try:
-                known[key] = own.get(key) or _resolve(evaluator)
+                known[key] = own.get(key) or _resolve(evaluator, resolved)
             except ConfigurationError:
                 known[key] = None
         return known[key]
@@ -162,9 +167,9 @@ def _finder(
 def _exporters(
     resolved: Settings, given: Sequence[Exporter], problems: list[str], *, strict: bool
 ) -> tuple[Exporter, ...]:
-    """Build the exporters: those named, those given, else the local store."""
+    """Build the exporters: those named, those given, else what the settings are made for."""
     found = list(given)
-    for name in resolved.exporters:
+    for name in resolved.exporters or (() if found else _configured(resolved)):
         try:
             found.append(registry.exporter_factory(name)(resolved))
         except ConfigurationError as error:
@@ -174,10 +179,24 @@ def _exporters(
     return tuple(found) or (registry.exporter_factory("local")(resolved),)
 
 
-def _llm(given: Any, resolved: Settings) -> LLM:
-    from llmeval_sdk.llms import resolve
+def _configured(resolved: Settings) -> tuple[str, ...]:
+    """Choose exporters where none was named: those that were given an address, else local."""
+    found = []
+    given = (resolved.otlp_endpoint, resolved.otlp_traces_endpoint, resolved.otlp_logs_endpoint)
+    if (any(given) and not resolved.otel_disabled) or resolved.otel == "global":
+        found.append("otlp")
+    return tuple(found) or ("local",)
 
-    return resolve(given if given is not None else resolved.judge_model, settings=resolved)
+
+def _llm(given: Any, resolved: Settings) -> LLM:
+    from llmeval_sdk.llms import DEFAULT_MODEL, resolve
+
+    try:
+        return resolve(given if given is not None else resolved.judge_model, settings=resolved)
+    except MissingExtraError as error:  # judges that run in another environment may do without
+        from llmeval_sdk.llms.elsewhere import ElsewhereLLM
+
+        return ElsewhereLLM(resolved.judge_model or DEFAULT_MODEL, resolved, str(error))
 
 
 def _ledger(resolved: Settings) -> Any:

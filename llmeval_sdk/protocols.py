@@ -86,7 +86,13 @@ async def _finished(call: Any) -> Completion:
 
 @runtime_checkable
 class Judge(Protocol):
-    """A paid evaluator."""
+    """A paid evaluator.
+
+    Optional attributes: ``span_kinds = ("llm",)`` has it look at ``llm`` spans with a prompt, and at
+    the workflow above only where there is none; ``calls_here = False`` says that its calls are made
+    elsewhere; ``span_tags`` go on the trace of its run; ``configured(settings)`` returns it under
+    the settings in force.
+    """
 
     @property
     def kind(self) -> Literal["judge"]:
@@ -124,6 +130,10 @@ class Exporter(Protocol):
 
     Two optional live hooks, ``on_start(span)`` and ``on_end(span)``, run on the caller's thread for
     libraries whose own context has to be active; an optional ``after_fork()`` runs in the child.
+    An optional ``surroundings`` object connects with a library that has a current span of its own:
+    ``parent()`` returns what a root of ours nests under (a span of ours, ``(trace_id, span_id,
+    flags)`` as numbers, or ``None``), ``get()`` and ``put()`` switch its context with ours around
+    the steps of a generator.
     """
 
     name: str

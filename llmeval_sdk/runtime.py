@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from llmeval_sdk import _shield, config, registry
@@ -20,7 +21,7 @@ from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
-from llmeval_sdk.tracing import state
+from llmeval_sdk.tracing import Link, state
 
 
 _lock = threading.RLock()
@@ -150,8 +151,10 @@ def isolated() -> Iterator[None]:
     with _lock:
         kept = (_pipeline, _settings, _retired)
         switches = (state.enabled, state.recorder, state.sample_below, state.asked)
+        others = (state.neighbours, state.ambient_parent)
         _pipeline, _settings, _retired = None, None, []
         state.enabled, state.recorder, state.asked = True, None, []
+        state.neighbours, state.ambient_parent = (), None
     try:
         yield
     finally:
@@ -160,6 +163,7 @@ def isolated() -> Iterator[None]:
         with _lock:
             _pipeline, _settings, _retired = kept
             state.enabled, state.recorder, state.sample_below, state.asked = switches
+            state.neighbours, state.ambient_parent = others
 
 
 def _current() -> list[Pipeline]:
@@ -183,6 +187,7 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
         state.recorder = _pipeline if resolved.enabled else None
+        _meet(plan.exporters)
         if not _exit_registered:
             _exit_registered = True
             registry.subscribe(_registered)
@@ -192,6 +197,22 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
         if old is not None:
             _retire(old)
     _shield.write_notices()
+
+
+def _meet(exporters: Iterable[Exporter]) -> None:
+    """Connect tracing with libraries that have a current span of their own."""
+    found = [around for each in exporters if (around := getattr(each, "surroundings", None))]
+    state.neighbours = tuple(found)
+    state.ambient_parent = partial(_parent_in, state.neighbours) if found else None
+
+
+def _parent_in(neighbours: tuple[Any, ...]) -> Any:
+    """Return what a root nests under: a span of ours, a Link to another library's, or nothing."""
+    for around in neighbours:
+        found = around.parent()
+        if found is not None:
+            return Link(*found) if type(found) is tuple else found
+    return None
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:

@@ -48,6 +48,8 @@ class Intake:
         """Score a finished span and hand it over."""
         for exporter in self._live:
             exporter.on_end(span)
+        if not span._flags & 1:  # the sampler of a live library left it out
+            return
         settle(span)
         if span.kind == "retrieval" and span._retrieved is not None and self._early is not None:
             record = Record(retrieved_context=span._retrieved)

@@ -19,7 +19,7 @@ from llmeval_sdk._shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
 from llmeval_sdk.tracing._capture import NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
-from llmeval_sdk.tracing._state import current, state
+from llmeval_sdk.tracing._state import away, current, state, switch
 
 
 Function = Callable[..., Any]
@@ -92,6 +92,7 @@ def _coroutine(function: Function, begin: Begin) -> Function:
 def _generator(function: Function, begin: Begin) -> Function:
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        others = away()
         span = begin(args, kwargs) if state.enabled else None
         if span is None:
             return (yield from function(*args, **kwargs))
@@ -107,6 +108,7 @@ def _generator(function: Function, begin: Begin) -> Function:
                 item = step(sent)
                 inside = current.get()
                 current.set(outside)
+                others = switch(others)
                 _collect(span, items, item)
                 try:
                     sent = yield item
@@ -115,12 +117,15 @@ def _generator(function: Function, begin: Begin) -> Function:
                     sent, step = thrown, generator.throw
                 outside = current.get()
                 current.set(inside)
+                others = switch(others)
         except StopIteration as stop:
             current.set(outside)
+            switch(others)
             _yielded(span, items, stop.value)
             return stop.value
         except BaseException as error:
             current.set(outside)
+            switch(others)
             _yielded(span, items, None, error)
             raise
 
@@ -130,6 +135,7 @@ def _generator(function: Function, begin: Begin) -> Function:
 def _async_generator(function: Function, begin: Begin) -> Function:
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        others = away()
         span = begin(args, kwargs) if state.enabled else None
         inside: Any = span
         items: list[Any] = []
@@ -144,6 +150,7 @@ def _async_generator(function: Function, begin: Begin) -> Function:
                 if span is not None:
                     inside = current.get()
                     current.set(outside)
+                    others = switch(others)
                     _collect(span, items, item)
                 try:
                     sent = yield item
@@ -153,15 +160,18 @@ def _async_generator(function: Function, begin: Begin) -> Function:
                 if span is not None:
                     outside = current.get()
                     current.set(inside)
+                    others = switch(others)
                 answer = step(sent)
         except StopAsyncIteration:
             if span is not None:
                 current.set(outside)
+                switch(others)
                 _yielded(span, items, None)
             return
         except BaseException as error:
             if span is not None:
                 current.set(outside)
+                switch(others)
                 _yielded(span, items, None, error)
             raise
 

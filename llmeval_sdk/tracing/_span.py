@@ -278,7 +278,7 @@ def finish(span: Span, error: BaseException | None = None) -> None:
         if error is not None and type(error) is not GeneratorExit:
             span._error = Failure(_name_of(type(error)), _first_text(error))
         target = state.recorder
-        if target is not None and span._flags & 1:
+        if target is not None and (span._flags & 1 or span.context is not None):
             target.on_end(span)
     except Exception as problem:
         if not swallow("span.finish", problem):

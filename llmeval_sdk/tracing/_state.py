@@ -29,7 +29,7 @@ class Recorder(Protocol):
 class State:
     """The switchboard; a plain object so that the hot path reads attributes only."""
 
-    __slots__ = ("ambient_parent", "asked", "enabled", "recorder", "sample_below")
+    __slots__ = ("ambient_parent", "asked", "enabled", "neighbours", "recorder", "sample_below")
 
     def __init__(self) -> None:
         self.enabled = True
@@ -38,6 +38,8 @@ class State:
         """A new trace is recorded when the low 64 bits of its id are below this."""
         self.ambient_parent: Any = None
         """Returns the Link of another library's active span, where an exporter installed one."""
+        self.neighbours: tuple[Any, ...] = ()
+        """Other libraries' contexts, with ``get()`` and ``put()``; switched together with ours."""
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
         """Evaluators that decorators ask for, by decorated name, to be checked by configure()."""
 
@@ -58,3 +60,19 @@ def recorder() -> Recorder | None:
             if state.recorder is None and state.enabled:
                 import_module("llmeval_sdk.runtime").configure_from_environment()
     return state.recorder
+
+
+def away() -> list[Any]:
+    """Return the other libraries' contexts as they are outside; empty where there are none."""
+    return [neighbour.get() for neighbour in state.neighbours]
+
+
+def switch(others: list[Any]) -> list[Any]:
+    """Put other libraries' contexts in place of the current ones, which are returned."""
+    if not others:
+        return others
+    found = []
+    for neighbour, context in zip(state.neighbours, others, strict=False):
+        found.append(neighbour.get())
+        neighbour.put(context)
+    return found

@@ -1,0 +1,233 @@
+"""A small HTTP client for exporters: one kept connection, one deadline, every failure named.
+
+For use by one thread. The deadline is for a request as a whole: a server that sends one byte a
+second does not hold us longer than one that sends none.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from socket import socket
+from time import monotonic
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from llmeval_sdk.errors import ExportError
+
+
+MAX_ANSWER = 1 << 20
+RETRYABLE = frozenset((408, 429, 502, 503, 504))
+
+
+class Answer(NamedTuple):
+    """What a server said."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        """Say whether the request was taken."""
+        return 200 <= self.status < 300
+
+    def failure(self) -> ExportError:
+        """Describe an answer that is not ok, for delivery."""
+        return ExportError(
+            f"http_{self.status}",
+            self.body[:200].decode("utf-8", "replace"),
+            retryable=self.status in RETRYABLE,
+            retry_after=retry_after(self.headers.get("retry-after")),
+        )
+
+
+class Tls(NamedTuple):
+    """Files for an encrypted connection; the system's authorities by default."""
+
+    certificate: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+
+
+class Sender:
+    """Sends requests to one server and keeps the connection."""
+
+    def __init__(self, base: str, *, timeout: float, tls: Tls | None = None) -> None:
+        parts = urlsplit(base if "//" in base else f"http://{base}")
+        self._secure = parts.scheme == "https"
+        self._host = parts.hostname or "localhost"
+        self._port = parts.port
+        self.path = parts.path.rstrip("/")
+        """The path in the server's address, to be put before every other."""
+        self._timeout = timeout
+        self._tls = tls or Tls()
+        self._connection: HTTPConnection | None = None
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Send a POST request; see `request`."""
+        return self.request("POST", path, body, headers)
+
+    def request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
+        """Send a request and return the answer, whatever its status.
+
+        Raises `ExportError`: ``unreachable`` where nothing was sent, ``timeout`` and
+        ``connection_lost`` where the server may have taken it. All are worth another try.
+        """
+        deadline = monotonic() + self._timeout
+        reused = self._connection is not None
+        try:
+            return self._exchange(method, path, body, headers, deadline)
+        except (ConnectionError, HTTPException) as error:
+            self.close()
+            if not reused:
+                raise _lost(error) from error
+        try:  # a kept connection may have been closed by the server in the meantime
+            return self._exchange(method, path, body, headers, deadline)
+        except (ConnectionError, HTTPException) as error:
+            self.close()
+            raise _lost(error) from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(OSError):
+                connection.close()
+
+    def forget(self) -> None:
+        """Leave the connection to the parent process, in a child after a fork."""
+        if self._connection is not None:
+            _left.append(self._connection)
+            self._connection = None
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        deadline: float,
+    ) -> Answer:
+        connection = self._connect(deadline)
+        try:
+            connection.sock.until(deadline)
+            connection.request(method, path, body, dict(headers))
+            response = connection.getresponse()
+            content = response.read(MAX_ANSWER)
+            found = {key.lower(): value for key, value in response.getheaders()}
+            if response.will_close or not response.isclosed():
+                self.close()
+            return Answer(response.status, found, content)
+        except TimeoutError as error:
+            self.close()
+            raise ExportError(
+                "timeout", f"no answer in {self._timeout:g} s", retryable=True, answered=False
+            ) from error
+        except OSError as error:
+            if isinstance(error, ConnectionError):
+                raise
+            self.close()
+            raise _lost(error) from error
+
+    def _connect(self, deadline: float) -> Any:
+        if self._connection is not None:
+            return self._connection
+        left = max(0.01, deadline - monotonic())
+        connection: HTTPConnection
+        try:
+            if self._secure:
+                connection = HTTPSConnection(
+                    self._host, self._port, timeout=left, context=self._context()
+                )
+            else:
+                connection = HTTPConnection(self._host, self._port, timeout=left)
+            connection.connect()
+        except OSError as error:  # refused, no such host, no route, a bad certificate, a time-out
+            raise ExportError("unreachable", type(error).__name__, retryable=True) from error
+        connection.sock = _Bounded(connection.sock)
+        self._connection = connection
+        return connection
+
+    def _context(self) -> Any:
+        import ssl
+
+        context = ssl.create_default_context(cafile=self._tls.certificate)
+        if self._tls.client_certificate:
+            context.load_cert_chain(self._tls.client_certificate, self._tls.client_key)
+        return context
+
+
+_left: list[Any] = []
+"""Connections of a parent: a finaliser here would say goodbye to its server."""
+
+
+def _lost(error: Exception) -> ExportError:
+    return ExportError("connection_lost", type(error).__name__, retryable=True, answered=False)
+
+
+def retry_after(text: str | None) -> float | None:
+    """Read a Retry-After header, seconds or a date; returns seconds."""
+    if not text:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    from email.utils import parsedate_to_datetime
+    from time import time
+
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
+    except ValueError:
+        return None
+
+
+class _Bounded(io.RawIOBase):
+    """A socket whose every read and write ends by one deadline."""
+
+    def __init__(self, inner: socket) -> None:
+        self._inner = inner
+        self._deadline = 0.0
+
+    def until(self, deadline: float) -> None:
+        self._deadline = deadline
+
+    def _left(self) -> float:
+        left = self._deadline - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def makefile(self, mode: str = "rb", *_: Any, **__: Any) -> Any:
+        return io.BufferedReader(_Reader(self))
+
+    def sendall(self, data: Any) -> None:
+        view = memoryview(data)
+        while view:
+            self._inner.settimeout(self._left())
+            view = view[self._inner.send(view[: 1 << 18]) :]
+
+    def receive(self, buffer: Any) -> int:
+        self._inner.settimeout(self._left())
+        return self._inner.recv_into(buffer)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _Reader(io.RawIOBase):
+    """What the response is read from; closing it leaves the connection open."""
+
+    def __init__(self, source: _Bounded) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._source.receive(buffer)

@@ -1,0 +1,21 @@
+"""OTLP: spans as traces and scores as log events, by ourselves or through the app's providers.
+
+Needs no package: OTLP is written by hand (`wire`) and sent by a client of our own, because the
+delivery is what has to be bounded. ``otel="global"`` needs the app's ``opentelemetry-sdk``.
+"""
+
+from __future__ import annotations
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.protocols import Exporter
+
+
+def make(settings: Settings) -> Exporter:
+    """Make the exporter ``otlp`` as the settings say."""
+    if settings.otel == "global":
+        from llmeval_sdk.exporters.otel.app import AppOtelExporter
+
+        return AppOtelExporter(settings)
+    from llmeval_sdk.exporters.otel.exporter import OtlpExporter
+
+    return OtlpExporter(settings)

@@ -1,0 +1,206 @@
+"""A finished span -> its name, kind and attributes, the same whoever sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmeval_sdk._coerce import to_text
+from llmeval_sdk.exporters.otel import content, names
+from llmeval_sdk.exporters.otel.wire import Attribute
+from llmeval_sdk.model import Evaluation, SpanData
+
+
+MAX_OWN = 30
+"""Tags, metrics and scores a span may carry, of each: many backends stop at 128 attributes."""
+
+
+def name_of(span: SpanData) -> str:
+    """Return the span's name as the conventions build it."""
+    if is_judge(span):
+        return f"evaluation {span.name}"
+    operation = names.OPERATIONS.get(span.kind)
+    if operation is None:
+        return span.name
+    if span.kind in ("llm", "embedding"):
+        return f"{operation} {span.model_name or span.name}"
+    return f"{operation} {span.name}"
+
+
+def kind_of(span: SpanData) -> int:
+    """Return OpenTelemetry's kind of the span."""
+    return names.INTERNAL if is_judge(span) else names.WIRE_KINDS.get(span.kind, names.INTERNAL)
+
+
+def is_judge(span: SpanData) -> bool:
+    """Say whether this is a judge's own run."""
+    return bool(span.links) and names.JUDGE_TAG in span.tags
+
+
+def attributes_of(span: SpanData) -> dict[str, Attribute]:
+    """Return all attributes of a span; structured values are JSON strings."""
+    kind = span.kind
+    judge = is_judge(span)
+    found: dict[str, Attribute] = {
+        names.KIND: "judge" if judge else kind,
+        names.OI_KIND: names.OI_EVALUATOR if judge else names.OI_KINDS[kind],
+    }
+    if kind in names.OPERATIONS and not judge:
+        found[names.OPERATION] = names.OPERATIONS[kind]
+    if kind in names.NAME_OF:
+        found[names.NAME_OF[kind]] = span.name
+    if span.session_id:
+        found[names.SESSION] = found[names.CONVERSATION] = span.session_id
+    if kind == "retrieval":
+        _retrieval(span, found)
+    else:
+        _content(span, found, chat=kind in ("workflow", "agent", "llm") and not judge)
+    _model(span, found)
+    if span.error is not None:
+        found[names.ERROR_TYPE] = span.error.type
+    _own(span, found)
+    for evaluation in span.evaluations[:MAX_OWN]:
+        _score(evaluation, found)
+    return found
+
+
+def _content(span: SpanData, found: dict[str, Attribute], *, chat: bool) -> None:
+    request, response = span.request, span.response
+    if request is not None:
+        text, kind = content.text_of(request)
+        found[names.OI_INPUT], found[names.OI_INPUT_TYPE] = text, kind
+        if chat:
+            messages, system = content.input_messages(request)
+            found[names.INPUT_MESSAGES] = messages
+            if system is not None:
+                found[names.SYSTEM_INSTRUCTIONS] = system
+        elif span.kind == "tool":
+            found[names.TOOL_ARGUMENTS] = text
+    if response is None:
+        return
+    reason = _completion(response, found) if span.kind == "llm" and type(response) is dict else None
+    shown = to_text(response) if span.kind == "llm" else response
+    text, kind = content.text_of(shown)
+    found[names.OI_OUTPUT], found[names.OI_OUTPUT_TYPE] = text, kind
+    if chat:
+        found[names.OUTPUT_MESSAGES] = content.output_messages(response, reason)
+    elif span.kind == "tool":
+        found[names.TOOL_RESULT] = text
+
+
+def _retrieval(span: SpanData, found: dict[str, Attribute]) -> None:
+    request = span.request
+    if request is not None:
+        text, kind = content.text_of(request)
+        found[names.OI_INPUT], found[names.OI_INPUT_TYPE] = text, kind
+        query = (
+            next((request[k] for k in ("query", "question", "q") if k in request), None)
+            if (type(request) is dict)
+            else None
+        )
+        found[names.QUERY] = query if type(query) is str else text
+    given = request if type(request) is dict else {}
+    for name in ("top_k", "k", "limit"):
+        value = span.attributes.get(name, given.get(name))
+        if type(value) is int:
+            found[names.TOP_K] = value
+            break
+    source = span.attributes.get("data_source")
+    if type(source) is str:
+        found[names.DATA_SOURCE] = source
+    if span.retrieved_context is not None:
+        found[names.DOCUMENTS] = content.chunks(span.retrieved_context)
+        found[names.OI_OUTPUT] = content.pages(span.retrieved_context)
+        found[names.OI_OUTPUT_TYPE] = names.JSON
+
+
+def _completion(response: dict[str, Any], found: dict[str, Attribute]) -> str | None:
+    """Read what a chat completion says of itself; returns why it ended."""
+    for name, key in ((names.RESPONSE_ID, "id"), (names.RESPONSE_MODEL, "model")):
+        if type(response.get(key)) is str:
+            found[name] = response[key]
+    choices = response.get("choices")
+    if type(choices) is not list:
+        return None
+    reasons = [str(choice["finish_reason"]) for choice in choices
+               if type(choice) is dict and choice.get("finish_reason")]  # fmt: skip
+    if reasons:
+        found[names.FINISH_REASONS] = reasons
+    return reasons[0] if reasons else None
+
+
+def _model(span: SpanData, found: dict[str, Attribute]) -> None:
+    if span.model_name:
+        found[names.REQUEST_MODEL] = span.model_name
+    if span.model_provider:
+        found[names.PROVIDER] = span.model_provider
+    usage = span.usage
+    if usage is not None:
+        found[names.INPUT_TOKENS] = usage.input_tokens
+        found[names.OUTPUT_TOKENS] = usage.output_tokens
+        if usage.cost_usd is not None:
+            found[names.COST] = usage.cost_usd
+    prompt = span.prompt
+    if prompt is not None:
+        if prompt.template or prompt.chat_template:
+            found[names.OI_TEMPLATE] = prompt.template or content.dumps(prompt.chat_template)
+        if prompt.variables:
+            found[names.OI_TEMPLATE_VARIABLES] = content.dumps(prompt.variables)
+        if prompt.version:
+            found[names.OI_TEMPLATE_VERSION] = prompt.version
+
+
+def _own(span: SpanData, found: dict[str, Attribute]) -> None:
+    """Add what the app annotated."""
+    if span.attributes:
+        found[names.METADATA] = content.dumps(span.attributes)
+    if span.tags:
+        _some(names.TAG, span.tags, found)
+        user = span.tags.get("user_id") or span.tags.get("user.id")
+        if user:
+            found[names.USER] = user
+    if span.metrics:
+        _some(names.METRIC, span.metrics, found)
+    if span.extractions is not None:
+        found[names.EXTRACTIONS] = content.dumps(
+            [
+                {
+                    "value": one.value,
+                    "chunk_number": one.chunk_number,
+                    "confidence": one.confidence,
+                    "evidence": one.evidence,
+                }
+                for one in span.extractions
+            ]
+        )
+    for name, truth in span.expected.items():
+        if name == "expected_retrieved_context":
+            found[names.EXPECTED + name] = content.pages(truth or ())
+        else:
+            found[names.EXPECTED + name] = content.text_of(truth)[0]
+
+
+def _some(prefix: str, given: Mapping[str, Any], found: dict[str, Attribute]) -> None:
+    for key, value in list(given.items())[:MAX_OWN]:
+        plain = type(value) in (str, bool, int, float)
+        found[prefix + key] = value if plain else content.dumps(value)
+
+
+def _score(evaluation: Evaluation, found: dict[str, Attribute]) -> None:
+    value, label = value_and_label(evaluation)
+    if value is not None:
+        found[names.SCORE + evaluation.name] = value
+    if label is not None:
+        found[names.LABEL + evaluation.name] = label
+
+
+def value_and_label(evaluation: Evaluation) -> tuple[float | None, str | None]:
+    """Split an outcome: scores and pass or fail have a number, categories have a word only."""
+    value, label = evaluation.value, evaluation.label
+    if evaluation.error is not None or value is None:
+        return None, None
+    if type(value) is bool:
+        return float(value), label or ("pass" if value else "fail")
+    if type(value) is str:
+        return None, label or value
+    return float(value), label

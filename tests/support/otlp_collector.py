@@ -1,0 +1,158 @@
+"""A small OTLP collector on loopback: decodes what it gets, and misbehaves when told to."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import monotonic, sleep
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+
+def value_of(any_value):
+    """Turn an AnyValue into the Python value it holds."""
+    kind = any_value.WhichOneof("value")
+    if kind == "array_value":
+        return [value_of(item) for item in any_value.array_value.values]
+    return getattr(any_value, kind) if kind else None
+
+
+def attributes_of(record):
+    """Return the attributes of a span, log record or resource as a dict."""
+    return {pair.key: value_of(pair.value) for pair in record.attributes}
+
+
+class Collector:
+    """What arrived, and how to answer: ``answers`` holds (status, headers, body) for the next ones."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.requests = []
+        self.resources = []
+        self.scopes = []
+        self.spans = []
+        self.logs = []
+        self.answers = []
+        self.hang = threading.Event()
+        self.trickle = False
+        self.decode = True
+        self.span_count = 0
+        self.max_body = None
+        self.reject = 0
+        self.url = ""
+
+    def receive(self, path, headers, body):
+        """Take one request; returns the answer."""
+        if headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        with self.lock:
+            self.requests.append((path, headers, len(body)))
+            if self.answers:
+                return self.answers.pop(0)
+            if self.max_body is not None and len(body) > self.max_body:
+                return 413, {}, b""
+            if path.endswith("/v1/traces"):
+                request = ExportTraceServiceRequest.FromString(body)
+                for resource in request.resource_spans:
+                    self.resources.append(attributes_of(resource.resource))
+                    for scope in resource.scope_spans:
+                        self.scopes.append((scope.scope.name, scope.schema_url))
+                        self.span_count += len(scope.spans)
+                        if self.decode:
+                            self.spans.extend(scope.spans)
+                if self.reject:
+                    partial = ExportTracePartialSuccess(
+                        rejected_spans=self.reject, error_message="too old"
+                    )
+                    answer = ExportTraceServiceResponse(partial_success=partial)
+                    return 200, {}, answer.SerializeToString()
+                return 200, {}, b""
+            if path.endswith("/v1/logs"):
+                request = ExportLogsServiceRequest.FromString(body)
+                for resource in request.resource_logs:
+                    for scope in resource.scope_logs:
+                        self.logs.extend(scope.log_records)
+                return 200, {}, b""
+        return 404, {}, b"no such path"
+
+    def span(self, name):
+        """Return the latest span of a name."""
+        return next(span for span in reversed(self.spans) if span.name == name)
+
+    def events(self):
+        """Return the evaluation events by evaluation name, the latest of each."""
+        found = {}
+        for log in self.logs:
+            about = attributes_of(log)
+            found[about["gen_ai.evaluation.name"]] = (log, about)
+        return found
+
+    def wait(self, done, seconds=10.0):
+        """Wait until ``done()`` is true."""
+        end = monotonic() + seconds
+        while not done():
+            assert monotonic() < end, "not in time"
+            sleep(0.005)
+
+
+def _handler(collector):
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {key.lower(): value for key, value in self.headers.items()}
+            if collector.trickle:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+                while not collector.hang.wait(0.05):
+                    self.wfile.write(b"X-More: 1\r\n")
+                return
+            if collector.hang is not None and collector.hang.is_set():
+                collector.released.wait(30)
+                self.close_connection = True
+                return
+            status, more, answer = collector.receive(self.path, headers, body)
+            self.send_response(status)
+            for key, value in more.items():
+                self.send_header(key, value)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+        def handle_one_request(self):
+            try:
+                super().handle_one_request()
+            except ConnectionError:
+                self.close_connection = True
+
+    return Handler
+
+
+@contextmanager
+def running_collector():
+    """Run a collector for the block."""
+    collector = Collector()
+    collector.released = threading.Event()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(collector))
+    server.daemon_threads = True
+    collector.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield collector
+    finally:
+        collector.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
