@@ -1,0 +1,172 @@
+"""What the built-in detectors look for. Each takes linear time on any text.
+
+The patterns begin with a literal or with a check of the character before, and repeat nothing that
+could be split in two ways, so that no text makes them try a place twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import count
+
+from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.redaction._checksums import is_card, is_iban
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """One kind of text that does not leave."""
+
+    name: str
+    patterns: tuple[tuple[str, re.Pattern[str]], ...]
+    """Pairs of a text that must occur (empty: any) and what to look for then."""
+    found: Callable[[str], int] | None = None
+    """Has the last word on a match: how many characters of it are one, 0 for none."""
+
+    def redact(self, text: str) -> str:
+        """Replace what is found by ``<redacted:name>``."""
+        for hint, pattern in self.patterns:
+            if hint in text:
+                text = pattern.sub(self._replacer(), text)
+        return text
+
+    def _replacer(self) -> str | Callable[[re.Match[str]], str]:
+        found, replacement = self.found, f"<redacted:{self.name}>"
+        if found is None:
+            return replacement
+        checks = count()
+
+        def replace(match: re.Match[str]) -> str:
+            if next(checks) > _MAX_CHECKS:
+                return replacement
+            text = match[0]
+            length = found(text)
+            return replacement + text[length:] if length else text
+
+        return replace
+
+
+_MAX_CHECKS = 10_000
+"""More in one text are replaced unchecked: it bounds the time, and prose never has so many."""
+
+
+def _has_digit(text: str) -> int:
+    return len(text) if _DIGIT.search(text) else 0
+
+
+_DIGIT = re.compile("[0-9]")
+
+
+def _after(hint: str, rest: str, *, boundary: str = "A-Za-z0-9") -> tuple[str, re.Pattern[str]]:
+    """Look for a literal at the beginning of a word; literal first, which the engine finds fast."""
+    return hint, re.compile(f"{hint}(?<![{boundary}]{hint}){rest}")
+
+
+_API_KEY = Detector(
+    "api_key",
+    (
+        _after("sk-", "[A-Za-z0-9_-]{20,}"),
+        *(_after(f"{side}_{mode}_", "[A-Za-z0-9]{16,}") for side in ("sk", "rk") for mode in ("live", "test")),  # noqa: E501
+        *(_after(f"gh{kind}_", "[A-Za-z0-9]{36,}") for kind in "pousr"),
+        _after("github_pat_", "[A-Za-z0-9_]{22,}"),
+        _after("glpat-", "[A-Za-z0-9_-]{20,}"),
+        *(_after(f"xox{kind}-", "[A-Za-z0-9-]{12,}") for kind in "abeoprs"),
+        *(_after(kind, "[A-Z0-9]{16}(?![A-Za-z0-9])") for kind in ("AKIA", "ASIA")),
+        _after("AIza", "[A-Za-z0-9_-]{35}"),
+        _after("hf_", "[A-Za-z0-9]{30,}"),
+        ("earer ", re.compile("earer (?<=[Bb]earer )[A-Za-z0-9._~+/-]{16,}={0,2}")),
+    ),
+    _has_digit,
+)  # fmt: skip
+_PRIVATE_KEY = Detector(
+    "private_key",
+    (
+        (
+            "PRIVATE KEY-----",
+            re.compile(
+                "-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*"
+                "(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
+            ),
+        ),
+    ),
+)
+_JWT = Detector(
+    "jwt",
+    (
+        _after(
+            "eyJ",
+            r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+            boundary="A-Za-z0-9_-",
+        ),
+    ),
+)
+_EMAIL = Detector(
+    "email",
+    (
+        (
+            "@",
+            re.compile(
+                r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@"
+                r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
+            ),
+        ),
+    ),
+)
+_CARD = Detector(
+    "card",
+    (
+        (
+            "",
+            re.compile(
+                "(?<![0-9])[3-6][0-9]{3}(?:[0-9]{9,15}|"
+                r"([ -])(?:[0-9]{4}\1[0-9]{4}\1[0-9]{1,7}|[0-9]{6}\1[0-9]{5}))(?![0-9])"
+            ),
+        ),
+    ),
+    is_card,
+)
+_IBAN = Detector(
+    "iban",
+    (("", re.compile("(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}")),),
+    is_iban,
+)
+_PHONE = Detector(
+    "phone",
+    (
+        ("+", re.compile(r"\+(?<![0-9A-Za-z+]\+)[1-9](?:[ .()/-]{0,2}[0-9]){7,14}(?![0-9])")),
+        (
+            "",
+            re.compile(
+                r"(?<![0-9A-Za-z])(?:\([0-9]{3}\) ?|[0-9]{3}[. -])[0-9]{3}[. -][0-9]{4}(?![0-9])"
+            ),
+        ),
+    ),
+)
+
+DETECTORS: dict[str, tuple[Detector, ...]] = {
+    "api_key": (_PRIVATE_KEY, _API_KEY),
+    "jwt": (_JWT,),
+    "iban": (_IBAN,),
+    "card": (_CARD,),
+    "email": (_EMAIL,),
+    "phone": (_PHONE,),
+}
+"""By the name that ``LLMEVAL_REDACT`` takes, in the order in which they are applied."""
+
+
+def detectors(names: Iterable[str]) -> tuple[Detector, ...]:
+    """Find detectors by name; ``all`` is each of them, ``off`` none.
+
+    Raises `ConfigurationError` for an unknown name.
+    """
+    wanted = set(names)
+    if wanted == {"off"}:
+        return ()
+    if "all" in wanted:
+        wanted = set(DETECTORS)
+    for name in wanted - set(DETECTORS):
+        known = nearest(name, (*DETECTORS, "all", "off"))
+        raise ConfigurationError(f"redact: unknown detector {name!r}: {known}")
+    return tuple(each for name in DETECTORS if name in wanted for each in DETECTORS[name])

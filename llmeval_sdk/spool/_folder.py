@@ -1,0 +1,217 @@
+"""The spool's folder: one file for each process, and who may take over whose.
+
+A file's writer holds a POSIX lock on its first byte for as long as it lives; the kernel drops the
+lock with the process, and a forked child does not inherit it. Whoever takes the records over holds
+one on the second byte.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from llmeval_sdk.spool._ring import Ring
+
+
+_WRITER, _READER = 0, 1
+_SUFFIX = ".ring"
+_NEW = ".new"
+_STALE_SECONDS = 60.0
+_held: set[tuple[int, str]] = set()
+"""Files that this process has open, by its id. To close one anywhere would drop all its locks."""
+
+
+class SpoolError(Exception):
+    """Why the spool cannot be used; the message is for people, ``reason`` for counting."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class SpoolFile:
+    """One open file of a folder, with its lock."""
+
+    def __init__(self, folder: Folder, name: str, descriptor: int, ring: Ring, key: str) -> None:
+        self.ring = ring
+        self._folder = folder
+        self._name = name
+        self._descriptor = descriptor
+        self._key = (os.getpid(), key)
+        _held.add(self._key)
+        self.abandoned = True
+        """False while the process that writes it lives."""
+
+    def release(self) -> None:
+        """Give the file up; it is removed if nothing in it waits and nobody writes it."""
+        if self._key not in _held or self._key[0] != os.getpid():  # twice, or in a forked child
+            return
+        if self.abandoned and self.ring.is_empty:
+            with suppress(OSError):
+                os.unlink(self._name, dir_fd=self._folder.descriptor)
+        self.ring.memory.close()  # now: later, its own descriptor would drop the locks of others
+        os.close(self._descriptor)
+        _held.discard(self._key)
+
+
+class Folder:
+    """A folder of spool files, opened when first used.
+
+    Args:
+        path: the folder; made with mode 0700 if it is not there. It must be this user's, no
+            symbolic link, and not writable by others.
+        file_bytes: size of one process's file.
+        max_bytes: what all files together may take; a process that finds it full does not spool.
+    """
+
+    def __init__(self, path: str, *, file_bytes: int, max_bytes: int) -> None:
+        self.path = Path(path).expanduser().absolute()
+        self._file_bytes = max(file_bytes, 1 << 16)
+        self._max_bytes = max_bytes
+        self._descriptor: int | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """Return the open folder; raises `SpoolError` if it cannot be used or is not safe."""
+        if self._descriptor is None:
+            try:
+                import fcntl  # noqa: F401
+            except ImportError:
+                raise SpoolError("unsupported", "this system has no file locks") from None
+            try:
+                self._descriptor = _open_folder(self.path)
+            except OSError as error:
+                raise SpoolError("folder", f"{self.path}: {error.strerror}") from error
+        return self._descriptor
+
+    def create(self, *, left: bool) -> SpoolFile:
+        """Make this process's file; ``left`` leaves its records to another process.
+
+        Raises `SpoolError`.
+        """
+        used = sum(size for _, size in self._sizes())
+        if used + self._file_bytes > self._max_bytes:
+            raise SpoolError("quota", f"{self.path} holds {used} bytes already")
+        name = f"{os.getpid()}-{secrets.token_hex(8)}{_SUFFIX}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(name + _NEW, flags, 0o600, dir_fd=self.descriptor)
+            try:
+                _reserve(descriptor, self._file_bytes)
+                _lock(descriptor, _WRITER)
+                ring = Ring.new(_map(descriptor), left=left)
+                file = SpoolFile(self, name, descriptor, ring, _key(descriptor))
+                os.rename(name + _NEW, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(name + _NEW, dir_fd=self.descriptor)
+                os.close(descriptor)
+                raise
+        except OSError as error:
+            raise SpoolError("file", f"{self.path}: {error.strerror}") from error
+        return file
+
+    def adopt(self, *, living: bool) -> Iterator[SpoolFile]:
+        """Take over what processes left; with ``living`` also what living ones leave to others."""
+        for name, _ in sorted(self._sizes()):
+            if name.endswith(_SUFFIX):
+                file = self._open(name, living=living)
+                if file is not None:
+                    yield file
+            elif name.endswith(_SUFFIX + _NEW):
+                self._remove_stale(name)
+
+    def _sizes(self) -> list[tuple[str, int]]:
+        found = []
+        for name in os.listdir(self.descriptor):  # noqa: PTH208 - by descriptor
+            with suppress(OSError):
+                about = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+                if stat.S_ISREG(about.st_mode) and (_SUFFIX in name):
+                    found.append((name, about.st_size))
+        return found
+
+    def _open(self, name: str, *, living: bool) -> SpoolFile | None:
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with suppress(OSError):
+            about = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+            if (os.getpid(), f"{about.st_dev}:{about.st_ino}") in _held:
+                return None  # to open and close it would drop its locks
+            descriptor = os.open(name, flags, dir_fd=self.descriptor)
+            file = self._opened(name, descriptor, living=living)
+            if file is None:
+                os.close(descriptor)
+            return file
+        return None
+
+    def _opened(self, name: str, descriptor: int, *, living: bool) -> SpoolFile | None:
+        about = os.fstat(descriptor)
+        ours = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
+        if not ours or not _lock(descriptor, _READER) or not about.st_size:
+            return None
+        abandoned = _lock(descriptor, _WRITER)
+        if not (abandoned or living) or not os.fstat(descriptor).st_nlink:
+            return None
+        ring = Ring.read(_map(descriptor))
+        if ring is None or not (abandoned or ring.left):
+            return None
+        file = SpoolFile(self, name, descriptor, ring, _key(descriptor))
+        file.abandoned = abandoned
+        return file
+
+    def _remove_stale(self, name: str) -> None:
+        """Remove what a process that was killed while it made its file left."""
+        with suppress(OSError):
+            about = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+            if time.time() - about.st_mtime > _STALE_SECONDS:
+                os.unlink(name, dir_fd=self.descriptor)
+
+
+def _open_folder(path: Path) -> int:
+    """Open the folder if nobody else can have put anything there; raises OSError."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    about = os.fstat(descriptor)
+    if about.st_uid != os.geteuid() or about.st_mode & 0o022:
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, "others can write to the folder: give the spool its own")
+    return descriptor
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Reserve the disk space now: a full disk would end the process when the memory is written."""
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except (AttributeError, OSError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC:
+            raise
+        os.pwrite(descriptor, bytes(size), 0)
+
+
+def _map(descriptor: int) -> mmap.mmap:
+    """Map a file with its pages already there, so that no write has to wait for one."""
+    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+    return mmap.mmap(descriptor, 0, flags=flags)
+
+
+def _lock(descriptor: int, byte: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+    except OSError:
+        return False
+    return True
+
+
+def _key(descriptor: int) -> str:
+    about = os.fstat(descriptor)
+    return f"{about.st_dev}:{about.st_ino}"

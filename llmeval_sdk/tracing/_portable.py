@@ -1,0 +1,179 @@
+"""A finished span as plain builtins and back: for the spool's files, and to redact it as a whole.
+
+Two parts, because they are treated differently: ``known`` has what the SDK itself made (ids,
+times, names, numbers, scores), ``content`` what the app's values said. Without content, a span can
+still be exported and counted.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Usage
+from llmeval_sdk.tracing._capture import new_room
+from llmeval_sdk.tracing._span import Retrieved, Span, Spec
+
+
+_KNOWN = (
+    "name", "trace_number", "span_number", "_parent_id", "_flags", "start_ns", "end_ns", "_metrics",
+)  # fmt: skip
+_CONTENT = (
+    "session_id", "_tags", "_arguments", "_request", "_response", "_value", "_confidence",
+    "_field_config", "_retrieval", "_attributes",
+)  # fmt: skip
+_known = attrgetter(*_KNOWN)
+_content = attrgetter(*_CONTENT)
+_chunk = attrgetter(
+    "content", "doc_uri", "chunk_id", "score", "page", "retrieval_method", "metadata"
+)
+_extraction = attrgetter("value", "chunk_number", "confidence", "evidence")
+_usage = attrgetter("input_tokens", "output_tokens", "total_tokens", "cost_usd")
+_scored = attrgetter(
+    "name", "value", "label", "evaluator_kind", "evaluator_version", "duration",
+    "inclusion_probability",
+)  # fmt: skip
+_said = attrgetter("explanation", "metadata")
+_prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
+_prompt_texts = attrgetter("id", "version", "template", "chat_template", "variables", "tags")
+_USAGE, _RETRIEVED, _EXTRACTIONS = 0, 1, 2
+
+Plain = tuple[tuple[Any, ...], "tuple[Any, ...] | None"]
+"""``(known, content)``."""
+
+
+def to_plain(span: Span, *, content: bool = True) -> Plain:
+    """Write a finished span as builtins, sharing the values that it captured."""
+    spec = span._spec
+    evaluations = span._evaluations
+    prompt = span._prompt
+    known = (
+        _known(span),
+        (spec.kind, spec.name, _names(spec.evaluators) if spec.evaluators else (), spec.model_name,
+         spec.model_provider),
+        None if span._usage is None else _usage(span._usage),
+        () if not evaluations else [(_scored(each), _failed(each)) for each in evaluations],
+        None if span._error is None else span._error.type,
+        None if prompt is None else _prompt_keys(prompt),
+    )  # fmt: skip
+    if not content:
+        return known, None
+    retrieved, extractions, expected = span._retrieved, span._extractions, span._expected
+    return known, (
+        _content(span),
+        None if retrieved is None else [_chunk(chunk) for chunk in retrieved],
+        None if extractions is None else [_extraction(each) for each in extractions],
+        None if expected is None else _expected(expected),
+        None if span._error is None else span._error.message,
+        None if prompt is None else _prompt_texts(prompt),
+        () if not span._collected else [_collected(item) for item in span._collected],
+        () if not evaluations else [_evaluation_texts(each) for each in evaluations],
+    )
+
+
+def from_plain(plain: Plain) -> Span:
+    """Read what `to_plain` wrote; what the span was scored with comes back as it was."""
+    known, content = plain
+    (kind, name, evaluators, model, provider) = known[1]
+    span: Span = object.__new__(Span)
+    for slot, value in zip(_KNOWN, known[0], strict=True):
+        setattr(span, slot, value)
+    for slot in _EMPTY:
+        setattr(span, slot, None)
+    span._usage = Usage(*known[2]) if known[2] else None
+    span._links, span._given, span._perf_ns, span._room = (), 0, 0, new_room()
+    _, retrieved, extractions, expected, message, prompt, collected, texts = content or _NO_CONTENT
+    for slot, value in zip(_CONTENT, (content or _NO_CONTENT)[0], strict=True):
+        setattr(span, slot, value)
+    span._retrieved = _chunks(retrieved)
+    span._extractions = _extractions(extractions)
+    span._expected = expected and {
+        key: _chunks(value) if key == "expected_retrieved_context" else value
+        for key, value in expected.items()
+    }
+    span._error = None if known[4] is None else Failure(known[4], message)
+    span._prompt = _prompt(known[5], prompt)
+    span._collected = [_item(item) for item in collected] or None
+    span._evaluations = [
+        _evaluation(scored, texts[index] if texts else None)
+        for index, scored in enumerate(known[3])
+    ] or None
+    span._spec = Spec(kind, name, tuple(evaluators), span.session_id, span._tags, model, provider)
+    return span
+
+
+_EMPTY = ("_parent", "_owner", "_record", "context", "_arguments")
+_NO_CONTENT: tuple[Any, ...] = ((None,) * len(_CONTENT), None, None, None, "", None, (), ())
+
+
+def _names(evaluators: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(
+        each if type(each) is str else str(getattr(each, "name", "")) for each in evaluators
+    )
+
+
+def _failed(evaluation: Evaluation) -> str | None:
+    return None if evaluation.error is None else evaluation.error.type
+
+
+def _evaluation_texts(evaluation: Evaluation) -> tuple[Any, ...]:
+    error = evaluation.error
+    return (*_said(evaluation), None if error is None else error.message)
+
+
+def _evaluation(scored: Any, texts: Any) -> Evaluation:
+    (name, value, label, kind, version, duration, probability), failed = scored
+    explanation, metadata, message = texts or (None, {}, "")
+    return Evaluation(
+        name,
+        value,
+        label,
+        explanation,
+        None if failed is None else Failure(failed, message or ""),
+        metadata,
+        kind,
+        version,
+        duration,
+        None,
+        probability,
+    )
+
+
+def _expected(expected: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: [_chunk(chunk) for chunk in value]
+        if key == "expected_retrieved_context" and value is not None
+        else value
+        for key, value in expected.items()
+    }
+
+
+def _collected(item: Any) -> tuple[Any, ...]:
+    if type(item) is Usage:
+        return (_USAGE, _usage(item))
+    if type(item) is Retrieved:
+        return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
+    return (_EXTRACTIONS, [_extraction(each) for each in item])
+
+
+def _item(item: tuple[Any, ...]) -> Any:
+    if item[0] == _USAGE:
+        return Usage(*item[1])
+    if item[0] == _RETRIEVED:
+        return Retrieved(item[1], _chunks(item[2]) or (), ())
+    return _extractions(item[1])
+
+
+def _chunks(rows: Any) -> tuple[Chunk, ...] | None:
+    return None if rows is None else tuple(Chunk(*row) for row in rows)
+
+
+def _extractions(rows: Any) -> tuple[Extraction, ...] | None:
+    return None if rows is None else tuple(Extraction(*row) for row in rows)
+
+
+def _prompt(keys: Any, texts: Any) -> Prompt | None:
+    if keys is None or texts is None:
+        return None
+    name, version, template, chat, variables, tags = texts
+    return Prompt(name, version, template, chat, variables, keys[0], keys[1], tags)
