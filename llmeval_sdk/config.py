@@ -23,7 +23,7 @@ from llmeval_sdk._setting import (
     positive,
     setting,
 )
-from llmeval_sdk._settings_otel import OtelSettings
+from llmeval_sdk._settings_ragas import RagasSettings
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
@@ -31,7 +31,7 @@ __all__ = ["ROWS", "Secret", "Settings", "from_environment", "source_of", "table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(OtelSettings):
+class Settings(RagasSettings):
     """The whole configuration, resolved and valid."""
 
     enabled: bool = setting(True, "LLMEVAL_ENABLED", read=flag, doc="Off leaves plain calls.")

@@ -6,8 +6,8 @@ unless a name says seconds. Ids are W3C hex: 32 characters for a trace, 16 for a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal
 
 
@@ -91,6 +91,19 @@ class Prompt:
     rag_context_variables: tuple[str, ...] = ("context",)
     rag_query_variables: tuple[str, ...] = ("question",)
     tags: Mapping[str, str] | None = None
+    rag_context_variable_keys: InitVar[Sequence[str] | None] = None
+    rag_query_variable_keys: InitVar[Sequence[str] | None] = None
+
+    def __post_init__(
+        self, context_keys: Sequence[str] | None, query_keys: Sequence[str] | None
+    ) -> None:
+        context, query = "rag_context_variables", "rag_query_variables"
+        object.__setattr__(self, context, _names(context_keys or getattr(self, context)))
+        object.__setattr__(self, query, _names(query_keys or getattr(self, query)))
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +259,17 @@ class Completion:
     model: str = ""
     usage: Usage | None = None
     finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model that a judgement made elsewhere, for its trace."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    model: str = ""
+    usage: Usage | None = None
+    response: str | None = None
+    error: str | None = None
+    """The low-cardinality type of what went wrong."""

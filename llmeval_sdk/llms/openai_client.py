@@ -53,12 +53,14 @@ class OpenAILLM(LLM):
     ) -> None:
         base_url, self._key = access(base_url, api_key)
         self._endpoint = endpoint(model, base_url)
+        self._name = model
         self.model = self._endpoint.model
         self.timeout = timeout
         self.attempts = attempts
         self.request_timeout = request_timeout
         self.backoff = backoff
         self.parameters = dict(parameters or {})
+        self._api_version = api_version
         self._clients = Clients(self._endpoint, self._key, api_version=api_version)
 
     def __repr__(self) -> str:
@@ -68,6 +70,16 @@ class OpenAILLM(LLM):
     def base_url(self) -> str:
         """Where requests go."""
         return self._endpoint.base_url
+
+    def address(self) -> dict[str, Any]:
+        """Return the arguments that make the same client in another process, its key in clear."""
+        return {
+            "model": self._name,
+            "base_url": self.base_url,
+            "api_key": self._key.reveal() if self._key is not None else None,
+            "parameters": self.parameters,
+            "api_version": self._api_version,
+        }
 
     async def warm(self) -> None:
         """Make the running loop's client now, so that no judgement pays for the imports."""
@@ -126,9 +138,12 @@ class OpenAILLM(LLM):
     async def _create(self, request: Mapping[str, Any], seconds: float) -> Any:
         try:
             client = await self._clients.client()
-            return await client.chat.completions.create(
-                **{"model": self.model, **request, **self.parameters},
-                timeout=request_timeout(seconds),
+            # What `chat.completions.create` does, without its walk over types: a quarter of a call.
+            return await client.post(
+                "/chat/completions",
+                body={"model": self.model, **request, **self.parameters},
+                options={"timeout": request_timeout(seconds)},
+                cast_to=object,
             )
         except Exception as error:
             failure = call_failed(error, self.base_url, self._key)

@@ -13,12 +13,13 @@ from time import monotonic, time_ns
 from llmeval_sdk._shield import shield, swallow
 from llmeval_sdk.evaluation import NoModel, run_judge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
+from llmeval_sdk.pipeline._judge_spans import judge_spans
 from llmeval_sdk.pipeline._models import Models
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.policy.cache import JudgementCache, judgement_key
 from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.tracing import new_span_id, new_trace_id, off
+from llmeval_sdk.tracing import new_span_id, off
 
 
 MAX_WAITING = 1_000
@@ -164,7 +165,14 @@ class Judging:
         )
         told: list[EvaluationEvent | NotRun | SpanData] = [
             event(evaluation, job.target),
-            _judge_span(job, evaluation, begun),
+            *judge_spans(
+                job.judge,
+                job.target,
+                evaluation,
+                begun,
+                getattr(asked, "calls", ()),
+                content=self._plan.content,
+            ),
         ]
         if error is None:
             self._cache.put(key, evaluation)
@@ -185,23 +193,4 @@ def not_run(job: Job, reason: str, detail: str) -> NotRun:
     where = job.target.span_id or ""
     return NotRun(
         f"{where}-{job.judge.name}", job.target, job.judge.name, reason, detail, time_ns()
-    )
-
-
-def _judge_span(job: Job, evaluation: Evaluation, begun: int) -> SpanData:
-    """Make the judge's run a trace of its own with one link to what it judged."""
-    return SpanData(
-        trace_id=f"{new_trace_id():032x}",
-        span_id=f"{new_span_id():016x}",
-        parent_id=None,
-        name=job.judge.name,
-        kind="llm",
-        start_ns=begun,
-        end_ns=time_ns(),
-        response={"value": evaluation.value, "explanation": evaluation.explanation},
-        error=evaluation.error,
-        tags={"llmeval.judge": job.judge.name},
-        usage=evaluation.usage,
-        model_name=evaluation.metadata.get("model"),
-        links=(job.target,),
     )

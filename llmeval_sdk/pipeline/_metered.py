@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.model import Completion, Message, Usage
+from llmeval_sdk.model import Completion, Message, ModelCall, Usage
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.breaker import Breaker
 from llmeval_sdk.policy.concurrency import AdaptiveLimit
@@ -46,6 +48,17 @@ class Turnstile:
             self.freed.notify_all()
 
 
+@dataclass(slots=True)
+class Lease:
+    """Calls that a judgement makes by itself, elsewhere; set what it made and how it went."""
+
+    llm: LLM
+    """The judge model outside the budget: what it costs is said by `calls`."""
+    calls: list[ModelCall] = field(default_factory=list)
+    failure: str | None = None
+    """The type of the error, where there was one."""
+
+
 class MeteredLLM(LLM):
     """One judgement's view of the judge model; it adds up what the judgement used."""
 
@@ -54,6 +67,8 @@ class MeteredLLM(LLM):
     ) -> None:
         self.model = getattr(llm, "model", "") or type(llm).__name__
         self.usage: Usage | None = None
+        self.calls: list[ModelCall] = []
+        """What was called under a lease; calls of `complete` are not listed."""
         self._llm = llm
         self._turnstile = turnstile
         self._judge = judge
@@ -106,6 +121,65 @@ class MeteredLLM(LLM):
         breaker.succeeded(probe)
         self._settle(reserved, completion.usage, completion.model)
         return completion
+
+    @asynccontextmanager
+    async def lease(self, *, calls: int, most: Usage) -> AsyncIterator[Lease]:
+        """Let a judgement make up to so many calls elsewhere, reserved as a whole.
+
+        Calls that say nothing of their usage, and a judgement that ends in an exception, may have
+        cost all that was reserved. Raises `JudgeError` with the counted reason where refused.
+        """
+        gates, breaker = self._turnstile, self._turnstile.breaker
+        place = await gates.enter()
+        lease = Lease(self._llm)
+        try:
+            probe = breaker.admit()
+            if isinstance(probe, Refused):
+                raise JudgeError(probe.reason, probe.detail, retry_after=probe.retry_after)
+            usd = cost(self.model, most, own=gates.prices)
+            reserved = gates.keeper.reserve(
+                self._judge, calls=calls, tokens=most.total_tokens, usd=usd
+            )
+            if isinstance(reserved, Refused):
+                breaker.unused(probe)
+                raise JudgeError(reserved.reason, reserved.detail, retry_after=reserved.retry_after)
+            try:
+                yield lease
+            except JudgeError as error:
+                breaker.unused(probe)
+                lost = error.type == "worker_lost"
+                (gates.keeper.settle if lost else gates.keeper.release)(reserved)
+                raise
+            except BaseException:
+                breaker.failed(probe)
+                gates.keeper.settle(reserved)
+                raise
+            (breaker.failed if lease.failure in _TRANSIENT else breaker.succeeded)(probe)
+            self._settle_lease(reserved, lease.calls)
+        finally:
+            await gates.leave(
+                place,
+                succeeded=lease.failure is None,
+                rate_limited=lease.failure == "rate_limited",
+            )
+
+    def _settle_lease(self, reserved: Reservation, calls: list[ModelCall]) -> None:
+        prices, keeper = self._turnstile.prices, self._turnstile.keeper
+        self.calls = calls
+        known: list[Usage] = []
+        for call in calls:
+            if call.usage is not None:
+                usd = cost(call.model or self.model, call.usage, own=prices)
+                if usd is None:
+                    usd = cost(self.model, call.usage, own=prices)
+                known.append(replace(call.usage, cost_usd=usd))
+        if known:
+            self.usage = sum(known[1:], known[0])
+        if len(known) < len([call for call in calls if call.error is None]):
+            keeper.settle(reserved, calls=len(calls))
+            return
+        used = self.usage or Usage(cost_usd=0.0)
+        keeper.settle(reserved, calls=len(calls), tokens=used.total_tokens, usd=used.cost_usd)
 
     def ask(
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096

@@ -27,13 +27,13 @@ class Models:
         own = getattr(judge, "model", None)
         key = own if own is None or isinstance(own, str) else id(own)
         if key not in self._known:
-            self._known[key] = await self._make(own)
+            self._known[key] = await self._make(own, warm=getattr(judge, "calls_here", True))
         found = self._known[key]
         if isinstance(found, str):
             return found
         return MeteredLLM(*found, judge.name, asyncio.get_running_loop())
 
-    async def _make(self, own: Any) -> tuple[LLM, Turnstile] | str:
+    async def _make(self, own: Any, *, warm: bool) -> tuple[LLM, Turnstile] | str:
         plan = self._plan
         try:
             llm = plan.llm() if own is None else registry.judge_model(own)
@@ -41,7 +41,6 @@ class Models:
             return str(error)
         if llm is None:
             return "no judge model is configured"
-        warm = getattr(llm, "warm", None)
-        if warm is not None:
-            await warm()
+        if warm and hasattr(llm, "warm"):
+            await llm.warm()
         return llm, Turnstile(plan.keeper, concurrency=plan.concurrency, prices=plan.prices)

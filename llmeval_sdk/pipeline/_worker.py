@@ -13,12 +13,13 @@ from llmeval_sdk.evaluation import run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._intake import Intake
+from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.tracing import Span, off, record_of, span_data
+from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
 
 
 LINGER_SECONDS = 0.02
@@ -75,7 +76,7 @@ class Worker:
                 self._intake.evaluations.add("judged")
         elif type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
-        elif type(item) is SpanData and item.links:
+        elif type(item) is SpanData and JUDGE_TAG in item.tags:
             self._intake.spans.add()
         for delivery in self._deliveries:
             delivery.offer(item, size)
@@ -121,9 +122,11 @@ class Worker:
         size = span.size
         data = span_data(span, content=self._plan.content)
         self.emit(data, size)
-        if not span.is_evaluated:
-            return
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
+        if not span.is_evaluated:
+            if span.kind == "llm" and span._prompt is not None:
+                self._prompted(span, target)
+            return
         evaluations = {evaluation.name: evaluation for evaluation in span._evaluations or ()}
         self._intake.evaluations.add("inline", len(span._evaluations or ()))
         for evaluation in span._evaluations or ():
@@ -138,8 +141,24 @@ class Worker:
             self._intake.evaluations.add("background")
             self.emit(event(evaluation, target))
         named = [each for each in asked if each.kind == "judge"]
+        answered = ANSWERED in (span._collected or ())
         for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):
+            if answered and judge not in named and self._prefers_llm(judge):
+                continue  # the llm span below was judged in its place
             self._decide(judge, record, evaluations, target, named=judge in named)
+
+    def _prompted(self, span: Span, target: Target) -> None:
+        """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
+        judges = [judge for judge in self._plan.judges if self._prefers_llm(judge)]
+        if judges and span._response is not None:
+            record = record_of(span)
+            for judge in judges:
+                self._decide(judge, record, {}, target, named=False)
+
+    def _prefers_llm(self, judge: Judge) -> bool:
+        """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""
+        kinds = getattr(judge, "span_kinds", ())
+        return "llm" in kinds and not self._plan.gate.names(judge.name)
 
     def _score(
         self, record: Record, done: dict[str, Evaluation], asked: list[Any]

@@ -17,6 +17,8 @@ NotRunReason = Literal[
     "circuit_open",
     "queue_full",
     "no_worker",
+    "not_installed",
+    "worker_lost",
     "timeout",
     "error",
     "shutdown",

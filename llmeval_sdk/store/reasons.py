@@ -53,6 +53,10 @@ REASONS: dict[str, Reason] = {
         "No background thread could be started.",
         "Check the limit of threads of the process or container.",
     ),
+    "not_installed": Reason(
+        "The library this judge runs on is missing or cannot be imported.",
+        "For Ragas: pip install 'llmeval-sdk[ragas]', or run `llmeval ragas setup`.",
+    ),
     "worker_lost": Reason(
         "The process that was judging ended before it answered.",
         "Look for an out-of-memory kill or a crash; what was not judged stays unjudged.",

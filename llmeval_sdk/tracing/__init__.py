@@ -16,12 +16,20 @@ from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
 from llmeval_sdk.tracing._kinds import agent, embedding, llm, retrieval, task, tool, workflow
 from llmeval_sdk.tracing._propagate import ContextExecutor, extract, inject, wrap_context
-from llmeval_sdk.tracing._records import leave_to_owner, record_of, request_of, settle, span_data
+from llmeval_sdk.tracing._records import (
+    ANSWERED,
+    leave_to_owner,
+    record_of,
+    request_of,
+    settle,
+    span_data,
+)
 from llmeval_sdk.tracing._span import Link, Retrieved, Span
 from llmeval_sdk.tracing._state import Recorder, State, current, state
 
 
 __all__ = [
+    "ANSWERED",
     "ContextExecutor",
     "Link",
     "Recorder",

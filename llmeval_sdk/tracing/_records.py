@@ -6,7 +6,12 @@ from typing import Any
 
 from llmeval_sdk._coerce import to_chunks, to_text, to_usage
 from llmeval_sdk.model import NOTHING, Chunk, Extraction, Failure, Record, SpanData, Usage
+from llmeval_sdk.tracing._llm_records import contexts_of, last_message, question_of
 from llmeval_sdk.tracing._span import CONTEXT_ARGUMENTS, Retrieved, Span
+
+
+ANSWERED = object()
+"""Left to the evaluated spans above by an ``llm`` span that holds all a judge of it needs."""
 
 
 def settle(span: Span) -> None:
@@ -32,6 +37,11 @@ def leave_to_owner(span: Span) -> None:
             owner._retrieval = {**span._retrieval, **(owner._retrieval or {})}
     if kind == "llm" and span._usage is not None:
         owner.collect(span._usage)
+    if kind == "llm" and span._prompt is not None and span._response is not None:
+        above: Span | None = owner
+        while above is not None:
+            above.collect(ANSWERED)
+            above = above._owner
     if span._extractions is not None and not span.is_evaluated:
         owner.collect(span._extractions)
     if span._collected and kind not in ("workflow", "agent"):
@@ -49,8 +59,12 @@ def record_of(span: Span, *, retrieved: str = "last", limits: Any = None) -> Rec
             usage = item if usage is None else usage + item
         elif type(item) is tuple and span._extractions is None:
             extractions = item if extractions is None else extractions + item
-    response = span._response
+    request, response, context = request_of(span), span._response, context_of(span, retrieved)
     text = response if type(response) is str else to_text(response)
+    if span.kind == "llm" and span._prompt is not None:
+        request = question_of(span._prompt, request)
+        text = last_message(response) or text
+        context = contexts_of(span._prompt) if context is None else context
     value = span._value if span._value is not None else response
     retrieval = span._retrieval
     if limits is not None and (retrieval is None or "limits" not in retrieval):
@@ -58,9 +72,9 @@ def record_of(span: Span, *, retrieved: str = "last", limits: Any = None) -> Rec
     expected = span._expected or NOTHING
     return Record(
         None,
-        request_of(span),
+        request,
         text,
-        context_of(span, retrieved),
+        context,
         expected.get("expected_facts"),
         expected.get("expected_response"),
         expected.get("expected_retrieved_context"),

@@ -1,0 +1,52 @@
+"""Ragas in this process: on a daemon thread with an event loop of its own, never the app's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.protocols import LLM
+
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+async def run(
+    job: Mapping[str, Any], llm: LLM, setup: str | None, seconds: float
+) -> Mapping[str, Any]:
+    """Run one metric on the thread and return the engine's answer."""
+    future = asyncio.run_coroutine_threadsafe(_run(job, llm, setup, seconds), _started())
+    return await asyncio.wrap_future(future)
+
+
+async def _run(
+    job: Mapping[str, Any], llm: LLM, setup: str | None, seconds: float
+) -> Mapping[str, Any]:
+    try:
+        engine = import_module("llmeval_sdk.judges.ragas._engine").engine(setup)
+    except JudgeError:
+        raise
+    except Exception as error:  # a broken Ragas raises what it likes on import
+        raise JudgeError("not_installed", f"Ragas: {type(error).__name__}: {error}") from None
+    answer: Mapping[str, Any] = await engine.run(job, llm, seconds)
+    return answer
+
+
+def _started() -> asyncio.AbstractEventLoop:
+    """Return the thread's loop; the thread has the context of who asked, where tracing is off."""
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            context = contextvars.copy_context()
+            target = _loop.run_forever
+            threading.Thread(
+                target=lambda: context.run(target), name="llmeval-ragas", daemon=True
+            ).start()
+        return _loop

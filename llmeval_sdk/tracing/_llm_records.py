@@ -1,0 +1,54 @@
+"""What an ``llm`` span with a prompt says about itself: question, contexts and answer.
+
+The prompt's variables come first, as Datadog's evaluators read them; then the last messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmeval_sdk._coerce import to_chunk, to_chunks, to_text
+from llmeval_sdk.model import Chunk, Prompt
+
+
+def question_of(prompt: Prompt, request: Any) -> Any:
+    """Return the prompt's question variables, else the last input message."""
+    given = (prompt.variables.get(name) for name in prompt.rag_query_variables)
+    said = " ".join(text for value in given if value for text in _texts(value))
+    return said or last_message(request) or request
+
+
+def contexts_of(prompt: Prompt) -> tuple[Chunk, ...]:
+    """Return the passages in the prompt's context variables; each is a text, or a list of them."""
+    found: list[Chunk] = []
+    for name in prompt.rag_context_variables:
+        value = prompt.variables.get(name)
+        if not value:
+            continue
+        several = to_chunks(value)
+        one = to_chunk(value) if several is None else None
+        found.extend(several or ([one] if one is not None else []))
+    return tuple(found)
+
+
+def last_message(value: Any) -> str | None:
+    """Return the text of the last message of a chat; ``None`` where there is no message."""
+    if type(value) is str:
+        return value
+    if type(value) is dict:
+        if "messages" in value:
+            return last_message(value["messages"])
+        return to_text(value) if not {"content", "choices", "text"}.isdisjoint(value) else None
+    if isinstance(value, (list, tuple)) and value:
+        last = value[-1]
+        parts = last.get("content") if type(last) is dict else last
+        return " ".join(_texts(parts)) if isinstance(parts, (list, tuple)) else last_message(last)
+    return None
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts in a variable or in the parts of a message."""
+    if isinstance(value, (list, tuple)):
+        return [text for part in value for text in _texts(part)]
+    text = value.get("text", value.get("content")) if type(value) is dict else value
+    return [] if text is None else [text if type(text) is str else str(text)]
