@@ -18,6 +18,8 @@ METHODS = {
 
 _HASHABLE = (str, int, float, bool)
 
+LARGEST = 2**53
+"""No chunk has a number from here on; nor can every float tell two such numbers apart."""
 INFINITY = float("inf")
 
 
@@ -36,9 +38,9 @@ def number(value: Any) -> float | None:
 def chunk_number(value: Any) -> int | None:
     """Read a 1-based chunk number; missing, zero, negative, broken and fractional ones are none."""
     if type(value) is int:
-        return value if value > 0 else None
+        return value if 0 < value < LARGEST else None
     found = number(value)
-    return int(found) if found is not None and found >= 1 and found == int(found) else None
+    return int(found) if found is not None and 1 <= found < LARGEST and found % 1 == 0 else None
 
 
 def chunk_numbers(extractions: Iterable[Extraction]) -> list[int]:
@@ -46,9 +48,9 @@ def chunk_numbers(extractions: Iterable[Extraction]) -> list[int]:
     found = []
     for extraction in extractions:
         cited = extraction.chunk_number
-        if type(cited) is not int:
+        if type(cited) is not int or not 0 < cited < LARGEST:
             cited = chunk_number(cited)
-        if cited is not None and cited > 0:
+        if cited is not None:
             found.append(cited)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
@@ -27,10 +28,12 @@ def _aggregated_confidence(record: Record) -> Evaluation:
     if value is None:
         value = _word(record.confidence)
     metadata: dict[str, Any] = {}
-    if record.field_config:
+    config = record.field_config
+    form = config.get("format") if isinstance(config, Mapping) else None
+    if form is not None and record.value is not None:
         from llmeval_sdk.heuristics.formats import matches
 
-        valid = matches(record.value, record.field_config)
+        valid = matches(record.value, form)
         if valid is not None:
             metadata["format_valid"] = valid
         if valid is False:
@@ -48,15 +51,15 @@ def _word(confidence: Any) -> float:
 
 def _single(confidence: Any) -> float | None:
     """Read the only extraction's confidence; a falsy one is ``None``."""
-    if isinstance(confidence, str):
-        known = number(confidence)
-        if known is None:
-            return _word(confidence) if confidence else None
-    else:
-        known = number(confidence)
-        if known is None:
-            return None if confidence is None or confidence is False else OTHERWISE
-    return min(max(known, 0.0), 1.0) if known else None
+    known = number(confidence)
+    if known is not None:
+        return min(max(known, 0.0), 1.0) if known else None
+    absent = (
+        confidence is None
+        or confidence is False
+        or (isinstance(confidence, str) and not confidence)
+    )
+    return None if absent else _word(confidence)
 
 
 aggregated_confidence = FunctionHeuristic(

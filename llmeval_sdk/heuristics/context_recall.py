@@ -57,7 +57,7 @@ def _warnings(chunks: tuple[Chunk, ...], retrieval: Any) -> tuple[bool, bool]:
     if not isinstance(retrieval, Mapping):
         return False, False
     limits = retrieval.get("limits")
-    hit_limit = bool(limits) and isinstance(limits, Mapping) and _hit_limit(chunks, limits)
+    hit_limit = isinstance(limits, Mapping) and _hit_limit(chunks, limits)
     before = retrieval.get("total_before_filter")
     if before is not None:
         before = number(before)
@@ -66,13 +66,11 @@ def _warnings(chunks: tuple[Chunk, ...], retrieval: Any) -> tuple[bool, bool]:
 
 
 def _hit_limit(chunks: tuple[Chunk, ...], limits: Mapping[Any, Any]) -> bool:
-    raw: dict[Any, int] = {}
+    raw: dict[str, int] = {}
     for chunk in chunks:
         method = chunk.retrieval_method
-        try:
+        if isinstance(method, str):
             raw[method] = raw.get(method, 0) + 1
-        except TypeError:  # an unhashable method
-            continue
     counts: dict[str | None, int] = {}
     for method, count in raw.items():
         folded = side(method)
@@ -80,8 +78,7 @@ def _hit_limit(chunks: tuple[Chunk, ...], limits: Mapping[Any, Any]) -> bool:
     for method, limit in limits.items():
         if type(limit) is not int:
             limit = number(limit)  # noqa: PLW2901
-        folded = side(method)
-        if limit is not None and limit > 0 and folded and counts.get(folded, 0) >= limit:
+        if limit is not None and limit > 0 and counts.get(side(method), 0) >= limit:
             return True
     return False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 
@@ -13,16 +12,13 @@ _LONGEST = 1_000
 """Characters; longer values are not matched, for this may run on the app's own thread."""
 
 
-def matches(value: Any, field_config: Any) -> bool | None:
+def matches(value: Any, form: Any) -> bool | None:
     """Say whether a value has its field's format; ``None`` where that cannot be said.
 
-    The format is ``date``, ``number`` or ``money``, a regular expression that has to match the
-    whole value, or a callable, for which ``False``, ``None`` and an exception mean no. A pattern
-    such as ``YYYY-MM-DD`` means a date in any writing. All items of a list have to match.
+    The format is ``date``, ``number`` or ``money``, a regular expression that has to match all of
+    the value, or a callable, for which ``False``, ``None`` and an exception mean no. A pattern such
+    as ``YYYY-MM-DD`` means a date in any writing. All items of a list have to match.
     """
-    form = field_config.get("format") if isinstance(field_config, Mapping) else None
-    if not form or value is None:
-        return None
     try:
         if isinstance(value, (list, tuple)):
             found = [_matches(item, form) for item in value]
@@ -44,7 +40,7 @@ def _matches(value: Any, form: Any) -> bool | None:
     word = form.strip().lower()
     if word in _WORDS:
         return _is_date(value) if word == "date" else _is_amount(value, money=word == "money")
-    if word.isalpha():  # the name of a format that is not known here
+    if not word or word.isalpha():  # the name of a format that is not known here
         return None
     if _DATE_PATTERN.fullmatch(form):
         return _is_date(value)

@@ -191,6 +191,8 @@ def _letters_off(word: str, found: str) -> int | None:
 
     most = _may_be_off(word)
     off = OSA.distance(word, found, score_cutoff=most)
+    if off > 1 and word[0].translate(_LOOKALIKES) != found[0].translate(_LOOKALIKES):
+        return None  # northern and southern are two words, whatever their length
     return off if off <= most else None
 
 
@@ -213,4 +215,4 @@ def _has_figure(word: str) -> bool:
 
 
 def _may_be_off(word: str) -> int:
-    return 1 if len(word) < 6 else 2 if len(word) < 9 else 3
+    return 1 if len(word) < 7 else 2 if len(word) < 10 else 3

@@ -100,13 +100,13 @@ def _with_company(tokens: Tokens, first: int, after: int, found: tuple[float, ..
     negative = _signed(tokens, place) or _signed(tokens, first)
     after = _same_again(tokens, after, found[0])
     if tokens.word(after) in SCALES:
-        found += tuple(value * SCALES[tokens.word(after)] for value in found)
+        found = tuple(value * SCALES[tokens.word(after)] for value in found)
         after += 1
     unit = None
     if after < len(tokens) and len(gap := tokens.gap(after - 1)) <= 3 and "\n" not in gap:
         scale = MONEY_SCALES.get(tokens.words[after])
         if scale and not gap and (currencies or tokens.word(after + 1) in CURRENCIES):
-            found += tuple(value * scale for value in found)
+            found = tuple(value * scale for value in found)
             after += 1
         code = CURRENCIES.get(tokens.word(after))
         if code and len(gap) <= 1 and not (currencies and gap):

@@ -41,11 +41,13 @@ def support(value: Any, evidence: Evidence) -> How | None:
     """
     if value is None or isinstance(value, bool):
         return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, (int, float)) and abs(value) < _EXACT:
         amount = Amount((abs(float(value)),), negative=value < 0)
         return "number" if _has_amount(amount, evidence) else "unsupported"
     text = _text_of(value)
-    if not any(map(str.isalnum, text)) or text in ("nan", "inf", "-inf"):
+    if not any(map(str.isalnum, text)):
         return None
     if _stands_in(evidence.text, text):
         return "verbatim"

@@ -1,0 +1,145 @@
+"""What every heuristic of the registry promises, whatever the Record holds."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llmeval_sdk import registry
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Usage
+from llmeval_sdk.protocols import Heuristic
+
+
+NAMES = sorted(registry.HEURISTICS)
+
+
+class Raises:
+    """Everything that could be asked of it raises."""
+
+    def _no(self, *_):
+        raise RuntimeError("no")
+
+    __bool__ = __float__ = __int__ = __len__ = __iter__ = __str__ = __repr__ = __eq__ = _no
+    __hash__ = _no
+
+
+class Ambiguous:
+    """As an array, neither true nor false nor hashable."""
+
+    __hash__ = None
+
+    def __bool__(self):
+        raise ValueError("ambiguous")
+
+
+odd = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20),
+    st.sampled_from(["bm25", "KNN", "12 March 2021", "EUR 5", "NaN", "1" * 400, 10**400, -(10**30)]),
+    st.builds(Raises), st.builds(Ambiguous), st.just([]), st.just({}), st.just(b"x"),
+    st.lists(st.integers(), max_size=3), st.dictionaries(st.text(max_size=3), st.floats(), max_size=2),
+)  # fmt: skip
+chunks = st.lists(
+    st.builds(Chunk, content=odd, doc_uri=odd, chunk_id=odd, score=odd, page=odd, retrieval_method=odd),
+    max_size=4,
+).map(tuple)  # fmt: skip
+records = st.builds(
+    Record,
+    request=st.one_of(st.none(), st.text(max_size=30)),
+    response=st.one_of(st.none(), st.text(max_size=30)),
+    retrieved_context=st.one_of(st.none(), chunks),
+    expected_retrieved_context=st.one_of(st.none(), chunks),
+    extractions=st.one_of(
+        st.none(),
+        st.lists(st.builds(Extraction, odd, odd, odd, odd), max_size=4).map(tuple),
+    ),
+    value=odd,
+    confidence=odd,
+    field_config=st.one_of(odd, st.fixed_dictionaries({"format": odd})),
+    retrieval=st.one_of(
+        odd,
+        st.fixed_dictionaries(
+            {
+                "limits": st.one_of(odd, st.dictionaries(st.sampled_from(["bm25", 3, None]), odd)),
+                "total_before_filter": odd,
+            }
+        ),
+    ),
+    usage=st.one_of(st.none(), st.builds(Usage, odd, odd, odd)),
+    latency_seconds=odd,
+)
+
+
+def checked(name, made):
+    """Check one outcome, and return it as JSON."""
+    if made is None:
+        return None
+    assert type(made) is Evaluation
+    assert made.name == name
+    assert made.evaluator_kind == "heuristic"
+    assert made.value is None or type(made.value) in (float, bool, str)
+    assert made.error is None
+    assert type(made.value) is not float or math.isfinite(made.value)
+    return json.dumps(
+        [made.value, made.label, made.explanation, dict(made.metadata)], allow_nan=False
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_heuristic_says_what_it_is(name):
+    """Its name is the registry's, its needs are fields of Record."""
+    heuristic = registry.evaluator(name)
+    assert isinstance(heuristic, Heuristic)
+    assert heuristic.name == name
+    assert heuristic.kind == "heuristic"
+    fields = Record.__dataclass_fields__
+    assert all(field in fields for need in heuristic.needs for field in need.split("|"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_record_is_no_reason_to_fail(name):
+    """Nothing there gives nothing, or what the formula says of nothing."""
+    made = registry.evaluator(name).evaluate(Record())
+    value = made.value if isinstance(made, Evaluation) else made
+    allowed = {"aggregated_confidence": 0.7, "semantic_validation": "skipped"}
+    assert value == allowed.get(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60)
+@given(record=records)
+def test_no_record_makes_a_heuristic_raise(name, record):
+    """Odd values cost a heuristic its input, never its life; the outcome is plain JSON."""
+    made = registry.evaluator(name).evaluate(record)
+    first = checked(name, made)
+    assert checked(name, registry.evaluator(name).evaluate(record)) == first
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_ordinary_record_gives_a_plain_outcome(name):
+    """The same Record twice gives the same JSON."""
+    found = tuple(
+        Chunk(f"Passage {n} was signed on 3 June 2015.", f"doc{n}", f"c{n // 2}", 0.9 - n / 10, n,
+              ("bm25", "knn")[n % 2])
+        for n in range(5)
+    )  # fmt: skip
+    record = Record(
+        request="When was it signed?", response="It was signed on 3 June 2015.",
+        retrieved_context=found, expected_retrieved_context=found[:2], value="2015-06-03",
+        extractions=(Extraction("2015-06-03", 1, "HIGH"), Extraction("3 June 2015", 2, "LOW")),
+        retrieval={"limits": {"bm25": 2}}, usage=Usage(1, 2, 3), latency_seconds=0.1,
+    )  # fmt: skip
+    heuristic = registry.evaluator(name)
+    made = heuristic.evaluate(record)
+    assert made is not None
+    assert checked(name, made) == checked(name, heuristic.evaluate(record)) is not None
+
+
+def test_metadata_heuristics_run_inline_and_text_analysis_does_not():
+    """Only what stays in microseconds may run on the caller's thread."""
+    for name in NAMES:
+        inline = registry.evaluator(name).inline
+        assert inline is (
+            name not in ("semantic_validation", "groundedness_risk", "retrieval_risk")
+        )

@@ -1,0 +1,89 @@
+"""Texts made to be slow: everything stays linear, so a megabyte is a matter of moments."""
+
+import time
+
+import pytest
+
+from llmeval_sdk.heuristics.grounding.amounts import Tokens, amounts, only_amounts
+from llmeval_sdk.heuristics.grounding.dates import dates, only_date, times
+from llmeval_sdk.heuristics.grounding.evidence import Evidence, plain
+from llmeval_sdk.heuristics.grounding.support import support
+from llmeval_sdk.heuristics.grounding.text import words
+
+
+MEGABYTE = 1_000_000
+PATTERNS = {
+    "figures": "1",
+    "spaced figures": "1 ",
+    "groups of three": "111 ",
+    "commas": "1,",
+    "dots": "1.1.",
+    "slashes": "1/",
+    "dates": "1/1/1 ",
+    "months": "may 1 of ",
+    "links": "of ",
+    "colons": "1:11:",
+    "brackets": "((",
+    "dollars": "$1m ",
+    "number words": "twenty hundred and ",
+    "initials": "a.",
+    "one letter": "a",
+    "spaces": " ",
+    "marks": "e\u0301\u0302",
+    "ideographs": "東",
+    "quotes": "1'",
+}
+VALUES = ["2018-01-12 10:30", "RM 9.00", "2 years", "14 Harbour Lane, Port Ellen", "aaaa", "1 1 1"]
+
+
+def parse(text):
+    """Read a text in every way there is, without a cap, and return the seconds."""
+    begun = time.perf_counter()
+    for _ in dates(text):
+        pass
+    for _ in amounts(Tokens(text)):
+        pass
+    times(text)
+    words(text)
+    return time.perf_counter() - begun
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_no_pattern_makes_parsing_backtrack(pattern):
+    """A quadratic expression would take minutes here."""
+    assert parse(plain(PATTERNS[pattern] * (100_000 // len(PATTERNS[pattern])) + "!")) < 10
+
+
+@pytest.mark.parametrize("pattern", ["slashes", "groups of three", "months"])
+def test_a_megabyte_is_parsed_in_linear_time(pattern):
+    """A quadratic expression would take hours here."""
+    assert parse(plain(PATTERNS[pattern] * (MEGABYTE // len(PATTERNS[pattern])) + "!")) < 30
+
+
+@pytest.mark.parametrize("pattern", ["slashes", "spaced figures", "marks"])
+def test_a_megabyte_of_evidence_is_searched_in_moments(pattern):
+    """Evidence is capped, so even the slow ways end soon."""
+    evidence = Evidence((PATTERNS[pattern] * MEGABYTE)[:MEGABYTE])
+    begun = time.perf_counter()
+    assert evidence.cut
+    for value in VALUES:
+        support(value, evidence)
+    assert time.perf_counter() - begun < 15
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_megabyte_as_a_value_is_checked_in_moments(pattern):
+    """A model may also answer with a megabyte."""
+    value = (PATTERNS[pattern] * MEGABYTE)[:MEGABYTE]
+    begun = time.perf_counter()
+    assert support(value, Evidence("14 Harbour Lane")) in (None, "unsupported")
+    assert time.perf_counter() - begun < 15
+
+
+@pytest.mark.parametrize("read", [only_amounts, only_date])
+def test_a_value_of_100_characters_is_read_at_once(read):
+    """What is longer is never read as a date or an amount."""
+    begun = time.perf_counter()
+    for pattern in PATTERNS.values():
+        read((pattern * 100)[:100])
+    assert time.perf_counter() - begun < 2

@@ -1,0 +1,137 @@
+"""From a Record to pass, fail or skipped."""
+
+import subprocess
+import sys
+
+import pytest
+
+from llmeval_sdk.heuristics.grounding.evidence import MAX_CHARACTERS
+from llmeval_sdk.heuristics.semantic_validation import MAX_VALUES, semantic_validation
+from llmeval_sdk.model import Chunk, Extraction, Record
+
+
+def run(**fields):
+    return semantic_validation.evaluate(Record(**fields))
+
+
+def of(*pairs):
+    """Evaluate values beside their evidence."""
+    return run(extractions=tuple(Extraction(value, evidence=text) for value, text in pairs))
+
+
+def test_a_value_is_checked_against_its_own_evidence_first():
+    """The quoted passage decides, not the chunk."""
+    chunks = (Chunk("The roof is flat."),)
+    quoted = Extraction("gabled", 1, evidence="a gabled roof")
+    assert run(extractions=(quoted,), retrieved_context=chunks).value == "pass"
+    wrong = Extraction("flat", 1, evidence="a gabled roof")
+    assert run(extractions=(wrong,), retrieved_context=chunks).value == "fail"
+
+
+def test_without_evidence_the_cited_chunk_decides():
+    """Only the chunk that the extraction names is searched."""
+    chunks = (Chunk("The roof is flat."), Chunk("The roof is gabled."))
+    assert run(extractions=(Extraction("gabled", 2),), retrieved_context=chunks).value == "pass"
+    assert run(extractions=(Extraction("gabled", 1),), retrieved_context=chunks).value == "fail"
+
+
+def test_without_extractions_the_value_is_checked_against_all_chunks():
+    """A plain extraction app annotates a value and retrieves chunks."""
+    chunks = (Chunk("The roof is flat."), Chunk("Built in 1987."))
+    assert run(value="1987", retrieved_context=chunks).value == "pass"
+    assert run(value="1988", retrieved_context=chunks).value == "fail"
+
+
+@pytest.mark.parametrize("value", [None, True, False, "", "  ", [], {}, "—", [None, ""]])
+def test_what_holds_no_claim_is_skipped(value):
+    """Booleans, nothing and empty values cannot be looked for."""
+    made = of((value, "some evidence"))
+    assert made.value == "skipped"
+    assert made.metadata["verdicts"] == [None]
+
+
+def test_without_a_text_nothing_is_checked():
+    """No evidence, no chunk, no verdict."""
+    assert run(extractions=(Extraction("flat"),)).value == "skipped"
+    assert run(extractions=(Extraction("flat", 9),), retrieved_context=(Chunk("x"),)).value == "skipped"  # fmt: skip
+    assert run(value="flat").value == "skipped"
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [(1, "pass"), (2, "pass"), (3, "fail")])
+def test_half_of_the_values_have_to_be_supported(wrong, expected):
+    """The share is over what could be checked."""
+    good = [("flat", "a flat roof")] * (4 - wrong)
+    made = of(*good, *[("round", "a flat roof")] * wrong, (None, "a flat roof"))
+    assert made.value == expected
+    assert made.metadata["supported_share"] == (4 - wrong) / 4
+    assert made.metadata["checked"] == 4
+
+
+def test_a_list_and_a_mapping_need_all_their_values():
+    """One invented item spoils the list."""
+    text = "Owners: Ana Ruiz and Tom Berg, since 3 May 2011"
+    assert of((["Ana Ruiz", "Tom Berg"], text)).value == "pass"
+    assert of((["Ana Ruiz", "Tim Bird"], text)).value == "fail"
+    assert of(({"who": "Ana Ruiz", "since": {"date": "2011-05-03"}}, text)).value == "pass"
+    assert of(({"who": "Ana Ruiz", "since": {"date": "2011-05-04"}}, text)).value == "fail"
+
+
+def test_the_metadata_says_how_and_the_explanation_names_what_is_missing():
+    """A person can see which value was not found."""
+    made = of(("Flat", "a flat roof"), ("2011-05-03", "3 May 2011"), ("Tim Bird", "Tom Berg"))
+    assert made.metadata["verdicts"] == ["normalised", "date", "unsupported"]
+    assert made.explanation == "not found in the evidence: 'Tim Bird'"
+    assert of(("flat", "a flat roof")).explanation is None
+
+
+def test_a_long_list_of_missing_values_is_cut_short():
+    """Explanations stay readable."""
+    made = of(*((f"value{n} {'x' * 500}", "a flat roof") for n in range(9)))
+    assert made.explanation.endswith("and 4 more")
+    assert len(made.explanation) < 600
+
+
+def test_long_evidence_is_cut_and_said_to_be():
+    """What stands beyond the cap is not found."""
+    made = of(("Ana Ruiz", "x " * MAX_CHARACTERS + "Ana Ruiz"))
+    assert made.value == "fail"
+    assert made.metadata["evidence_cut"] is True
+    assert "evidence_cut" not in of(("Ana Ruiz", "Ana Ruiz")).metadata
+
+
+def test_too_many_values_are_cut_and_said_to_be():
+    """The work is bounded."""
+    exactly = of((["flat"] * MAX_VALUES, "a flat roof"))
+    assert (exactly.value, "values_cut" in exactly.metadata) == ("pass", False)
+    assert of((["flat"] * (MAX_VALUES + 1), "a flat roof")).metadata["values_cut"] is True
+
+
+def test_an_answer_in_prose_is_not_called_unsupported():
+    """A good answer need not repeat its sources; a quoted one is found all the same."""
+    sentence = "The committee met twice that spring and could not agree on who should pay for it. "
+    answer = sentence * 3
+    assert run(value=answer, retrieved_context=(Chunk("Something else."),)).value == "skipped"
+    assert run(value=answer, retrieved_context=(Chunk(answer.upper()),)).value == "pass"
+
+
+def test_a_value_that_holds_itself_is_survived():
+    """Depth is bounded."""
+    value = ["flat"]
+    value.append(value)
+    assert of((value, "a flat roof")).value == "pass"
+
+
+def test_rapidfuzz_is_loaded_only_when_a_value_is_not_there_as_it_stands():
+    """Importing the heuristic, and finding values word for word, need no third party."""
+    program = """
+import sys
+from llmeval_sdk.heuristics.semantic_validation import semantic_validation
+from llmeval_sdk.model import Extraction, Record
+def run(value, text):
+    return semantic_validation.evaluate(Record(extractions=(Extraction(value, evidence=text),))).value
+assert run("flat", "a flat roof") == "pass"
+assert "rapidfuzz" not in sys.modules
+assert run("Riverside Trading", "RIVERSIDE TRADlNG") == "pass"
+assert "rapidfuzz" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

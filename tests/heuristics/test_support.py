@@ -1,0 +1,157 @@
+"""Which values a text supports, and which it does not: one line per case, in our own words."""
+
+import datetime as dt
+import decimal
+
+import pytest
+
+from llmeval_sdk.heuristics.grounding.evidence import Evidence
+from llmeval_sdk.heuristics.grounding.support import support
+
+
+SUPPORTED = [
+    # as it stands, or normalised
+    ("Marble Arch Bakery", "at Marble Arch Bakery today", "verbatim"),
+    ("marble  arch bakery", "MARBLE ARCH\nBAKERY", "normalised"),
+    ("Marble_Arch_Bakery", "Marble Arch Bakery", "normalised"),
+    ("Marble Arch Bakery", "MarbleArch Bakery", "normalised"),
+    ("Smith & Sons", "Smith and Sons", "normalised"),
+    ("O’Neill", "O'NEILL", "normalised"),
+    ("José García", "JOSE GARCIA", "normalised"),
+    ("Straße", "STRASSE", "normalised"),
+    ("Łódź", "LODZ", "normalised"),
+    ("Ｔｏｋｙｏ", "Tokyo", "normalised"),
+    ("Київ", "КИЇВ", "normalised"),
+    ("東京都", "住所：東京都港区", "verbatim"),
+    ("ภาษาไทย", "คือภาษาไทยนะ", "verbatim"),
+    ("हिन्दी", "यह हिन्दी है", "verbatim"),
+    ("AB-1234/56", "Ref AB 1234 / 56", "normalised"),
+    ("012-345 6789", "Tel: 0123456789", "normalised"),
+    ("0123456789", "Tel 012-345 6789", "normalised"),
+    ("BBB+", "rated BBB+ by two agencies", "verbatim"),
+    # numbers and money
+    ("1,234.50", "Total 1.234,50 EUR", "number"),
+    ("1.234,50", "total 1234.50", "number"),
+    ("1234.5", "1 234,50 €", "number"),
+    ("1234.5", "1\u00a0234,50", "number"),
+    ("1234567", "1'234'567", "number"),
+    ("₹1,00,000", "Rs. 100000", "money"),
+    ("1 lakh", "INR 1,00,000", "number"),
+    ("$1.2 million", "USD 1,200,000", "money"),
+    ("1200000", "$1.2 million", "number"),
+    ("1.2", "$1.2 million", "verbatim"),
+    ("€5k", "EUR 5,000", "money"),
+    ("EUR 1.5m", "€1.5 million", "money"),
+    ("GBP 20", "£20.00", "money"),
+    ("USD 250000", "Two Hundred Fifty Thousand Dollars", "money"),
+    ("twelve", "12 boxes", "number"),
+    ("ninety-nine", "99 boxes", "number"),
+    (12, "twelve boxes", "number"),
+    (9.0, "RM 9.00", "number"),
+    (-5.59, "discount (5.59)", "number"),
+    (decimal.Decimal("12.50"), "12.5", "number"),
+    ("５", "5 boxes", "number"),
+    # percent and units
+    ("12%", "twelve percent", "unit"),
+    ("0.12", "12 %", "number"),
+    ("12 percent", "a rate of 12.00%", "unit"),
+    ("50 %", "fifty per cent", "unit"),
+    ("1.5 kg", "1500 g", "unit"),
+    ("3 km", "3,000 m", "unit"),
+    ("5 kg", "Weight (kg): 5", "unit"),
+    ("90 minutes", "1.5 hours", "unit"),
+    ("2 years", "for a term of two (2) years from", "unit"),
+    ("two (2) years", "a term of 2 years", "unit"),
+    ("24 months", "a period of two years", "unit"),
+    ("18 months", "an 18-month period", "unit"),
+    ("5 days", "within five (5) business days of", "unit"),
+    ("1 year", "within a year", "unit"),
+    ("1 year 6 months", "one year and six months", "unit"),
+    # dates
+    ("2018-01-12", "January 12, 2018", "date"),
+    ("12/01/2018", "January 12, 2018", "date"),
+    ("2015-06-03", "effective as of the 3rd day of June, 2015", "date"),
+    ("03/06/2015", "this third day of June 2015", "date"),
+    ("2015-03-21", "the twenty-first day of March, 2015", "date"),
+    ("2018-12-25", "DATE 25/12/20188:13:39 PM", "date"),
+    ("2019-01-12", "12-01-19 21:13", "date"),
+    ("2021-03-12", "12. März 2021", "date"),
+    ("2021-03-12", "12 de março de 2021", "date"),
+    ("2021-03-12", "2021年3月12日", "date"),
+    ("2021-03", "12 March 2021", "date"),
+    ("March 2021", "12-Mar-21", "date"),
+    ("2021-03-12T10:30:00Z", "12 March 2021 at 10:30 AM", "date"),
+    ("2021-03-12T00:00:00", "12 March 2021", "date"),
+    ("20180304", "04/03/2018 15:41", "date"),
+    (dt.date(2021, 3, 12), "March 12th, 2021", "date"),
+    # nearly
+    ("Riverside Trading Company", "RIVERSlDE TRADING COMPANY", "aligned"),
+    ("14 Harbour Lane, Port Ellen", "14 HARBOUR LANF, P0RT ELLEN", "aligned"),
+    ("Northgate Engineering", "NORTHGATE ENGINEERlNG", "aligned"),
+    ("D.I.Y. Warehouse Limited", "D.T.Y. WAREHOUSE LIMITED", "aligned"),
+    ("Ana Maria Castellanos", "Ana Maria de Castellanos", "aligned"),
+    ("Riverside Industries", "RIVER5IDE INDUSTRIES", "aligned"),
+    ("John Smith", "SMITH, JOHN", "aligned"),
+    ("30 days written notice", "thirty (30) days' written notice", "normalised"),
+    ("Courts of the State of Ohio", "courts of State of Ohio", "aligned"),
+]
+
+UNSUPPORTED = [
+    ("Ann", "Annual report"),
+    ("50", "12.50"),
+    ("12", "12.50 and 2012"),
+    ("9.00", "19.00"),
+    ("1,234.50", "1,234.05"),
+    ("USD 9.00", "EUR 9.00"),
+    ("500 EUR", "500 %"),
+    ("380 million", "380 years"),
+    ("-5.59", "total 5.59"),
+    ("6%", "6 items"),
+    ("5 kg", "5 km and 5 g"),
+    ("3 years", "two (2) years"),
+    ("2 years", "two (2) months; Section 2"),
+    ("2 years", "2 parties"),
+    ("1 year", "2 years and 1 month"),
+    ("2018-01-13", "January 12, 2018"),
+    ("12/01/2018", "01/12/2018"),
+    ("12 March 2021", "12 May 2021"),
+    ("2021-03-12", "March 2021"),
+    ("2021-03-12T10:30:00", "12 March 2021 at 11:30"),
+    ("Riverside Trading", "Riverside Engineering"),
+    ("John Smith", "John Brown and Mary Smith"),
+    ("Eastern Cape", "Western Cape"),
+    ("Southern Harbour Lane Holdings", "Northern Harbour Lane Holdings"),
+    ("Copper Harbour Meadow Granite", "Pepper Harbour Meadow Granite"),
+    ("State of Delaware", "State of New York"),
+    ("Block B", "Block A"),
+    ("53 Harbour Lane", "55 Harbour Lane"),
+    ("No. 12, 3 Harbour Lane", "No. 1, 23 Harbour Lane"),
+    ("The Riverside Trading", "Old Riverside Trading"),
+    ("Kim Lee", "Jim Lee"),
+    ("BBB+", "rated BBB-"),
+    ("東京", "大阪府"),
+    ("हिन्दी", "हिन्दू"),
+]
+
+
+@pytest.mark.parametrize(("value", "text", "how"), SUPPORTED, ids=[f"{v}|{t}"[:60] for v, t, _ in SUPPORTED])  # fmt: skip
+def test_a_true_value_is_found_however_it_is_written(value, text, how):
+    """The text says the same, and the verdict says how it was seen."""
+    assert support(value, Evidence(text)) == how
+
+
+@pytest.mark.parametrize(("value", "text"), UNSUPPORTED, ids=[f"{v}|{t}"[:60] for v, t in UNSUPPORTED])  # fmt: skip
+def test_a_wrong_value_is_not_found(value, text):
+    """What looks alike is not the same."""
+    assert support(value, Evidence(text)) == "unsupported"
+
+
+@pytest.mark.parametrize("value", [None, True, False, "", " ", "...", float("nan"), float("inf")])
+def test_nothing_is_not_looked_for(value):
+    """There is nothing to find."""
+    assert support(value, Evidence("nan None True")) is None
+
+
+def test_amounts_that_are_present_but_not_meant_cannot_be_seen():
+    """A known limit: another amount of the same text counts as found."""
+    assert support("100.00", Evidence("Total 9.00, cash 100.00, change 91.00")) == "verbatim"
