@@ -192,8 +192,6 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
             _exit_registered = True
             registry.subscribe(_registered)
             atexit.register(_at_exit)
-            if hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=_after_fork)
         if old is not None:
             _retire(old)
     _shield.write_notices()
@@ -260,3 +258,6 @@ def _after_fork() -> None:
 
 
 _inherited: list[Pipeline] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

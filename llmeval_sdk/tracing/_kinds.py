@@ -11,7 +11,7 @@ from llmeval_sdk.model import SpanKind
 from llmeval_sdk.tracing._annotate import inherit
 from llmeval_sdk.tracing._shapes import traced
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
-from llmeval_sdk.tracing._state import current, state
+from llmeval_sdk.tracing._state import current, make_current, state
 
 
 P = ParamSpec("P")
@@ -172,7 +172,7 @@ class Scope:
         if span is None:
             return _unrecorded(spec)
         self._span = span
-        current.set(span)
+        make_current(span)
         return span
 
     def __exit__(
@@ -186,7 +186,7 @@ class Scope:
         if span is None:
             return
         if current.get() is span:
-            current.set(self._before)
+            make_current(self._before)
         finish(span, error)
 
     async def __aenter__(self) -> Span:

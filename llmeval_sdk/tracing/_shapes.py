@@ -19,7 +19,7 @@ from llmeval_sdk._shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
 from llmeval_sdk.tracing._capture import NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
-from llmeval_sdk.tracing._state import away, current, state, switch
+from llmeval_sdk.tracing._state import away, current, make_current, state, switch
 
 
 Function = Callable[..., Any]
@@ -52,14 +52,15 @@ def _plain(function: Function, begin: Begin) -> Function:
         if span is None:
             return function(*args, **kwargs)
         parent = current.get()
-        current.set(span)
+        set_current = make_current if state.collecting else current.set
+        set_current(span)
         try:
             result = function(*args, **kwargs)
         except BaseException as error:
-            current.set(parent)
+            set_current(parent)
             finish(span, error)
             raise
-        current.set(parent)
+        set_current(parent)
         _returned(span, result)
         return result
 
@@ -100,14 +101,14 @@ def _generator(function: Function, begin: Begin) -> Function:
         items: list[Any] = []
         step, sent = None, None
         outside = current.get()
-        current.set(inside)
+        make_current(inside)
         try:
             generator = function(*args, **kwargs)
             step = generator.send
             while True:
                 item = step(sent)
                 inside = current.get()
-                current.set(outside)
+                make_current(outside)
                 others = switch(others)
                 _collect(span, items, item)
                 try:
@@ -116,15 +117,15 @@ def _generator(function: Function, begin: Begin) -> Function:
                 except BaseException as thrown:  # GeneratorExit too goes inside
                     sent, step = thrown, generator.throw
                 outside = current.get()
-                current.set(inside)
+                make_current(inside)
                 others = switch(others)
         except StopIteration as stop:
-            current.set(outside)
+            make_current(outside)
             switch(others)
             _yielded(span, items, stop.value)
             return stop.value
         except BaseException as error:
-            current.set(outside)
+            make_current(outside)
             switch(others)
             _yielded(span, items, None, error)
             raise

@@ -1,0 +1,162 @@
+"""However a process ends: what was traced is delivered or counted, quietly and in time."""
+
+import signal
+
+import pytest
+
+
+ENDS = {
+    "normal": ("", 0),
+    "sys.exit": ("sys.exit(3)", 3),
+    "late non-daemon thread": (
+        "threading.Thread(target=lambda: (time.sleep(0.2), trace(0))).start()",
+        0,
+    ),
+    "app's own SIGTERM handler": (
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); os.kill(os.getpid(), signal.SIGTERM)",
+        0,
+    ),
+    "asyncio.run": (
+        "import asyncio\n@llmeval.workflow\nasync def last(): return 1\nasyncio.run(last())",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_everything_is_delivered_when_the_process_ends(app, end):
+    """Normal exit, sys.exit, a handler that exits, the end of asyncio.run: nothing is lost."""
+    code, expected = ENDS[end]
+    ended = app(f"trace(100)\n{code}")
+    assert (ended.code, ended.quiet) == (expected, True), ended.err
+    assert sorted(ended.requests(), key=lambda text: int(text.strip('"'))) == [
+        f'"{n}"' for n in range(100)
+    ] or sorted(ended.requests(), key=int) == [str(n) for n in range(100)]
+
+
+def test_an_uncaught_exception_loses_nothing(app):
+    """The app's traceback is its own; the spans are delivered."""
+    ended = app("trace(100)\nraise ValueError('the app itself')")
+    assert ended.code == 1
+    assert ended.err.count("Traceback") == 1
+    assert len(ended.requests()) == 100
+
+
+def test_the_apps_signal_handlers_are_untouched(app):
+    """No handler is installed or replaced."""
+    ended = app(
+        "before = [signal.getsignal(n) for n in signal.valid_signals()]\n"
+        "trace(10); llmeval.flush(10)\n"
+        "print(before == [signal.getsignal(n) for n in signal.valid_signals()])"
+    )
+    assert ended.out == "True\n"
+
+
+def test_sigterm_by_default_still_kills(app):
+    """The default action of SIGTERM is the app's choice; what a worker period holds may be lost."""
+    ended = app("trace(10); llmeval.flush(10); os.kill(os.getpid(), signal.SIGTERM)")
+    assert ended.code == -signal.SIGTERM
+    assert len(ended.requests()) == 10
+
+
+LATE = {
+    "atexit before ours": "atexit.register(trace, 5, 'late')\ntrace(10)",
+    "atexit after ours": "trace(10)\natexit.register(trace, 5, 'late')",
+    "__del__ at teardown": (
+        "class Last:\n"
+        "    def __del__(self): answer('late')\n"
+        "trace(10)\n"
+        "sys.modules['keeper'] = last = Last()\n"
+        "last.cycle = last"
+    ),
+    "daemon thread": (
+        "def forever():\n"
+        "    while True: answer('late')\n"
+        "trace(10)\n"
+        "threading.Thread(target=forever, daemon=True).start()\n"
+        "time.sleep(0.1)"
+    ),
+    "after shutdown": "trace(10)\nllmeval.shutdown(5)\ntrace(5, 'late')\nprint(llmeval.stats().dropped)",
+}
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_late_calls_raise_nothing(app, late):
+    """Calls at interpreter shutdown, from finalisers and daemon threads are harmless."""
+    ended = app(LATE[late])
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert len([r for r in ended.requests() if "late" not in r]) == 10
+    if late == "after shutdown":
+        assert ended.out == "{'shutdown': 5}\n"
+
+
+HANGS = {
+    "exporter": """
+class Hanging:
+    name = "hanging"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=[Hanging()])
+trace(10)
+""",
+    "judge": """
+@llmeval.judge
+def hangs(record, llm): threading.Event().wait()
+llmeval.configure(evaluators=[hangs])
+trace(10)
+""",
+    "async judge that blocks its loop": """
+@llmeval.judge
+async def hangs(record, llm): threading.Event().wait()
+llmeval.configure(evaluators=[hangs])
+trace(10)
+""",
+    "heuristic": """
+@llmeval.heuristic
+def hangs(record): threading.Event().wait()
+trace(10)
+""",
+    "close": """
+class Hanging:
+    name = "hanging"
+    def export(self, batch): pass
+    def flush(self, timeout): threading.Event().wait()
+    def close(self, timeout): threading.Event().wait()
+llmeval.configure(exporters=[Hanging()])
+trace(10)
+""",
+}
+
+
+@pytest.mark.parametrize("what", HANGS)
+def test_what_hangs_does_not_keep_the_process(app, what):
+    """An exporter, judge or heuristic that never returns costs at most the deadline of one second."""
+    idle = app("pass").seconds
+    ended = app(HANGS[what])
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert ended.seconds - idle < 2.0
+    if what != "close":
+        assert (
+            "not delivered in time" in ended.err or "hangs" in what or len(ended.requests()) <= 10
+        )
+
+
+def test_where_no_thread_can_start_the_app_runs_on(app):
+    """Heuristics still score on the app's thread; what cannot be delivered is counted."""
+    ended = app("""
+def refuse(self): raise RuntimeError("can't start new thread")
+threading.Thread.start = refuse
+with llmeval.workflow("w") as span:
+    span.annotate(retrieved_context=[{"content": "a", "score": 0.5}])
+print(span.evaluations["context_relevance"].value, llmeval.stats().dropped)
+""")
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert ended.out == "0.25 {'no_worker': 2}\n"
+
+
+def test_os_exit_and_kill_lose_at_most_what_was_not_flushed(app):
+    """What was flushed before os._exit or kill -9 is there."""
+    for end in ("os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)"):
+        ended = app(f"trace(50); assert llmeval.flush(10).complete; {end}")
+        assert len(ended.requests()) >= 50

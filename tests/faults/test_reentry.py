@@ -1,0 +1,97 @@
+"""Signals and the collector may run anything in the middle of our code."""
+
+
+def test_a_signal_handler_that_traces_deadlocks_nothing(app):
+    """SIGALRM every 0.7 ms traces while the main thread traces: exact account, no deadlock."""
+    ended = app(
+        """
+count = 0
+submit = llmeval.submit_evaluation
+def handler(*_):
+    global count
+    count += 1
+    answer("signal")
+    submit(label="mine", value=0.5)
+signal.signal(signal.SIGALRM, handler)
+class Nothing:
+    name = "nothing"
+    received = 0
+    def export(self, batch): Nothing.received += len(batch)
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=[Nothing()])
+signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
+until = time.monotonic() + 5
+calls = 0
+while time.monotonic() < until:
+    answer("main"); calls += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+stats = llmeval.flush(60)
+each = stats.exporters["nothing"]
+print(stats.complete, each.balanced, each.delivered == Nothing.received, stats.spans == calls + count, count > 100)
+""",
+        timeout=120,
+    )
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert ended.out == "True True True True True\n"
+
+
+def test_an_exception_of_a_signal_handler_always_reaches_the_app(app):
+    """A soft time limit that strikes inside our code is not ours to swallow."""
+    ended = app(
+        """
+import random
+class SoftTimeLimit(Exception): pass
+def handler(*_):
+    raise SoftTimeLimit
+signal.signal(signal.SIGALRM, handler)
+llmeval.configure(exporters=["memory"])
+seen, lost, delays = 0, 0, random.Random(1)
+chunks = [{"content": "x" * 100, "chunk_id": str(n), "score": 0.5} for n in range(50)]
+@llmeval.workflow
+def work(chunks):
+    llmeval.annotate(extractions=[{"value": "a", "chunk_number": n} for n in range(50)], metadata={"a": list(range(300))})
+    return chunks
+work(chunks)
+for _ in range(1_000):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delays.uniform(0.0002, 0.003))
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            work(chunks)
+        lost += 1
+    except SoftTimeLimit:
+        seen += 1
+print(seen, lost)
+""",
+        timeout=120,
+    )
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert ended.out == "1000 0\n"
+
+
+def test_the_collector_may_trace_inside_our_code(app):
+    """Finalisers that trace run wherever the collector strikes."""
+    ended = app(
+        """
+import gc
+gc.set_threshold(20)
+made = 0
+class Noisy:
+    def __init__(self): self.me = self
+    def __del__(self):
+        global made
+        made += 1
+        answer("collector")
+llmeval.configure(exporters=["memory"])
+for n in range(20_000):
+    Noisy()
+    answer("main")
+gc.collect()
+stats = llmeval.flush(60)
+print(stats.complete, stats.spans == 20_000 + made, made == 20_000)
+""",
+        timeout=120,
+    )
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert ended.out == "True True True\n"
