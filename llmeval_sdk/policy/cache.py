@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
@@ -32,6 +33,9 @@ CONTENT = (
 usage and latency."""
 
 _PLAIN = (str, int, float, bool, type(None))
+_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    kind: attrgetter(*(field.name for field in fields(kind))) for kind in (Chunk, Extraction)
+}
 
 
 def judgement_key(
@@ -103,6 +107,9 @@ class JudgementCache(Locked):
 def _feed(digest: blake2b, value: Any) -> bool:
     """Add a value to a digest, unambiguously; False when it holds anything but plain data."""
     kind = type(value)
+    if value is None:
+        digest.update(b"none ")
+        return True
     if kind in _PLAIN:
         text = value.encode("utf-8", "surrogatepass") if kind is str else repr(value).encode()
         digest.update(b"%s %d " % (kind.__name__.encode(), len(text)))
@@ -114,7 +121,7 @@ def _feed(digest: blake2b, value: Any) -> bool:
     if isinstance(value, Mapping) and all(type(key) in _PLAIN for key in value):
         digest.update(b"map %d " % len(value))
         return all(_feed(digest, (key, value[key])) for key in sorted(value, key=repr))
-    if kind in (Chunk, Extraction) and is_dataclass(value):
+    if kind in _PARTS:
         digest.update(kind.__name__.encode())
-        return all(_feed(digest, getattr(value, field.name)) for field in fields(value))
+        return all(_feed(digest, part) for part in _PARTS[kind](value))
     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -39,12 +39,7 @@ def price_of(model: str, *, own: Mapping[str, tuple[float, float]] | None = None
     follow (``gpt-4o-mini-2024-07-18``). A provider in front (``openai/gpt-4o``,
     ``us.anthropic.claude-…``) is ignored unless the whole name is known. ``own`` prices win.
     """
-    for prices in (own or {}, _listed()):
-        for name in (model, _bare(model)):
-            known = [each for each in prices if _is_version_of(name, each)]
-            if known:
-                return Price(*prices[max(known, key=len)])
-    return None
+    return (_found(model, own) if own else None) or _listed_price(model)
 
 
 def cost(
@@ -55,6 +50,19 @@ def cost(
         return usage.cost_usd
     price = price_of(model, own=own)
     return None if price is None else price.cost(usage)
+
+
+@lru_cache(maxsize=256)
+def _listed_price(model: str) -> Price | None:
+    return _found(model, _listed())
+
+
+def _found(model: str, prices: Mapping[str, tuple[float, float]]) -> Price | None:
+    for name in (model, _bare(model)):
+        known = [each for each in prices if _is_version_of(name, each)]
+        if known:
+            return Price(*prices[max(known, key=len)])
+    return None
 
 
 def _bare(model: str) -> str:
