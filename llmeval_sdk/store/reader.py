@@ -116,6 +116,11 @@ class StoreReader:
         """Return how much the store holds."""
         return Counts(*self._read(lambda c: c.execute(_COUNTS).fetchone()))
 
+    @property
+    def location(self) -> str:
+        """Where the store is."""
+        return os.fspath(self._location)
+
     def close(self) -> None:
         """Close the connection."""
         self._database.close()

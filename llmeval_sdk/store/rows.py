@@ -61,7 +61,8 @@ def span_row(span: SpanData) -> Row:
         dumps([_of_link(link) for link in span.links] if span.links else None),
         dumps(span.attributes or None), dumps(_sparse(span.prompt)),
         dumps(span.request), dumps(span.response),
-        dumps(span.expected or None), dumps(_each(span.extractions)), dumps(_each(span.retrieved_context)),
+        dumps(span.expected or None), dumps(_each(span.extractions)),
+        dumps(_each(span.retrieved_context)),
     )  # fmt: skip
 
 

@@ -208,9 +208,9 @@ def test_a_reader_says_what_is_wrong_with_a_path(path):
 def test_a_reader_never_writes(writer, path, make):
     """The connection of a reader refuses to change anything."""
     writer.write(Batch((make.span(),)))
-    with closing(StoreReader(path)) as reader, reader._database.use() as connection:
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            connection.execute("DELETE FROM spans")
+    refused = pytest.raises(sqlite3.OperationalError, match="readonly")
+    with closing(StoreReader(path)) as reader, reader._database.use() as connection, refused:
+        connection.execute("DELETE FROM spans")
 
 
 def test_a_store_on_a_read_only_disk_can_be_read(make):

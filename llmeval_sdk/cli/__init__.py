@@ -1,0 +1,58 @@
+"""The command ``llmeval``, also ``python -m llmeval_sdk``.
+
+A subcommand is one module of this package with ``add(subparsers)`` and ``run(args)``, and one word
+in `COMMANDS`. Exit codes: 0 all is well, 1 a finding (something was not found, or is broken), 2 the
+command could not be carried out as it was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from llmeval_sdk.errors import LlmevalError
+
+
+COMMANDS = ("demo", "run", "ragas", "report", "explain", "doctor")
+
+OK, FINDING, USAGE = 0, 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the process's exit status."""
+    parser = _parser()
+    args, rest = parser.parse_known_args(argv)
+    if rest and not hasattr(args, "rest"):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    args.rest = rest
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except LlmevalError as error:
+        sys.stderr.write(f"llmeval {args.command}: {error}\n")
+        return USAGE
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `llmeval report | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return OK
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="llmeval",
+        description="Look at what the app's traces and scores say.",
+        epilog="Exit codes: 0 all is well, 1 a finding, 2 could not be done as asked.",
+        allow_abbrev=False,
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"{__name__}.{name}").add(subparsers)
+    return parser

@@ -1,0 +1,175 @@
+"""What `llmeval doctor` looks at. Each check answers; none raises, and none shows a key."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
+from urllib.parse import urlsplit
+
+from llmeval_sdk import config, registry
+from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.reader import StoreReader
+
+
+PACKAGES = (
+    "llmeval-sdk", "rapidfuzz", "tenacity", "openai", "ddtrace", "opentelemetry-sdk", "ragas",
+    "arize-phoenix", "mlflow", "langchain", "gunicorn", "uvicorn", "celery", "gevent", "eventlet",
+)  # fmt: skip
+DISTRIBUTION = "llmeval-sdk"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found. ``ok`` is ``None`` where it is neither well nor broken."""
+
+    ok: bool | None
+    subject: str
+    words: str
+
+
+def installed(package: str) -> str | None:
+    """Return the version of an installed distribution."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def shown(value: Any) -> str:
+    """Return a setting's value for people: no secret, and no credentials of an address."""
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, Secret):
+        return "set"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={shown(item)}" for key, item in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(shown, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return address(value) if isinstance(value, str) and "://" in value else str(value)
+
+
+def address(url: str) -> str:
+    """Return an address without user, password and query, which may hold a key."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+    except ValueError:
+        return "(not an address)"
+
+
+def secrets(settings: Settings) -> set[str]:
+    """Return every secret text of the settings, so that none is printed by way of a message."""
+    found = set()
+    for row in config.ROWS:
+        value = getattr(settings, row.name)
+        for each in value.values() if isinstance(value, Mapping) else (value,):
+            if isinstance(each, Secret) and each.reveal().strip():
+                found.add(each.reveal())
+    return found
+
+
+def exporters(settings: Settings) -> Iterator[Finding]:
+    """Check that each exporter that would be used can be loaded."""
+    for name in settings.exporters or ("local",):
+        try:
+            registry.exporter_factory(name)
+        except ConfigurationError as error:
+            yield Finding(False, name, str(error))
+        except Exception as error:
+            yield Finding(False, name, f"cannot be loaded: {type(error).__name__}: {error}")
+        else:
+            yield Finding(True, name, "active")
+
+
+def evaluators(settings: Settings) -> Iterator[Finding]:
+    """Check that each evaluator that attaches by itself, or was asked for, can be loaded."""
+    asked = [name for name in settings.evaluators if name not in registry.HEURISTICS]
+    for name in (*registry.HEURISTICS, *asked):
+        try:
+            found = registry.evaluator(name)
+        except ConfigurationError as error:
+            yield Finding(False, name, str(error))
+        except Exception as error:
+            yield Finding(False, name, f"cannot be loaded: {type(error).__name__}: {error}")
+        else:
+            wanted = name in settings.evaluators
+            yield Finding(True, name, _attaches(found, settings, wanted=wanted))
+
+
+def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
+    if evaluator.kind == "judge":
+        return "judge, asked for"
+    if not (evaluator.automatic or wanted):
+        return "heuristic, when asked for"
+    if settings.heuristics == "off" and not wanted:
+        return "heuristic, off (LLMEVAL_HEURISTICS)"
+    here = evaluator.inline and settings.heuristics == "inline"
+    return f"heuristic, {'in the call' if here else 'in the background'}"
+
+
+def store(settings: Settings) -> Finding:
+    """Check that the store can be written, without making anything."""
+    path = path_of(settings.store)
+    if path.exists():
+        try:
+            with StoreReader(path) as reader:
+                counts = reader.counts()
+        except ConfigurationError as error:
+            return Finding(False, str(path), str(error))
+        held = f"{counts.spans:,} spans, {counts.evaluations:,} evaluations"
+        if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+            return Finding(False, str(path), f"{held}, but it cannot be written: memory only")
+        return Finding(True, str(path), f"{held}, can be written")
+    folder = next(each for each in path.parents if each.exists())
+    if folder.is_dir() and os.access(folder, os.W_OK):
+        return Finding(True, str(path), "not there yet; made by the first decorated call")
+    return Finding(False, str(path), f"{folder} cannot be written: memory only")
+
+
+def extras() -> Iterator[Finding]:
+    """Say which extras are not complete, and the line that installs them."""
+    try:
+        needs = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        yield Finding(None, DISTRIBUTION, "runs from a folder, not installed: extras are unknown")
+        return
+    missing: dict[str, list[str]] = {}
+    for need in needs:
+        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", need)
+        package = re.match(r"[\w.-]+", need)
+        if package is None or package[0] == DISTRIBUTION:
+            continue
+        absent = missing.setdefault(extra[1] if extra else "", [])
+        if installed(package[0]) is None:
+            absent.append(package[0])
+    for name, absent in missing.items():
+        if not name:
+            if absent:
+                words = f"needed and not installed; pip install {DISTRIBUTION}"
+                yield Finding(False, ", ".join(absent), words)
+        elif absent:
+            words = f"lacks {', '.join(absent)}; pip install '{DISTRIBUTION}[{name}]'"
+            yield Finding(None, name, words)
+        else:
+            yield Finding(True, name, "complete")
+
+
+def greenlets() -> Iterator[Finding]:
+    """Say what cooperative threads mean for the background work."""
+    for package in ("gevent", "eventlet"):
+        if installed(package):
+            yield Finding(
+                None,
+                package,
+                "installed: if the app patches threads with it, do so before llmeval_sdk is "
+                "imported; scoring and judging then share the app's one thread",
+            )

@@ -1,0 +1,52 @@
+"""Is the judge model's server there? One GET of ``{base_url}/models``."""
+
+from __future__ import annotations
+
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from llmeval_sdk.cli._checks import Finding, address
+from llmeval_sdk.config import Settings
+
+
+TIMEOUT_SECONDS = 3.0
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+
+class _StayHere(HTTPRedirectHandler):
+    """Follow no redirect: it would carry the key to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def judge_endpoint(settings: Settings) -> Finding:
+    """Ask the server for its models, with the key where there is one."""
+    base = (settings.judge_base_url or DEFAULT_BASE_URL).rstrip("/")
+    subject = f"{address(base)}/models"
+    if not base.startswith(("http://", "https://")):
+        return Finding(False, subject, "is no http address: check LLMEVAL_JUDGE_BASE_URL")
+    headers = {"Accept": "application/json"}
+    if settings.judge_api_key is not None:
+        headers["Authorization"] = f"Bearer {settings.judge_api_key.reveal()}"
+    try:
+        request = Request(subject, headers=headers)  # noqa: S310 - http, checked above
+        with build_opener(_StayHere).open(request, timeout=TIMEOUT_SECONDS) as answer:
+            return Finding(True, subject, f"HTTP {answer.status}")
+    except HTTPError as error:
+        error.close()
+        return _answered(subject, error.code, with_key=settings.judge_api_key is not None)
+    except (URLError, OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or type(error).__name__
+        return Finding(False, subject, f"cannot be reached: {reason}")
+
+
+def _answered(subject: str, status: int, *, with_key: bool) -> Finding:
+    if status in (401, 403):
+        key = "the key is refused" if with_key else "it wants a key: set LLMEVAL_JUDGE_API_KEY"
+        return Finding(False, subject, f"HTTP {status}: {key}")
+    if status in (404, 405):
+        return Finding(None, subject, f"HTTP {status}: it answers, but lists no models")
+    return Finding(False, subject, f"HTTP {status}")

@@ -1,0 +1,64 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from datetime import datetime, timezone
+
+from llmeval_sdk import config
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.reader import StoreReader
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add ``--store``."""
+    parser.add_argument(
+        "--store",
+        metavar="FILE",
+        help="the store to read (default: LLMEVAL_STORE, else .llmeval/llmeval.db)",
+    )
+
+
+def open_store(store: str | None) -> StoreReader:
+    """Open the store that was asked for; where there is none, say how one comes to be."""
+    path = path_of(store or config.from_environment(problems=[]).store)
+    if not path.exists():
+        raise ConfigurationError(
+            f"no store at {path}\n"
+            "An app that uses llmeval_sdk writes one when its first decorated call ends: run the "
+            "app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
+            "`llmeval demo` makes one to look at."
+        )
+    return StoreReader(path)
+
+
+def since(text: str) -> int:
+    """Read ``90m``, ``24h``, ``7d`` or an ISO date as nanoseconds since the epoch.
+
+    A date without a zone is local time.
+    """
+    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if span:
+        return time.time_ns() - int(float(span[1]) * _UNITS[span[2]] * 1e9)
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: expected 90m, 24h, 7d or 2026-01-31T12:00"
+        ) from None
+    return int(moment.timestamp() * 1e9)
+
+
+def moment(time_ns: int) -> str:
+    """Return a time as people read it, in UTC."""
+    try:
+        at = datetime.fromtimestamp(time_ns / 1e9, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ns} ns"
+    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

@@ -1,0 +1,132 @@
+"""``llmeval doctor``: what is configured and from where, what works, and what does not."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from llmeval_sdk import config
+from llmeval_sdk.cli import _checks
+from llmeval_sdk.cli._checks import Finding
+from llmeval_sdk.cli._endpoint import judge_endpoint
+from llmeval_sdk.cli._output import columns, heading, say, table
+from llmeval_sdk.config import Settings
+
+
+_EPILOG = """\
+example:
+  llmeval doctor --offline
+
+It sees the environment of this shell, not what the app passes to configure().
+Keys are never shown.
+"""
+
+_MARKS = {True: "ok", False: "BROKEN", None: "note"}
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="what is configured and from where, what is reachable, what is missing",
+        description="Show the settings and where each comes from, which exporters and evaluators "
+        "are active, whether the store can be written and the judge model be reached, and which "
+        "extras are missing.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--offline", action="store_true", help="do not ask the judge's server")
+    parser.add_argument("--all", action="store_true", help="show settings at their default, too")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print all findings; 1 when something is broken."""
+    problems: list[str] = []
+    settings = config.from_environment(problems=problems)
+    sections = {
+        "Exporters": list(_checks.exporters(settings)),
+        "Evaluators": list(_checks.evaluators(settings)),
+        "Store": [_checks.store(settings)],
+        "Judge model": list(_judge(settings, offline=args.offline)),
+        "Extras": list(_checks.extras()),
+        "Threads": list(_checks.greenlets()),
+        "Problems with settings": [
+            Finding(False, line.partition(": ")[0], line.partition(": ")[2])
+            for line in (*problems, *_sampling(settings))
+        ],
+    }
+    hide = _checks.secrets(settings)
+    _versions()
+    _settings(settings, hide, problems, everything=args.all)
+    for title, findings in sections.items():
+        _print(title, findings, hide)
+    broken = [each for findings in sections.values() for each in findings if each.ok is False]
+    say()
+    say(f"{len(broken)} broken." if broken else "Nothing is broken.")
+    return 1 if broken else 0
+
+
+def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
+    if not settings.judge_model:
+        words = "none is configured; judges are counted as not run (no_judge_model)"
+        if settings.judge_api_key is not None:
+            words += ". A key alone never starts one: name a model in LLMEVAL_JUDGE_MODEL"
+        yield Finding(None, "LLMEVAL_JUDGE_MODEL", words)
+        return
+    key = "with a key" if settings.judge_api_key is not None else "without a key"
+    yield Finding(True, settings.judge_model, f"asked {key}")
+    if _checks.installed("openai") is None:
+        yield Finding(False, "openai", "not installed: pip install 'llmeval-sdk[openai]'")
+    if not offline:
+        yield judge_endpoint(settings)
+
+
+def _sampling(settings: Settings) -> Iterable[str]:
+    from llmeval_sdk.policy.sampling import parse_rules
+
+    source = config.source_of("sampling_rules")
+    return [f"{source}: {problem}" for problem in parse_rules(settings.sampling_rules).problems]
+
+
+def _versions() -> None:
+    system = f"{platform.system()} {platform.machine()}"
+    say(f"Python {platform.python_version()} on {system}, SQLite {sqlite3.sqlite_version}")
+    found = [(name, _checks.installed(name)) for name in _checks.PACKAGES]
+    say(", ".join(f"{name} {version}" for name, version in found if version))
+
+
+def _settings(settings: Settings, hide: set[str], problems: list[str], *, everything: bool) -> None:
+    rows = []
+    for row in config.ROWS:
+        source = config.source_of(row.name)
+        if any(problem.startswith(f"{source}=") for problem in problems):
+            source = f"default ({source} cannot be used)"
+        if everything or source != "default":
+            value = _hidden(_checks.shown(getattr(settings, row.name)), hide)
+            rows.append((row.name, value, source))
+    heading("Settings" if everything else "Settings that are not at their default (--all: all)")
+    if rows:
+        table(("setting", "value", "from"), rows)
+    else:
+        say("none")
+
+
+def _print(title: str, findings: list[Finding], hide: set[str]) -> None:
+    if findings:
+        heading(title)
+        rows = [
+            (_MARKS[each.ok], _hidden(each.subject, hide), _hidden(each.words, hide))
+            for each in findings
+        ]
+        columns(rows)
+
+
+def _hidden(text: str, hide: set[str]) -> str:
+    """Take every secret out of a text: an app may have put its key into two variables."""
+    for secret in sorted(hide, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,154 @@
+"""``llmeval explain``: one span, what was said of it, and what was not and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from llmeval_sdk._terminal import printable, score, seconds
+from llmeval_sdk.cli._options import add_store, moment, open_store
+from llmeval_sdk.cli._output import heading, say
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.store.reader import SpanRef, StoreReader
+from llmeval_sdk.store.reasons import explain as explain_reason
+
+
+_EPILOG = """\
+example:
+  llmeval explain 00f067aa     the beginning of an id is enough where it is unique
+"""
+
+_FAILURES = {"error", "timeout"}
+"""Reasons that also leave an evaluation with an error: shown once, with that."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="one span: its scores, what failed, what did not run and why",
+        description="Show one span with everything that was said of it, and for each judge that "
+        "did not run the reason and what to do about it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("span_id", metavar="SPAN_ID", help="the span's id, or how it begins")
+    add_store(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is known of the span; 1 when there is none, or several."""
+    prefix = args.span_id.strip().lower()
+    with open_store(args.store) as reader:
+        found = reader.find(prefix)
+        exact = [ref for ref in found if ref.span_id == prefix]
+        if len(exact or found) != 1:
+            _not_one(printable(prefix), found)
+            return 1
+        _explain(reader, (exact or found)[0])
+    return 0
+
+
+def _not_one(prefix: str, found: tuple[SpanRef, ...]) -> None:
+    if not found:
+        say(f"No span whose id begins with {prefix!r} in this store.")
+        return
+    say(f"Several spans begin with {prefix!r}:")
+    for ref in found:
+        at = moment(ref.start_ns) if ref.start_ns else ""
+        say(f"  {printable(ref.span_id)}  {printable(ref.name or '-')}  {at}".rstrip())
+
+
+def _explain(reader: StoreReader, ref: SpanRef) -> None:
+    span = reader.span(ref.span_id)
+    if span is None:
+        say(f"{printable(ref.name or '-')}, span {printable(ref.span_id)}")
+        say("  the span itself is not in the store; it was dropped, or its trace was pruned")
+    else:
+        _span(span)
+    events = reader.evaluations_of(ref.span_id)
+    not_run = reader.not_run_of(ref.span_id)
+    failed = [event for event in events if event.evaluation.error]
+    names = {event.evaluation.name for event in failed}
+    _section("Ran", [_ran(event) for event in events if not event.evaluation.error])
+    _section("Failed", [_failed(event, not_run) for event in failed])
+    rest = [each for each in not_run if each.evaluator not in names or each.reason not in _FAILURES]
+    _section("Did not run", [_refused(event) for event in rest])
+    _section("People said", [_ran(event) for event in reader.feedback_of(ref.span_id)])
+    if not events and not not_run:
+        say("\nNothing was evaluated on this span: evaluators run on workflow and agent spans, and")
+        say("on spans that were given evaluators=[...].")
+
+
+def _span(span: SpanData) -> None:
+    say(f"{printable(span.name)} ({span.kind}), span {printable(span.span_id)}")
+    rows = {
+        "trace": span.trace_id,
+        "began": f"{moment(span.start_ns)}, took {seconds((span.end_ns - span.start_ns) / 1e9)}",
+        "failed": f"{span.error.type}: {span.error.message}" if span.error else None,
+        "model": span.model_name,
+        "tokens": f"{span.usage.total_tokens:,}" if span.usage else None,
+        "request": _short(span.request),
+        "response": _short(span.response),
+        "chunks": None if span.retrieved_context is None else f"{len(span.retrieved_context)}",
+    }
+    for name, value in rows.items():
+        if value is not None:
+            say(f"  {name:<9}{printable(value)}")
+
+
+def _short(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _section(title: str, entries: list[list[str]]) -> None:
+    if entries:
+        heading(title)
+        for first, *more in entries:
+            say(f"  {printable(first)}")
+            for line in more:
+                say(f"      {printable(line, 1_000)}")
+
+
+def _ran(event: EvaluationEvent) -> list[str]:
+    evaluation = event.evaluation
+    value = f"{evaluation.name}  {score(evaluation.value)}"
+    if evaluation.label:
+        value += f" {evaluation.label}"
+    if evaluation.value is None:
+        value += " (not applicable)"
+    lines = [f"{value}  [{_by(event)}]"]
+    return [*lines, evaluation.explanation] if evaluation.explanation else lines
+
+
+def _by(event: EvaluationEvent) -> str:
+    evaluation = event.evaluation
+    parts = [f"{evaluation.evaluator_kind} v{evaluation.evaluator_version}"]
+    if evaluation.duration is not None:
+        parts.append(seconds(evaluation.duration))
+    if evaluation.usage is not None:
+        parts.append(f"{evaluation.usage.total_tokens:,} tokens")
+        if evaluation.usage.cost_usd is not None:
+            parts.append(f"${evaluation.usage.cost_usd:.4f}")
+    if evaluation.inclusion_probability != 1.0:
+        parts.append(f"chance to run {evaluation.inclusion_probability:.3g}")
+    return ", ".join(parts)
+
+
+def _failed(event: EvaluationEvent, not_run: tuple[NotRun, ...]) -> list[str]:
+    evaluation = event.evaluation
+    assert evaluation.error is not None
+    said = f"{evaluation.error.type}: {evaluation.error.message}".removesuffix(": ")
+    lines = [f"{evaluation.name}  {said}  [{_by(event)}]"]
+    why = {each.reason for each in not_run if each.evaluator == evaluation.name} & _FAILURES
+    return lines + [explain_reason(reason).advice for reason in sorted(why)]
+
+
+def _refused(event: NotRun) -> list[str]:
+    reason = explain_reason(event.reason)
+    said = f"{event.reason} ({event.detail})" if event.detail else event.reason
+    return [f"{event.evaluator}  {said}", reason.meaning, reason.advice]

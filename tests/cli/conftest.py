@@ -1,0 +1,72 @@
+"""The real command in a process of its own, and a store filled by the real writer."""
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData, Target
+from llmeval_sdk.store.writer import StoreWriter
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def clean(environ):
+    prefixes = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PYTHONIOENCODING", "LC_", "LANG")
+    return {key: value for key, value in environ.items() if not key.startswith(prefixes)}
+
+
+@pytest.fixture
+def llmeval(tmp_path):
+    """Run ``llmeval`` in an empty folder with nothing but ``env`` set; returns the process."""
+
+    def run(*args, **env):
+        return subprocess.run(
+            [sys.executable, "-m", "llmeval_sdk", *map(str, args)],
+            cwd=tmp_path,
+            env={**clean(os.environ), "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **env},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=50,
+        )
+
+    return run
+
+
+class Store:
+    """A store at a path, filled record by record."""
+
+    def __init__(self, path):
+        self.path = path
+        self.writer = StoreWriter(path, max_days=0)
+
+    def span(self, span_id, name="extract_field", *, start_ns=1_767_225_600_000_000_000, **given):
+        given = {"parent_id": None, "kind": "workflow", "end_ns": start_ns + 12_000_000, **given}
+        span = SpanData("ab" * 16, span_id, name=name, start_ns=start_ns, **given)
+        self.writer.write(Batch((span,)))
+        return span
+
+    def evaluation(self, span, name, value, **given):
+        target = Target(span.trace_id, span.span_id, span.name, span.kind)
+        event = EvaluationEvent(
+            f"{span.span_id}-{name}", target, Evaluation(name, value, **given), span.end_ns
+        )
+        self.writer.write(Batch(evaluations=(event,)))
+
+    def not_run(self, span, evaluator, reason, detail=""):
+        target = Target(span.trace_id, span.span_id, span.name, span.kind)
+        event = NotRun(
+            f"{span.span_id}-{evaluator}", target, evaluator, reason, detail, span.end_ns
+        )
+        self.writer.write(Batch(not_run=(event,)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = Store(tmp_path / "store" / "llmeval.db")
+    with closing(found.writer):
+        yield found

@@ -1,0 +1,250 @@
+"""``llmeval doctor`` says what is configured, what works and what does not, and shows no key."""
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+
+import pytest
+
+from llmeval_sdk.cli._checks import address
+from llmeval_sdk.registry import HEURISTICS
+
+
+KEY = "sk-very-secret-0123456789"
+
+
+@contextmanager
+def server(status=200, location=None):
+    """Serve one status on loopback; yields the base URL and what was asked."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append((self.path, self.headers.get("Authorization")))
+            self.send_response(status)
+            if location:
+                self.send_header("Location", location)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *args):
+            pass
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_port}/v1", asked
+    finally:
+        httpd.shutdown()
+        thread.join()
+        httpd.server_close()
+
+
+def line(done, word):
+    """Return the one line of the output that has a word, its spaces folded."""
+    folded = [f" {' '.join(each.split())} " for each in done.stdout.splitlines()]
+    (found,) = [each.strip() for each in folded if word in each]
+    return found
+
+
+def test_a_fresh_machine_is_well(llmeval, tmp_path):
+    """With nothing configured, nothing is broken and nothing is made."""
+    done = llmeval("doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\nNothing is broken.\n")
+    path = tmp_path / ".llmeval" / "llmeval.db"
+    assert line(done, "llmeval.db") == f"ok {path} not there yet; made by the first decorated call"
+    assert line(done, "LLMEVAL_JUDGE_MODEL") == (
+        "note LLMEVAL_JUDGE_MODEL none is configured; judges are counted as not run (no_judge_model)"
+    )
+    assert line(done, " local ") == "ok local active"
+    assert "none" in done.stdout.split("Settings that are not at their default (--all: all)")[1]
+    assert not path.parent.exists()
+
+
+def test_every_heuristic_is_listed_with_where_it_runs(llmeval):
+    """Active evaluators and their place: in the call, in the background, or when asked for."""
+    done = llmeval("doctor")
+    for name in HEURISTICS:
+        assert line(done, f" {name} ").startswith(f"ok {name} heuristic, ")
+    assert line(done, " context_precision ") == "ok context_precision heuristic, in the call"
+    off = llmeval("doctor", LLMEVAL_HEURISTICS="off")
+    assert "off (LLMEVAL_HEURISTICS)" in line(off, " context_precision ")
+
+
+def test_settings_say_where_they_come_from(llmeval):
+    """A value, its variable, and nothing for what is at its default."""
+    done = llmeval(
+        "doctor", LLMEVAL_STORE_MAX_DAYS="3", DD_LLMOBS_EVALUATORS="safety", LLMEVAL_ENABLED="false"
+    )
+    assert line(done, "store_max_days") == "store_max_days 3.0 LLMEVAL_STORE_MAX_DAYS"
+    assert line(done, "evaluators ") == "evaluators safety DD_LLMOBS_EVALUATORS"
+    assert line(done, "enabled") == "enabled false LLMEVAL_ENABLED"
+    assert "store_max_bytes" not in done.stdout
+    assert (
+        line(llmeval("doctor", "--all"), "store_max_bytes") == "store_max_bytes 1073741824 default"
+    )
+
+
+def test_a_key_is_never_shown(llmeval):
+    """Not as a setting, not in an address, not by way of a message, not where it was put by mistake."""
+    done = llmeval(
+        "doctor",
+        OPENAI_API_KEY=KEY,
+        DD_API_KEY=KEY,
+        LLMEVAL_JUDGE_MODEL="gpt-4o",
+        LLMEVAL_JUDGE_BASE_URL=f"http://user:{KEY}@127.0.0.1:9/v1?api-key={KEY}",
+        LLMEVAL_JUDGE_API_KY=KEY,
+        LLMEVAL_EVALUATORS=KEY,
+        LLMEVAL_RECALL_THRESHOLD=KEY,
+        LLMEVAL_EXPORTERS=f"local,{KEY}",
+        LLMEVAL_STORE=f"/{KEY}/llmeval.db",
+        OTEL_EXPORTER_OTLP_HEADERS=f"authorization={KEY}",
+    )
+    assert done.returncode == 1
+    assert KEY not in done.stdout + done.stderr
+    assert "secret" not in done.stdout + done.stderr
+    assert line(done, "judge_api_key") == "judge_api_key set OPENAI_API_KEY"
+    assert (
+        line(done, "judge_base_url")
+        == "judge_base_url http://127.0.0.1:9/v1 LLMEVAL_JUDGE_BASE_URL"
+    )
+
+
+def test_a_key_alone_does_not_look_configured(llmeval):
+    """A key in the app's environment starts no judge, and doctor says so."""
+    done = llmeval("doctor", OPENAI_API_KEY=KEY)
+    assert done.returncode == 0
+    assert "A key alone never starts one: name a model in LLMEVAL_JUDGE_MODEL" in done.stdout
+
+
+@pytest.mark.skipif(
+    find_spec("openai") is None, reason="without the client, doctor says it is missing"
+)
+def test_the_judge_server_is_asked_with_the_key(llmeval):
+    """A server that lists its models is reachable."""
+    with server() as (base, asked):
+        done = llmeval(
+            "doctor",
+            LLMEVAL_JUDGE_MODEL="m",
+            LLMEVAL_JUDGE_BASE_URL=base,
+            LLMEVAL_JUDGE_API_KEY=KEY,
+        )
+    assert asked == [("/v1/models", f"Bearer {KEY}")]
+    assert line(done, "/models") == f"ok {base}/models HTTP 200"
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "BROKEN {base}/models HTTP 401: the key is refused"),
+        (404, "note {base}/models HTTP 404: it answers, but lists no models"),
+        (500, "BROKEN {base}/models HTTP 500"),
+    ],
+)
+def test_what_the_judge_server_answers_is_explained(llmeval, status, words):
+    """A refused key and a server error are broken; a server without that page is not."""
+    with server(status) as (base, _):
+        done = llmeval(
+            "doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL=base, OPENAI_API_KEY=KEY
+        )
+    assert line(done, "/models") == words.format(base=base)
+    assert KEY not in done.stdout
+
+
+def test_the_key_does_not_follow_a_redirect(llmeval):
+    """Another host never gets to see it."""
+    with server() as (elsewhere, stolen), server(302, elsewhere) as (base, asked):
+        done = llmeval(
+            "doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL=base, OPENAI_API_KEY=KEY
+        )
+    assert len(asked) == 1
+    assert stolen == []
+    assert line(done, "/models") == f"BROKEN {base}/models HTTP 302"
+
+
+def test_a_judge_server_that_is_not_there_is_broken(llmeval):
+    """Refused connections and wrong addresses are said in one line."""
+    done = llmeval(
+        "doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL="http://127.0.0.1:9/v1"
+    )
+    assert done.returncode == 1
+    assert "cannot be reached: [Errno 111] Connection refused" in line(done, "/models")
+    done = llmeval("doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL="localhost")
+    assert "is no http address" in done.stdout
+    offline = llmeval(
+        "doctor",
+        "--offline",
+        LLMEVAL_JUDGE_MODEL="m",
+        LLMEVAL_JUDGE_BASE_URL="http://127.0.0.1:9/v1",
+    )
+    assert "/models" not in offline.stdout
+
+
+def test_what_is_misspelt_is_named_with_its_nearest_match(llmeval):
+    """Unknown variables, bad values, unknown evaluators and exporters, and broken rules."""
+    done = llmeval(
+        "doctor",
+        LLMEVAL_EVALUATERS="safety",
+        LLMEVAL_JUDGE_TIMEOUT="soon",
+        LLMEVAL_EVALUATORS="saftey",
+        LLMEVAL_EXPORTERS="locale",
+        LLMEVAL_SAMPLING_RULES="[{]",
+    )
+    assert done.returncode == 1
+    assert line(done, "LLMEVAL_EVALUATERS") == (
+        "BROKEN LLMEVAL_EVALUATERS is not a setting did you mean 'LLMEVAL_EVALUATORS'?"
+    )
+    assert line(done, "'soon'; using").startswith("BROKEN LLMEVAL_JUDGE_TIMEOUT='soon'")
+    assert (
+        line(done, "judge_timeout")
+        == "judge_timeout 60.0 default (LLMEVAL_JUDGE_TIMEOUT cannot be used)"
+    )
+    assert (
+        line(done, "BROKEN saftey")
+        == "BROKEN saftey unknown evaluator 'saftey': did you mean 'safety'?"
+    )
+    assert (
+        line(done, "BROKEN locale")
+        == "BROKEN locale unknown exporter 'locale': did you mean 'local'?"
+    )
+    assert line(done, "BROKEN LLMEVAL_SAMPLING_RULES")
+    assert done.stdout.endswith("\n5 broken.\n")
+
+
+def test_a_store_that_exists_is_counted(llmeval, store):
+    """How much is there, and that it can be written."""
+    store.evaluation(store.span("01" * 8), "context_precision", 0.5)
+    done = llmeval("doctor", LLMEVAL_STORE=str(store.path))
+    assert (
+        line(done, f"ok {store.path}") == f"ok {store.path} 1 spans, 1 evaluations, can be written"
+    )
+
+
+def test_a_store_that_cannot_be_written_is_broken(llmeval, tmp_path):
+    """Said before an app finds itself with scores in memory only."""
+    (tmp_path / "file").write_text("")
+    done = llmeval("doctor", LLMEVAL_STORE=str(tmp_path / "file" / "llmeval.db"))
+    assert done.returncode == 1
+    assert (
+        line(done, "memory only")
+        == f"BROKEN {tmp_path}/file/llmeval.db {tmp_path}/file cannot be written: memory only"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://user:secret@host:8443/v1?key=secret#secret", "https://host:8443/v1"),
+        ("http://[::1]:80/v1", "http://::1:80/v1"),
+        ("http://host:port/", "(not an address)"),
+        ("nonsense", "://nonsense"),
+    ],
+)
+def test_addresses_lose_what_may_be_a_key(url, expected):
+    """Scheme, host, port and path are enough to recognise a server."""
+    assert address(url) == expected

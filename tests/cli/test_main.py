@@ -1,0 +1,76 @@
+"""The command itself: help, exit codes, and handing over to the demo."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmeval_sdk import cli
+
+
+@pytest.mark.parametrize("command", ["report", "explain", "doctor"])
+def test_every_command_has_help_with_an_example(llmeval, command):
+    """A person who knows only the name gets to a first result."""
+    done = llmeval(command, "--help")
+    assert done.returncode == 0
+    assert f"example:\n  llmeval {command}" in done.stdout
+
+
+def test_help_lists_the_commands_and_the_exit_codes(llmeval):
+    """``llmeval --help`` names every command."""
+    done = llmeval("--help")
+    assert done.returncode == 0
+    for command in cli.COMMANDS:
+        assert f"\n    {command} " in done.stdout
+    assert "0 all is well, 1 a finding, 2 could not be done as asked" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), "the following arguments are required: COMMAND"),
+        (("reprot",), "invalid choice: 'reprot'"),
+        (("report", "--nonsense"), "unrecognized arguments: --nonsense"),
+        (("report", "extra"), "unrecognized arguments: extra"),
+        (("explain",), "the following arguments are required: SPAN_ID"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(llmeval, args, words):
+    """The message says what was wrong; nothing runs."""
+    done = llmeval(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
+def test_the_demo_gets_its_arguments_as_they_are(monkeypatch):
+    """Options behind ``llmeval demo`` are the demo's own, also ``--help`` and ``--``."""
+    import llmeval_sdk.demo
+
+    given = []
+    monkeypatch.setattr(llmeval_sdk.demo, "main", lambda argv: given.append(argv) or 7)
+    args = ["--help", "--limit", "3", "-x", "word", "--", "more"]
+    assert cli.main(["demo", *args]) == 7
+    assert given == [args]
+
+
+def test_the_demo_is_reached_for_real(llmeval):
+    """``llmeval demo --help`` is the demo's help, not ours."""
+    done = llmeval("demo", "--help")
+    assert done.returncode == 0
+    assert "usage: llmeval demo" in done.stdout
+
+
+def test_help_loads_nothing_heavy():
+    """Looking at the help takes no judge, no client and no rich."""
+    code = (
+        "import sys\nfrom llmeval_sdk import cli\n"
+        "try: cli.main(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'openai', 'rich', 'asyncio', 'tenacity', 'rapidfuzz', 'numpy'} & set(sys.modules)))"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=50
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,224 @@
+"""``llmeval report`` prints what the scores of a store say."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from llmeval_sdk.model import Batch, Failure, Usage
+
+
+def fill(store):
+    one, two, chat = store.span("01" * 8), store.span("02" * 8), store.span("03" * 8, "answer")
+    store.evaluation(one, "context_precision", 0.25)
+    store.evaluation(two, "context_precision", 0.75)
+    store.evaluation(chat, "context_precision", None)
+    store.evaluation(one, "agreement_pattern", "unanimous")
+    store.evaluation(two, "agreement_pattern", "mixed")
+    store.evaluation(chat, "agreement_pattern", "mixed")
+    judged = {"evaluator_kind": "judge", "usage": Usage(9, 1, 10, 0.0025)}
+    store.evaluation(one, "context_recall_llm", 1.0, inclusion_probability=0.25, **judged)
+    store.evaluation(two, "context_recall_llm", 0.0, **judged)
+    store.evaluation(chat, "context_recall_llm", None, error=Failure("timeout"), **judged)
+    store.evaluation(one, "total_token_count", 1_200.0)
+    store.evaluation(two, "total_token_count", 200.0)
+    store.evaluation(one, "cites_a_page", True)
+    store.not_run(one, "correctness", "not_sampled", "sample_rate 0")
+    store.not_run(two, "correctness", "not_sampled", "sample_rate 0")
+    store.not_run(chat, "safety", "no_judge_model")
+
+
+def test_scores_are_shown_by_evaluator_and_span_name(llmeval, store):
+    """Counts, means, shares, distributions, failures, costs and not-run reasons, as text."""
+    fill(store)
+    done = llmeval("report", "--store", store.path)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == str(store.path)
+    rows = [re.split(r" {2,}", line) for line in lines]
+    assert rows[2:11] == [
+        ["Scores"],
+        ["evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost"],
+        ["agreement_pattern", "answer", "heuristic", "1", "-", "mixed 100%", "0", "0", "-"],
+        ["agreement_pattern", "extract_field", "heuristic", "2", "-", "mixed 50%, unanimous 50%", "0", "0", "-"],
+        ["cites_a_page", "extract_field", "heuristic", "1", "-", "pass 100%", "0", "0", "-"],
+        ["context_precision", "answer", "heuristic", "0", "-", "-", "0", "1", "-"],
+        ["context_precision", "extract_field", "heuristic", "2", "0.50", "··█····█··", "0", "0", "-"],
+        ["context_recall_llm", "answer", "judge", "0", "-", "-", "1", "0", "$0.0025"],
+        ["context_recall_llm", "extract_field", "judge", "2", "0.50 [0.80]", "█········█", "0", "0", "$0.0050"],
+    ]  # fmt: skip
+    assert rows[11][:6] == [
+        "total_token_count",
+        "extract_field",
+        "heuristic",
+        "2",
+        "700",
+        "█········█ 200..1,200",
+    ]
+    assert rows[13:17] == [
+        ["Judges that did not run"],
+        ["judge", "reason", "count", "latest detail"],
+        ["correctness", "not_sampled", "2", "sample_rate 0"],
+        ["safety", "no_judge_model", "1"],
+    ]
+
+
+def test_columns_stand_under_each_other(llmeval, store):
+    """Every cell of a column begins, or ends, where its title does."""
+    fill(store)
+    lines = llmeval("report", "--store", store.path).stdout.splitlines()
+    titles, rows = lines[3], lines[4:11]
+    for word in ("span", "kind", "mean", "distribution"):
+        assert all(row[titles.index(word) - 2 : titles.index(word)] == "  " for row in rows)
+    end = titles.index("count") + len("count")
+    assert all(row[end - 1].isdigit() and row[end] == " " for row in rows)
+
+
+def test_json_holds_the_same(llmeval, store):
+    """Scripts get numbers, not bars."""
+    fill(store)
+    found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)
+    assert found["store"] == str(store.path)
+    by_name = {(each["evaluator"], each["span_name"]): each for each in found["scores"]}
+    precision = by_name["context_precision", "extract_field"]
+    assert precision["mean"] == 0.5
+    assert precision["histogram"] == [0, 0, 1, 0, 0, 0, 0, 1, 0, 0]
+    assert by_name["agreement_pattern", "extract_field"]["categories"] == {
+        "mixed": 1,
+        "unanimous": 1,
+    }
+    assert found["not_run"][0] == {
+        "evaluator": "correctness", "reason": "not_sampled", "count": 2, "detail": "sample_rate 0",
+    }  # fmt: skip
+
+
+def test_a_report_can_be_narrowed(llmeval, store):
+    """By evaluator, span name and time."""
+    old = store.span("01" * 8, start_ns=time.time_ns() - 3 * 86_400 * 10**9)
+    new = store.span("02" * 8, start_ns=time.time_ns() - 60 * 10**9)
+    for span in (old, new):
+        store.evaluation(span, "context_precision", 0.5)
+        store.evaluation(span, "context_relevance", 0.5)
+
+    def counts(*args):
+        found = json.loads(llmeval("report", "--store", store.path, "--json", *args).stdout)
+        return {each["evaluator"]: each["count"] for each in found["scores"]}
+
+    assert counts() == {"context_precision": 2, "context_relevance": 2}
+    assert counts("--since", "24h") == {"context_precision": 1, "context_relevance": 1}
+    assert counts("--since", "7d", "--evaluator", "context_relevance") == {"context_relevance": 2}
+    assert counts("--since", "2020-01-01T00:00Z")["context_precision"] == 2
+    assert counts("--span-name", "answer") == {}
+
+
+def test_a_time_that_is_none_is_a_usage_error(llmeval, store):
+    """The message says which forms are understood."""
+    done = llmeval("report", "--store", store.path, "--since", "yesterday")
+    assert done.returncode == 2
+    assert "'yesterday' is no time: expected 90m, 24h, 7d or 2026-01-31T12:00" in done.stderr
+
+
+def test_a_store_that_is_not_there_is_explained(llmeval, tmp_path):
+    """The message names the file that was looked for and says how one comes to be."""
+    done = llmeval("report")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        f"llmeval report: no store at {tmp_path / '.llmeval' / 'llmeval.db'}\n"
+    )
+    assert "pass --store FILE" in done.stderr
+    done = llmeval("report", LLMEVAL_STORE="~/nowhere/x.db")
+    assert f"no store at {Path('~/nowhere/x.db').expanduser()}" in done.stderr
+
+
+def test_a_file_that_is_no_store_is_explained(llmeval, tmp_path):
+    """No traceback for a wrong path."""
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to look at" * 50)
+    done = llmeval("report", "--store", "notes.txt")
+    assert done.returncode == 2
+    assert "notes.txt cannot be read: file is not a database" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_empty_store_is_no_failure(llmeval, store):
+    """Nothing evaluated yet is said, and is all right; so is a filter that matches nothing."""
+    store.writer.write(Batch())
+    store.span("01" * 8)
+    done = llmeval("report", "--store", store.path)
+    assert (done.returncode, done.stdout.splitlines()[1]) == (0, "No evaluations yet.")
+    done = llmeval("report", "--store", store.path, "--evaluator", "x")
+    assert (done.returncode, done.stdout.splitlines()[1]) == (0, "No evaluations match.")
+
+
+def test_names_cannot_steer_the_terminal(llmeval, store):
+    """Escape sequences in names, categories and details are shown as text, on one line."""
+    span = store.span("01" * 8, "\x1b]0;owned\x07name\nnext")
+    store.evaluation(span, "a\x1b[2J", "\x1b[31mred")
+    store.not_run(span, "judge\r", "error", "\x9b31m [bold]detail[/bold]")
+    done = llmeval("report", "--store", store.path)
+    assert done.returncode == 0
+    assert not set(done.stdout) & set("\x1b\x07\r\x9b")
+    assert r"\x1b[31mred 100%" in done.stdout
+    assert "[bold]detail[/bold]" in done.stdout
+
+
+def test_bars_are_ascii_where_the_output_is(llmeval, store):
+    """An ASCII terminal gets bars, not a UnicodeEncodeError."""
+    fill(store)
+    span = store.span("04" * 8, "naïve")
+    store.evaluation(span, "context_precision", 0.5)
+    done = llmeval("report", "--store", store.path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0, done.stderr
+    assert "..@....@.." in done.stdout
+    assert r"na\xefve" in done.stdout
+
+
+def on_a_terminal(*args, env):
+    master, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llmeval_sdk", *args], stdout=terminal, stderr=terminal, env=env
+    )
+    os.close(terminal)
+    said = b""
+    try:
+        while part := os.read(master, 65_536):
+            said += part
+    except OSError:  # the other end closed
+        pass
+    os.close(master)
+    assert process.wait(30) == 0
+    return said.decode()
+
+
+def test_a_terminal_gets_a_table_of_rich(store):
+    """With rich installed, a terminal shows a framed table; markup in names stays text."""
+    pytest.importorskip("rich")
+    span = store.span("01" * 8, "[red]field[/red]")
+    store.evaluation(span, "precision", 0.5)
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "COLUMNS": "140",
+        "TERM": "xterm",
+    }
+    said = on_a_terminal("report", "--store", str(store.path), env=env)
+    assert "\x1b[1m" in said
+    assert "───" in said
+    assert "[red]field[/red]" in said
+
+
+def test_a_reader_that_goes_away_is_no_traceback(store):
+    """``llmeval report | head -1`` ends quietly."""
+    for number in range(200):
+        store.evaluation(store.span(f"{number:016x}", f"name {number}"), f"evaluator {number}", 0.5)
+    command = f"{sys.executable} -m llmeval_sdk report --store {store.path} | head -1"
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=50)
+    assert done.stdout == f"{store.path}\n"
+    assert done.stderr == ""

@@ -1,0 +1,78 @@
+"""The local exporter: batches of an app end up in the file that the settings name."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.exporters.local import LocalExporter
+from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.registry import exporter_factory
+from llmeval_sdk.store.reader import StoreReader
+
+
+SPAN = SpanData("ab" * 16, "cd" * 8, None, "answer", "workflow", 10**18, 10**18 + 5)
+SCORE = EvaluationEvent(
+    "x", Target(SPAN.trace_id, SPAN.span_id, "answer", "workflow"), Evaluation("p", 0.5), 10**18
+)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(store=str(tmp_path / "own" / "llmeval.db"), store_max_days=0)
+
+
+def test_a_batch_is_in_the_file_when_export_returns(settings):
+    """Another process reads it at once; nothing waits for a flush."""
+    exporter = exporter_factory("local")(settings)
+    assert exporter.export(Batch((SPAN,), (SCORE,))) is None
+    with closing(StoreReader(settings.store)) as reader:
+        assert reader.span(SPAN.span_id) == SPAN
+        assert reader.evaluations_of(SPAN.span_id) == (SCORE,)
+    exporter.flush(1.0)
+    exporter.close(1.0)
+
+
+def test_nothing_is_opened_before_the_first_batch(settings, tmp_path):
+    """Configuring an exporter touches no disk."""
+    LocalExporter(settings).close(1.0)
+    assert list(tmp_path.glob("own*")) == []
+
+
+def test_a_closed_exporter_can_go_on(settings):
+    """A batch after close is written: configure() may be called again while one is under way."""
+    exporter = LocalExporter(settings)
+    exporter.export(Batch((SPAN,)))
+    exporter.close(1.0)
+    exporter.export(Batch((), (SCORE,)))
+    exporter.close(1.0)
+    with closing(StoreReader(settings.store)) as reader:
+        assert reader.counts().evaluations == 1
+
+
+def test_a_locked_file_asks_delivery_to_try_again(settings):
+    """The batch is not lost: the error says that it may be sent again."""
+    exporter = LocalExporter(settings)
+    exporter.store._busy_timeout = 0.05
+    exporter.export(Batch((SPAN,)))
+    with closing(sqlite3.connect(settings.store, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ExportError) as caught:
+            exporter.export(Batch((), (SCORE,)))
+        other.execute("ROLLBACK")
+    assert caught.value.retryable
+    assert exporter.export(Batch((), (SCORE,))) is None
+    exporter.close(1.0)
+
+
+def test_the_bounds_of_the_settings_hold(settings, tmp_path):
+    """Size and age come from the settings."""
+    from dataclasses import replace
+
+    exporter = LocalExporter(replace(settings, store_max_days=1.0))
+    exporter.export(Batch((SPAN,)))
+    exporter.close(1.0)
+    with closing(StoreReader(settings.store)) as reader:
+        assert reader.counts().spans == 0  # it is of the year 2001
