@@ -17,7 +17,9 @@ from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
-from llmeval_sdk.tracing import state
+from llmeval_sdk.redaction import Redactor
+from llmeval_sdk.spool import Folder
+from llmeval_sdk.tracing import off, state
 
 
 def make_plan(
@@ -31,6 +33,7 @@ def make_plan(
     llm: Any = None,
     exporters: tuple[Exporter, ...] = (),
     prices: Mapping[str, tuple[float, float]] | None = None,
+    redact: Callable[[str], str] | None = None,
     strict: bool = False,
 ) -> Plan:
     """Resolve all names. What a person gave must be right; what the environment gave may err.
@@ -58,8 +61,11 @@ def make_plan(
         usd_per_day=resolved.usd_per_day,
         concurrency=max(1, resolved.judge_concurrency),
     )
+    worker = _worker(resolved, problems, strict=strict)
     return Plan(
-        exporters=_exporters(resolved, exporters, problems, strict=strict),
+        exporters=()
+        if worker == "off"
+        else _exporters(resolved, exporters, problems, strict=strict),
         inline=Heuristics(inline),
         background=Heuristics(background),
         judges=judges,
@@ -73,11 +79,53 @@ def make_plan(
         retrieved=resolved.retrieved_context,
         retrieval_limits=resolved.retrieval_limits,
         content=resolved.capture_content,
+        redactor=_redactor(resolved, redact, problems, strict=strict),
+        spool=_spool(resolved),
+        worker=worker,
         queue_records=resolved.queue_records,
         queue_bytes=resolved.queue_bytes,
         background_share=resolved.background_share,
         prices=prices,
     )
+
+
+def _redactor(
+    resolved: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
+) -> Redactor:
+    """Make what redacts; a mistake in the environment must not let more through than was meant."""
+
+    def quietly(text: str) -> str:
+        off()  # a redactor whose helpers are decorated must not make spans to redact
+        assert custom is not None
+        return custom(text)
+
+    own = None if custom is None else quietly
+    try:
+        return Redactor(resolved.redact, own)
+    except ConfigurationError as error:
+        if strict:
+            raise
+        problems.append(f"{error}; using all detectors")
+        return Redactor(("all",), own)
+
+
+def _spool(resolved: Settings) -> Folder | None:
+    if not resolved.spool:
+        return None
+    return Folder(
+        resolved.spool, file_bytes=resolved.spool_bytes, max_bytes=resolved.spool_max_bytes
+    )
+
+
+def _worker(resolved: Settings, problems: list[str], *, strict: bool) -> str:
+    """Return how this process works; without a spool nobody else could do it."""
+    if resolved.worker == "thread" or resolved.spool:
+        return resolved.worker
+    problem = f"worker={resolved.worker!r} needs a spool: set LLMEVAL_SPOOL to a folder"
+    if strict:
+        raise ConfigurationError(problem)
+    problems.append(f"{problem}; using a thread")
+    return "thread"
 
 
 def _resolve(evaluator: Any, resolved: Settings) -> Heuristic | Judge:

@@ -128,6 +128,30 @@ class Settings(RagasSettings):
         read=content,
         doc="Off keeps texts out of every export; heuristics still score them.",
     )
+    redact: tuple[str, ...] = setting(
+        ("api_key", "jwt"),
+        "LLMEVAL_REDACT",
+        read=names,
+        doc="What is taken out of everything that leaves: `api_key`, `jwt`, `email`, `card`, "
+        "`iban`, `phone`, `all` or `off`.",
+    )
+    spool: str | None = setting(
+        None,
+        "LLMEVAL_SPOOL",
+        doc="Folder of its own in which records survive the process; see `llmeval agent`.",
+    )
+    spool_bytes: int = setting(
+        16 << 20, "LLMEVAL_SPOOL_BYTES", read=count, doc="Size of one process's file there."
+    )
+    spool_max_bytes: int = setting(
+        1 << 30, "LLMEVAL_SPOOL_MAX_BYTES", read=count, doc="What all files there may take."
+    )
+    worker: str = setting(
+        "thread",
+        "LLMEVAL_WORKER",
+        read=one_of("thread", "off", "agent"),
+        doc="`off`: no threads, `llmeval agent` takes the records from the spool; `agent`: be it.",
+    )
     trace_sample_rate: float = setting(
         1.0, "LLMEVAL_TRACE_SAMPLE_RATE", read=fraction, doc="Share of traces that is recorded."
     )

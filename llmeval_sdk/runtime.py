@@ -40,6 +40,7 @@ def configure(
     llm: LLM | str | Callable[..., Any] | None = None,
     exporters: Sequence[Exporter | str] | None = None,
     prices: Mapping[str, tuple[float, float]] | None = None,
+    redact: Callable[[str], str] | Sequence[str] | str | None = None,
     **settings: Any,
 ) -> None:
     """Set the SDK up. Without it, the first span does so from the environment.
@@ -58,6 +59,9 @@ def configure(
             spending.
         exporters: where spans and scores go: names or Exporter objects.
         prices: own prices by model: USD per million input and output tokens.
+        redact: what is taken out of everything that leaves this process: names of built-in
+            detectors, or a function that gets every captured text and returns what may be seen of
+            it (beside the detectors of the setting). Where it fails, so does the field, closed.
         **settings: any row of the settings table by its field name, such as ``store="traces.db"``.
 
     Raises:
@@ -69,6 +73,8 @@ def configure(
         settings["judge_model"], llm = llm, None
     if isinstance(settings.get("judge_api_key"), str):
         settings["judge_api_key"] = Secret(settings["judge_api_key"])
+    if redact is not None and not callable(redact):
+        settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
     resolved = config.from_environment(
         problems=problems, exporters=names if exporters is not None else None, **settings
     )
@@ -82,6 +88,7 @@ def configure(
         llm=llm,
         exporters=tuple(each for each in exporters or () if not isinstance(each, str)),
         prices=prices,
+        redact=redact if callable(redact) else None,
         strict=True,
     )
     _install(resolved, plan, problems)

@@ -52,6 +52,8 @@ class Delivery:
         self._barriers: list[Barrier] = []
         self._delivered = 0
         self._unknown = 0
+        self.missed = 0
+        """What is lost here and another attempt, such as the spool's, might deliver."""
         self._dropped = Counts()
 
     # -- the worker's side ----------------------------------------------------------------------
@@ -63,6 +65,7 @@ class Delivery:
         if not lane.put(item, size):
             if counted:
                 self._dropped.add("exporter_full")
+                self.missed += 1
             return
         if self._thread is None:
             self._start()
@@ -171,6 +174,7 @@ class Delivery:
             for reason, times in error.refused.items():
                 self._dropped.add(reason, times)
             self._delivered += error.delivered
+            self.missed += lost if error.retryable else 0
             if error.answered:
                 self._dropped.add(error.reason, lost)
             else:

@@ -12,6 +12,7 @@ from llmeval_sdk.evaluation import run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.pipeline._lane import Lane
 from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.tracing import Retrieved, Span, leave_to_owner, record_of, settle
 
 
@@ -37,6 +38,7 @@ class Intake:
         self.evaluations = Counts()
         self.dropped = Counts()
         self.closed = False
+        self.spool: Spooling | None = None
         self._live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
 
     def on_start(self, span: Span) -> None:
@@ -83,10 +85,13 @@ class Intake:
     def _put(self, lane: Lane, item: object, size: int, made: int) -> None:
         if self.closed:
             self._drop("shutdown", made)
-        elif not (self._running or self._run()):
-            self._drop("no_worker", made)
+            return
+        if self.spool is not None:
+            item = self.spool.keep(item)
+        if not (self._running or self._run()):
+            self._drop("spooled" if type(item) is Kept else "no_worker", made)
         elif not lane.put(item, size):
-            self._drop("queue_full", made)
+            self._drop("spooled" if type(item) is Kept else "queue_full", made)
             tell("queue", "full, records are dropped and counted")
         elif self._asleep:
             self.wake()

@@ -66,7 +66,7 @@ class Judging:
         self._models = Models(plan)
         self._shut = False
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job) -> Future[None] | None:
         """Take a job; what cannot run is emitted as not run. Called by the worker only."""
         if self._shut:
             self._emit(not_run(job, "shutdown", "the process was ending"))
@@ -80,6 +80,8 @@ class Judging:
             future = asyncio.run_coroutine_threadsafe(self._run(turn), self._loop)
             self._waiting[future] = turn
             future.add_done_callback(lambda done: self._waiting.pop(done, None))
+            return future
+        return None
 
     @property
     def pending(self) -> int:

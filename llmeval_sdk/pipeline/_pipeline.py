@@ -11,6 +11,8 @@ from llmeval_sdk.model import Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline._delivery import Delivery
 from llmeval_sdk.pipeline._intake import Intake
 from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._privacy import Privacy
+from llmeval_sdk.pipeline._spooling import Spooling
 from llmeval_sdk.pipeline._stats import Stats
 from llmeval_sdk.pipeline._worker import Worker
 from llmeval_sdk.tracing import Span
@@ -32,7 +34,11 @@ class Pipeline:
             )
             for exporter in plan.exporters
         }
-        self._worker = Worker(plan, self._intake, self._deliveries.values())
+        privacy = Privacy(plan.redactor, content=plan.content)
+        self._spooling = self._intake.spool = self._spool(privacy)
+        self._worker = Worker(
+            plan, self._intake, self._deliveries.values(), privacy, self._spooling
+        )
         self._starting = threading.RLock()
         self._started = False
         self._ended: Stats | None = None
@@ -40,10 +46,31 @@ class Pipeline:
         self.on_start = self._intake.on_start
         self.on_end = self._intake.on_end
 
+    def _spool(self, privacy: Privacy) -> Spooling | None:
+        if self.plan.spool is None:
+            return None
+        return Spooling(
+            self.plan.spool,
+            self._deliveries.values(),
+            pack=privacy.pack,
+            unpack=privacy.unpack,
+            left=self.plan.worker == "off",
+            living=self.plan.worker == "agent",
+        )
+
     @property
     def started(self) -> bool:
         """Say whether anything was ever taken in."""
-        return self._started
+        return self._started or (self._spooling is not None and self._spooling.is_used)
+
+    def start(self) -> bool:
+        """Start the worker before there is a record, to take over what others left."""
+        return self._start()
+
+    @property
+    def is_idle(self) -> bool:
+        """Say whether nothing that other processes left waits here."""
+        return self._spooling is None or (self._spooling.scans and self._spooling.is_idle)
 
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
@@ -70,6 +97,7 @@ class Pipeline:
             not_run={name: counts.snapshot() for name, counts in list(worker.not_run.items())},
             pending_judgements=worker.judging.pending,
             problems=_shield.caught.snapshot(),
+            spool={} if self._spooling is None else self._spooling.counts.snapshot(),
         )
 
     def flush(self, timeout: float) -> Stats:
@@ -88,19 +116,23 @@ class Pipeline:
             return self._ended
         self._intake.closed = True
         deadline = monotonic() + timeout
-        complete = True
+        complete = delivered = True
         if self._started:
             complete = self._settle(monotonic() + timeout * JUDGES_SHARE, deadline, last=True)
             for delivery in self._deliveries.values():
                 delivery.stop()
             for delivery in self._deliveries.values():
-                complete &= delivery.join(deadline)
+                delivered &= delivery.join(deadline)
+        if self._spooling is not None:
+            self._spooling.close(delivered=delivered)
         _shield.write_notices()
-        self._ended = replace(self.stats(), complete=complete)
+        self._ended = replace(self.stats(), complete=complete and delivered)
         self._done.set()
         return self._ended
 
     def _start(self) -> bool:
+        if self.plan.worker == "off":
+            return False
         with self._starting:
             if not self._started:
                 self._started = self._worker.start()

@@ -10,6 +10,8 @@ from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.redaction import Redactor
+from llmeval_sdk.spool import Folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,12 @@ class Plan:
     retrieved: str = "last"
     retrieval_limits: Mapping[str, int] | None = None
     content: bool = True
+    redactor: Redactor = field(default_factory=Redactor)
+    """Takes out of every record what may not leave."""
+    spool: Folder | None = None
+    """Where records survive the process."""
+    worker: str = "thread"
+    """``off`` leaves the records in the spool, ``agent`` also takes what living processes leave."""
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5

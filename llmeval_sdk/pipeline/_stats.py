@@ -59,6 +59,9 @@ class Stats:
     pending_judgements: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
     """Exceptions of ours or of evaluators that the shield caught, by site."""
+    spool: Mapping[str, int] = field(default_factory=dict)
+    """What became of records at the spool: ``kept``, ``adopted`` from other processes, ``left`` for
+    the next one, ``torn``; and why some were not kept, such as ``full``."""
     complete: bool = True
     """For ``flush`` and ``shutdown``: all was done before the deadline."""
 
@@ -90,5 +93,6 @@ class Stats:
             },
             self.pending_judgements + other.pending_judgements,
             {**self.problems, **other.problems},
+            _sum(self.spool, other.spool),
             self.complete and other.complete,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._privacy import Privacy, without_content
+from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
@@ -30,10 +33,22 @@ IDLE_SECONDS = 1.0
 class Worker:
     """One daemon thread between the intake and the deliveries."""
 
-    def __init__(self, plan: Plan, intake: Intake, deliveries: Iterable[Delivery]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        intake: Intake,
+        deliveries: Iterable[Delivery],
+        privacy: Privacy,
+        spooling: Spooling | None = None,
+    ) -> None:
         self._plan = plan
         self._intake = intake
         self._deliveries = tuple(deliveries)
+        self._privacy = privacy
+        self._spooling = spooling
+        self._judgements: list[Future[None]] = []
+        self._whole = True
+        """False while the record at hand is one whose redaction failed."""
         self.judging = Judging(plan, self.emit)
         self.judged = Counts()
         self.not_run: dict[str, Counts] = {}
@@ -69,7 +84,7 @@ class Worker:
         if type(item) is EvaluationEvent:
             evaluation = item.evaluation
             if not self._plan.content:
-                item = replace(item, evaluation=_without_content(evaluation))
+                item = replace(item, evaluation=without_content(evaluation))
             if evaluation.evaluator_kind == "judge" and evaluation.error is None:
                 self.judged.add(evaluation.name)
             if evaluation.evaluator_kind == "judge":
@@ -87,7 +102,10 @@ class Worker:
         off()
         stop = False
         while not stop:
-            if not self._intake.sleep(IDLE_SECONDS, unless=self._barriers):
+            patience = IDLE_SECONDS if self._spooling is None else self._spooling.patience
+            if not self._intake.sleep(patience, unless=self._barriers):
+                self._pace.begin()
+                self._tend()
                 write_notices()
                 continue
             self._urgent.wait(LINGER_SECONDS)
@@ -97,6 +115,7 @@ class Worker:
             self._pace.begin()
             try:
                 self._drain()
+                self._tend()
                 write_notices()
             except Exception as error:
                 if not swallow("worker", error):
@@ -108,15 +127,35 @@ class Worker:
     def _drain(self) -> None:
         for lane in (self._intake.reserved, self._intake.lane):
             while (item := lane.take()) is not None:
-                try:
-                    if type(item) is Span:
-                        self._span(item)
-                    else:
-                        self.emit(item)
-                except Exception as error:
-                    if not swallow("worker", error):
-                        raise
+                self._take(item)
                 self._pace.rest(hurry=self._hurry)
+
+    def _tend(self) -> None:
+        """Acknowledge at the spool what is dealt with, and take in what other processes left."""
+        if self._spooling is not None:
+            for kept in self._spooling.tend():
+                if type(kept.item) is Span:
+                    self._intake.spans.add()
+                else:
+                    self._intake.evaluations.add("submitted")
+                self._take(kept)
+                self._pace.rest(hurry=self._hurry)
+
+    def _take(self, item: Any) -> None:
+        kept = item if type(item) is Kept else None
+        missed = self._spooling.missed if self._spooling is not None else 0
+        self._judgements = []
+        try:
+            item, self._whole = self._privacy.redact(item if kept is None else kept.item)
+            if type(item) is Span:
+                self._span(item)
+            else:
+                self.emit(item)
+        except Exception as error:
+            if not swallow("worker", error):
+                raise
+        if kept is not None and self._spooling is not None:
+            self._spooling.handed_on(kept, self._judgements, missed)
 
     def _span(self, span: Span) -> None:
         size = span.size
@@ -136,7 +175,7 @@ class Worker:
             span, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         asked = [found for name in span._spec.evaluators if (found := self._find(name))]
-        for evaluation in self._score(record, evaluations, asked):
+        for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
             self._intake.evaluations.add("background")
             self.emit(event(evaluation, target))
@@ -188,20 +227,15 @@ class Worker:
             job = Job(judge, record, target, 0.0, decision.detail)
             self.emit(not_run(job, decision.reason, decision.detail))
             return
-        self.judging.submit(Job(judge, record, target, decision.probability, decision.why))
+        job = Job(judge, record, target, decision.probability, decision.why)
+        if not self._whole:
+            self.emit(not_run(job, "error", "the redaction failed"))
+            return
+        if (judgement := self.judging.submit(job)) is not None:
+            self._judgements.append(judgement)
 
     def _find(self, name: Any) -> Any:
         found = self._plan.find(name)
         if found is None:
             tell("evaluators=", f"no evaluator is named {name!r}"[:120])
         return found
-
-
-def _without_content(evaluation: Evaluation) -> Evaluation:
-    """Leave out of an Evaluation what may quote the app's texts."""
-    numbers = {
-        key: value
-        for key, value in evaluation.metadata.items()
-        if type(value) in (int, float, bool)
-    }
-    return replace(evaluation, explanation=None, metadata=numbers)

@@ -42,6 +42,11 @@ class Redactor:
         self._custom = None if custom is None else Aside(custom, timeout)
 
     @property
+    def is_needed(self) -> bool:
+        """Say whether there is anything to do at all."""
+        return bool(self._detectors) or self._custom is not None
+
+    @property
     def has_custom(self) -> bool:
         """Say whether the app's own function has a word."""
         return self._custom is not None
@@ -53,7 +58,7 @@ class Redactor:
         """
         if any(hint(record) for hint in self._hints):
             return True
-        return any(fields and not self._names.isdisjoint(fields) for fields in named)
+        return bool(self._names) and any(_names_one_of(self._names, each) for each in named)
 
     def detect(self, value: Any) -> Any:
         """Redact all texts of a plain value, keys of mappings too, by the built-in detectors."""
@@ -91,6 +96,15 @@ class Redactor:
         if cls is list or cls is tuple:
             return cls(self._walk(item, text) for item in value)
         return value
+
+
+def _names_one_of(names: frozenset[str], fields: Mapping[str, Any] | None) -> bool:
+    """Look at the keys of a mapping and of the mappings in it."""
+    if not fields:
+        return False
+    return not names.isdisjoint(fields) or any(
+        type(item) is dict and not names.isdisjoint(item) for item in fields.values()
+    )
 
 
 def _collect(value: Any, into: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,20 +42,24 @@ class SpoolFile:
     def __init__(self, folder: Folder, name: str, descriptor: int, ring: Ring, key: str) -> None:
         self.ring = ring
         self._folder = folder
-        self._name = name
+        self.name = name
         self._descriptor = descriptor
         self._key = (os.getpid(), key)
         _held.add(self._key)
-        self.abandoned = True
-        """False while the process that writes it lives."""
+        self.is_abandoned = True
+        """False while another process that writes it lives."""
+
+    def check(self) -> None:
+        """See whether the process that writes the file has ended."""
+        self.is_abandoned = self.is_abandoned or _lock(self._descriptor, _WRITER)
 
     def release(self) -> None:
         """Give the file up; it is removed if nothing in it waits and nobody writes it."""
         if self._key not in _held or self._key[0] != os.getpid():  # twice, or in a forked child
             return
-        if self.abandoned and self.ring.is_empty:
+        if self.is_abandoned and self.ring.is_empty:
             with suppress(OSError):
-                os.unlink(self._name, dir_fd=self._folder.descriptor)
+                os.unlink(self.name, dir_fd=self._folder.descriptor)
         self.ring.memory.close()  # now: later, its own descriptor would drop the locks of others
         os.close(self._descriptor)
         _held.discard(self._key)
@@ -118,9 +122,11 @@ class Folder:
             raise SpoolError("file", f"{self.path}: {error.strerror}") from error
         return file
 
-    def adopt(self, *, living: bool) -> Iterator[SpoolFile]:
+    def adopt(self, *, living: bool, but: Container[str] = ()) -> Iterator[SpoolFile]:
         """Take over what processes left; with ``living`` also what living ones leave to others."""
         for name, _ in sorted(self._sizes()):
+            if name in but:
+                continue
             if name.endswith(_SUFFIX):
                 file = self._open(name, living=living)
                 if file is not None:
@@ -162,7 +168,7 @@ class Folder:
         if ring is None or not (abandoned or ring.left):
             return None
         file = SpoolFile(self, name, descriptor, ring, _key(descriptor))
-        file.abandoned = abandoned
+        file.is_abandoned = abandoned
         return file
 
     def _remove_stale(self, name: str) -> None:

@@ -15,6 +15,7 @@ from llmeval_sdk.tracing._annotate import (
 from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
 from llmeval_sdk.tracing._kinds import agent, embedding, llm, retrieval, task, tool, workflow
+from llmeval_sdk.tracing._portable import from_plain, to_plain
 from llmeval_sdk.tracing._propagate import ContextExecutor, extract, inject, wrap_context
 from llmeval_sdk.tracing._records import (
     ANSWERED,
@@ -46,6 +47,7 @@ __all__ = [
     "embedding",
     "export_span",
     "extract",
+    "from_plain",
     "inject",
     "leave_to_owner",
     "llm",
@@ -59,6 +61,7 @@ __all__ = [
     "span_data",
     "state",
     "task",
+    "to_plain",
     "tool",
     "workflow",
     "wrap_context",

@@ -12,6 +12,7 @@ from typing import Any
 
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Usage
 from llmeval_sdk.tracing._capture import new_room
+from llmeval_sdk.tracing._records import ANSWERED
 from llmeval_sdk.tracing._span import Retrieved, Span, Spec
 
 
@@ -36,7 +37,7 @@ _scored = attrgetter(
 _said = attrgetter("explanation", "metadata")
 _prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
 _prompt_texts = attrgetter("id", "version", "template", "chat_template", "variables", "tags")
-_USAGE, _RETRIEVED, _EXTRACTIONS = 0, 1, 2
+_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED = 0, 1, 2, 3
 
 Plain = tuple[tuple[Any, ...], "tuple[Any, ...] | None"]
 """``(known, content)``."""
@@ -102,7 +103,7 @@ def from_plain(plain: Plain) -> Span:
     return span
 
 
-_EMPTY = ("_parent", "_owner", "_record", "context", "_arguments")
+_EMPTY = ("_parent", "_owner", "_record", "context")
 _NO_CONTENT: tuple[Any, ...] = ((None,) * len(_CONTENT), None, None, None, "", None, (), ())
 
 
@@ -153,6 +154,8 @@ def _collected(item: Any) -> tuple[Any, ...]:
         return (_USAGE, _usage(item))
     if type(item) is Retrieved:
         return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
+    if item is ANSWERED:
+        return (_ANSWERED,)
     return (_EXTRACTIONS, [_extraction(each) for each in item])
 
 
@@ -161,6 +164,8 @@ def _item(item: tuple[Any, ...]) -> Any:
         return Usage(*item[1])
     if item[0] == _RETRIEVED:
         return Retrieved(item[1], _chunks(item[2]) or (), ())
+    if item[0] == _ANSWERED:
+        return ANSWERED
     return _extractions(item[1])
 
 
