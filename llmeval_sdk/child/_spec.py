@@ -50,7 +50,7 @@ class ChildSpec:
         """
         name = hashlib.sha256(self.text().encode()).hexdigest()[:20]
         parent = tempfile.gettempdir()
-        if len(parent) > _LONGEST_ADDRESS - 50:
+        if len(os.fsencode(parent)) > _LONGEST_ADDRESS - 45:
             parent = "/tmp"  # noqa: S108 - checked below
         folder = Path(parent) / f"llmeval-{os.getuid()}"
         try:

@@ -114,7 +114,8 @@ class Server:
             self._busy_at = now
         if self._clients:
             self._alone_since = now
-        return now - self._busy_at > self._idle_seconds or now - self._alone_since > ALONE_SECONDS
+        alone = min(ALONE_SECONDS, self._idle_seconds)
+        return now - self._busy_at > self._idle_seconds or now - self._alone_since > alone
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._clients.add(writer)

@@ -94,7 +94,7 @@ def python_of(settings: Settings) -> str | None:
     if find_spec("ragas") is not None:
         return interpreter()
     home = default_home()
-    return str(python_in(home)) if (home / MARK).exists() else None
+    return str(python_in(home)) if mark(home).get("complete") else None
 
 
 def default_home() -> Path:
