@@ -79,7 +79,9 @@ def secrets(settings: Settings) -> set[str]:
 
 def exporters(settings: Settings) -> Iterator[Finding]:
     """Check that each exporter that would be used can be loaded."""
-    for name in settings.exporters or ("local",):
+    from llmeval_sdk._planning import _configured
+
+    for name in settings.exporters or _configured(settings):
         try:
             registry.exporter_factory(name)
         except ConfigurationError as error:

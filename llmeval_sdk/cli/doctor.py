@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from llmeval_sdk import config
+from llmeval_sdk import config, registry
 from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
 from llmeval_sdk.cli._endpoint import judge_endpoint
@@ -71,14 +71,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
-    if not settings.judge_model:
+    from llmeval_sdk.llms import DEFAULT_MODEL
+
+    judges = [name for name in settings.evaluators if name in registry.JUDGES]
+    if not settings.judge_model and not judges:
         words = "none is configured; judges are counted as not run (no_judge_model)"
         if settings.judge_api_key is not None:
             words += ". A key alone never starts one: name a model in LLMEVAL_JUDGE_MODEL"
         yield Finding(None, "LLMEVAL_JUDGE_MODEL", words)
         return
-    key = "with a key" if settings.judge_api_key is not None else "without a key"
-    yield Finding(True, settings.judge_model, f"asked {key}")
+    words = "with a key" if settings.judge_api_key is not None else "without a key"
+    if not settings.judge_model:
+        words += f"; the default, because {', '.join(judges)} were asked for"
+    yield Finding(True, settings.judge_model or DEFAULT_MODEL, f"asked {words}")
     if _checks.installed("openai") is None:
         yield Finding(False, "openai", "not installed: pip install 'llmeval-sdk[openai]'")
     if not offline:

@@ -1,0 +1,84 @@
+"""``llmeval agent``: score, judge and export in a process of its own what apps left in a spool."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from importlib import import_module
+from time import monotonic
+from typing import Any
+
+from llmeval_sdk import config
+from llmeval_sdk.cli._output import say
+from llmeval_sdk.errors import ConfigurationError
+
+
+_EPILOG = """\
+example:
+  LLMEVAL_SPOOL=/var/spool/myapp LLMEVAL_WORKER=off python app.py &
+  llmeval agent --spool /var/spool/myapp
+
+Exporters, judges and limits come from this process's environment. It takes the records of apps that
+run with LLMEVAL_WORKER=off, and what any app left that was killed. Ctrl-C or SIGTERM ends it; what
+it did not finish stays in the folder.
+"""
+_FINISH_SECONDS = 10.0
+"""How long the end may take; what is not delivered by then stays in the spool."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "agent",
+        help="score, judge and export what apps leave in a spool folder",
+        description="Drain a spool folder continuously, so that apps need no thread of ours and "
+        "lose nothing when they are killed.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--spool", metavar="DIR", help="the folder (default: LLMEVAL_SPOOL)")
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="import a module first that declares the app's own evaluators; may be repeated",
+    )
+    parser.add_argument(
+        "--once", action="store_true", help="end as soon as nothing waits, instead of staying"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Drain the folder until told to end."""
+    from llmeval_sdk import runtime
+
+    spool = args.spool or config.from_environment(problems=[]).spool
+    if not spool:
+        raise ConfigurationError("which folder? pass --spool DIR or set LLMEVAL_SPOOL")
+    for module in args.modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ConfigurationError(f"--import {module}: {error}") from error
+    runtime.configure(spool=spool, worker="agent", heuristics="background")
+    pipeline = runtime.pipeline()
+    if pipeline is None or not pipeline.start():
+        raise ConfigurationError("nothing to do: LLMEVAL_ENABLED is off")
+    ending = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ending.set())
+    say(f"draining {spool}; exporters: {', '.join(pipeline.stats().exporters) or 'none'}")
+    while not ending.wait(0.1):
+        if args.once and pipeline.is_idle:
+            break
+    begun = monotonic()
+    stats = runtime.shutdown(_FINISH_SECONDS)
+    say(
+        f"took {stats.spool.get('adopted', 0)} records, delivered {stats.delivered}, "
+        f"left {stats.spool.get('left', 0)} in the spool; ended in {monotonic() - begun:.1f} s"
+    )
+    return 0
