@@ -24,21 +24,25 @@ def judge_spans(
     *,
     content: bool,
 ) -> list[SpanData]:
-    """Make the root and, for calls that were made elsewhere, one span each with their tokens."""
+    """Make the root and one span for each call of a model.
+
+    The root carries what the judgement used altogether: whoever sums over spans sums those of kind
+    ``llm`` and ``embedding``.
+    """
     said = {"value": evaluation.value, "explanation": evaluation.explanation}
     root = SpanData(
         trace_id=f"{new_trace_id():032x}",
         span_id=f"{new_span_id():016x}",
         parent_id=None,
         name=judge.name,
-        kind="workflow" if calls else "llm",
+        kind="workflow",
         start_ns=begun_ns,
         end_ns=time_ns(),
         response=said if content else {"value": evaluation.value},
         error=evaluation.error,
         tags={JUDGE_TAG: judge.name, **getattr(judge, "span_tags", {})},
-        usage=None if calls else evaluation.usage,  # else it would be summed twice
-        model_name=None if calls else evaluation.metadata.get("model"),
+        usage=evaluation.usage,
+        model_name=evaluation.metadata.get("model"),
         links=(target,),
     )
     return [root, *(_call_span(root, call, content=content) for call in calls)]

@@ -12,7 +12,7 @@ from time import monotonic, time_ns
 
 from llmeval_sdk._shield import shield, swallow
 from llmeval_sdk.evaluation import NoModel, run_judge
-from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
+from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target, Usage
 from llmeval_sdk.pipeline._judge_spans import judge_spans
 from llmeval_sdk.pipeline._models import Models
 from llmeval_sdk.pipeline._plan import Plan
@@ -57,6 +57,8 @@ class Judging:
     """Runs admitted judges in the background and emits what they said."""
 
     def __init__(self, plan: Plan, emit: Emit) -> None:
+        self.usage = Usage()
+        """What the calls of all judgements used together; only the judges' thread adds to it."""
         self._plan = plan
         self._emit = emit
         self._cache = JudgementCache()
@@ -157,11 +159,16 @@ class Judging:
         asked = NoModel(llm) if isinstance(llm, str) else llm
         evaluation = await run_judge(job.judge, job.record, asked, timeout=self._plan.judge_timeout)
         error = evaluation.error
-        if error is not None and error.type in NOT_RUN_REASONS and error.type != "timeout":
+        calls = getattr(asked, "calls", ())
+        refused = error is not None and error.type in NOT_RUN_REASONS and error.type != "timeout"
+        if error is not None and refused and not calls:
             return [not_run(job, error.type, error.message)]
+        usage = getattr(asked, "usage", None) or evaluation.usage
+        if usage is not None:
+            self.usage += usage
         evaluation = replace(
             evaluation,
-            usage=getattr(asked, "usage", None) or evaluation.usage,
+            usage=usage,
             inclusion_probability=job.probability,
             metadata={**evaluation.metadata, "why": job.why, "model": model or None},
         )
@@ -172,14 +179,14 @@ class Judging:
                 job.target,
                 evaluation,
                 begun,
-                getattr(asked, "calls", ()),
+                calls,
                 content=self._plan.content,
             ),
         ]
         if error is None:
             self._cache.put(key, evaluation)
             return told
-        reason = "timeout" if error.type == "timeout" else "error"
+        reason = error.type if error.type in NOT_RUN_REASONS else "error"
         return [not_run(job, reason, f"{error.type}: {error.message}"), *told]
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from time import time_ns
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
@@ -68,7 +69,7 @@ class MeteredLLM(LLM):
         self.model = getattr(llm, "model", "") or type(llm).__name__
         self.usage: Usage | None = None
         self.calls: list[ModelCall] = []
-        """What was called under a lease; calls of `complete` are not listed."""
+        """What was called, for the judgement's trace."""
         self._llm = llm
         self._turnstile = turnstile
         self._judge = judge
@@ -108,18 +109,23 @@ class MeteredLLM(LLM):
         if isinstance(reserved, Refused):
             breaker.unused(probe)
             raise JudgeError(reserved.reason, reserved.detail, retry_after=reserved.retry_after)
+        call = ModelCall("chat", time_ns(), 0, self.model)
         try:
             completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
         except JudgeError as error:
             (breaker.failed if error.type in _TRANSIENT else breaker.succeeded)(probe)
-            self._settle(reserved, error.usage)
+            self._settle(reserved, call, error.usage, error=error.type)
             raise
-        except BaseException:  # a timeout of the whole judgement cancels the call
+        except BaseException as error:  # a timeout of the whole judgement cancels the call
             breaker.failed(probe)
-            self._settle(reserved, None)
+            cancelled = isinstance(error, asyncio.CancelledError)
+            self._settle(
+                reserved, call, None, error="timeout" if cancelled else type(error).__name__
+            )
             raise
         breaker.succeeded(probe)
-        self._settle(reserved, completion.usage, completion.model)
+        call = replace(call, model=completion.model or self.model, response=completion.text)
+        self._settle(reserved, call, completion.usage)
         return completion
 
     @asynccontextmanager
@@ -164,15 +170,15 @@ class MeteredLLM(LLM):
             )
 
     def _settle_lease(self, reserved: Reservation, calls: list[ModelCall]) -> None:
-        prices, keeper = self._turnstile.prices, self._turnstile.keeper
-        self.calls = calls
-        known: list[Usage] = []
-        for call in calls:
-            if call.usage is not None:
-                usd = cost(call.model or self.model, call.usage, own=prices)
-                if usd is None:
-                    usd = cost(self.model, call.usage, own=prices)
-                known.append(replace(call.usage, cost_usd=usd))
+        keeper = self._turnstile.keeper
+        priced = [
+            call
+            if call.usage is None
+            else replace(call, usage=self._priced(call.model, call.usage))
+            for call in calls
+        ]
+        self.calls += priced
+        known = [call.usage for call in priced if call.usage is not None]
         if known:
             self.usage = sum(known[1:], known[0])
         if len(known) < len([call for call in calls if call.error is None]):
@@ -198,15 +204,27 @@ class MeteredLLM(LLM):
             self._judge, calls=1, tokens=most.total_tokens, usd=usd
         )
 
-    def _settle(self, reserved: Reservation, used: Usage | None, model: str = "") -> None:
+    def _settle(
+        self,
+        reserved: Reservation,
+        call: ModelCall,
+        used: Usage | None,
+        *,
+        error: str | None = None,
+    ) -> None:
         """Write down what the call used; one that says nothing may have cost all of it."""
-        keeper, prices = self._turnstile.keeper, self._turnstile.prices
-        if used is None:
+        priced = None if used is None else self._priced(call.model, used)
+        self.calls.append(replace(call, end_ns=time_ns(), usage=priced, error=error))
+        keeper = self._turnstile.keeper
+        if priced is None:
             keeper.settle(reserved)
             return
-        usd = cost(model, used, own=prices) if model else None
-        if usd is None:
-            usd = cost(self.model, used, own=prices)
-        priced = Usage(used.input_tokens, used.output_tokens, used.total_tokens, usd)
         self.usage = priced if self.usage is None else self.usage + priced
-        keeper.settle(reserved, calls=1, tokens=used.total_tokens, usd=usd)
+        keeper.settle(reserved, calls=1, tokens=priced.total_tokens, usd=priced.cost_usd)
+
+    def _priced(self, model: str, used: Usage) -> Usage:
+        """Add the cost by the answering model's price, else by that of the model asked for."""
+        usd = cost(model or self.model, used, own=self._turnstile.prices)
+        if usd is None:
+            usd = cost(self.model, used, own=self._turnstile.prices)
+        return replace(used, cost_usd=usd)

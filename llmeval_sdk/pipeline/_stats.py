@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from llmeval_sdk.model import Usage
+
 
 @dataclass(frozen=True, slots=True)
 class ExporterStats:
@@ -56,6 +58,8 @@ class Stats:
     """Judgements that gave a value, by judge."""
     not_run: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Judges that did not run or gave no value, by judge and reason."""
+    judge_usage: Usage = Usage()
+    """Tokens and money of the judges' calls, which are no part of the app's own usage."""
     pending_judgements: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
     """Exceptions of ours or of evaluators that the shield caught, by site."""
@@ -91,6 +95,7 @@ class Stats:
                 judge: _sum(self.not_run.get(judge, {}), other.not_run.get(judge, {}))
                 for judge in {**self.not_run, **other.not_run}
             },
+            self.judge_usage + other.judge_usage,
             self.pending_judgements + other.pending_judgements,
             {**self.problems, **other.problems},
             _sum(self.spool, other.spool),

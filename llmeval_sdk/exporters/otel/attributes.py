@@ -136,8 +136,9 @@ def _model(span: SpanData, found: dict[str, Attribute]) -> None:
         found[names.PROVIDER] = span.model_provider
     usage = span.usage
     if usage is not None:
-        found[names.INPUT_TOKENS] = usage.input_tokens
-        found[names.OUTPUT_TOKENS] = usage.output_tokens
+        if span.kind in ("llm", "embedding"):  # what others carry is a sum, and would count twice
+            found[names.INPUT_TOKENS] = usage.input_tokens
+            found[names.OUTPUT_TOKENS] = usage.output_tokens
         if usage.cost_usd is not None:
             found[names.COST] = usage.cost_usd
     prompt = span.prompt
