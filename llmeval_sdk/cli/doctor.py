@@ -82,7 +82,7 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
         return
     words = "with a key" if settings.judge_api_key is not None else "without a key"
     if not settings.judge_model:
-        words += f"; the default, because {', '.join(judges)} were asked for"
+        words += "; the default, because judges are asked for by name"
     yield Finding(True, settings.judge_model or DEFAULT_MODEL, f"asked {words}")
     if _checks.installed("openai") is None:
         yield Finding(False, "openai", "not installed: pip install 'llmeval-sdk[openai]'")

@@ -121,6 +121,23 @@ def test_a_key_alone_does_not_look_configured(llmeval):
     assert "A key alone never starts one: name a model in LLMEVAL_JUDGE_MODEL" in done.stdout
 
 
+def test_judges_asked_for_by_name_have_a_model(llmeval):
+    """As in the app: with no model named, the default one would be asked, and doctor says so."""
+    done = llmeval("doctor", "--offline", DD_LLMOBS_EVALUATORS="safety")
+    assert line(done, "gpt-4o") == (
+        "ok gpt-4o asked without a key; the default, because judges are asked for by name"
+    )
+
+
+def test_exporters_follow_what_is_configured(llmeval):
+    """As in the app: an OTLP address switches that exporter on, LLMEVAL_EXPORTERS overrides."""
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    assert " otlp " in llmeval("doctor", **env).stdout
+    done = llmeval("doctor", LLMEVAL_EXPORTERS="console,local", **env)
+    assert " otlp " not in done.stdout
+    assert line(done, " console ") == "ok console active"
+
+
 @pytest.mark.skipif(
     find_spec("openai") is None, reason="without the client, doctor says it is missing"
 )
