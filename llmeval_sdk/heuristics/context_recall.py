@@ -54,10 +54,11 @@ def _recall_warning(record: Record) -> Evaluation | None:
 
 def _warnings(chunks: tuple[Chunk, ...], retrieval: Any) -> tuple[bool, bool]:
     """Say whether a method returned its limit, and whether most chunks were filtered out."""
-    if not isinstance(retrieval, Mapping):
+    if type(retrieval) is not dict and not isinstance(retrieval, Mapping):
         return False, False
     limits = retrieval.get("limits")
-    hit_limit = isinstance(limits, Mapping) and _hit_limit(chunks, limits)
+    has_limits = type(limits) is dict or isinstance(limits, Mapping)
+    hit_limit = has_limits and _hit_limit(chunks, limits)
     before = retrieval.get("total_before_filter")
     if before is not None:
         before = number(before)
