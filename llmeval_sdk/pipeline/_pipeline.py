@@ -98,7 +98,7 @@ class Pipeline:
             judge_usage=worker.judging.usage,
             pending_judgements=worker.judging.pending,
             problems=_shield.caught.snapshot(),
-            spool={} if self._spooling is None else self._spooling.counts.snapshot(),
+            spool={} if self._spooling is None else self._spooling.stats(),
         )
 
     def flush(self, timeout: float) -> Stats:

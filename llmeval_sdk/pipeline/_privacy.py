@@ -9,9 +9,9 @@ from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk._shield import swallow
-from llmeval_sdk.model import Evaluation, EvaluationEvent, Target
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, NotRun, SpanData, Target
 from llmeval_sdk.redaction import Redactor
-from llmeval_sdk.tracing import Span, from_plain, to_plain
+from llmeval_sdk.tracing import Span, from_plain, to_plain, without_content
 
 
 _FORMAT = 2
@@ -121,11 +121,12 @@ def _builtins(value: Any) -> Any:
     return f"<{cls.__name__}>"
 
 
-def without_content(evaluation: Evaluation) -> Evaluation:
-    """Leave out of an Evaluation what may quote the app's texts."""
-    numbers = {
-        key: value
-        for key, value in evaluation.metadata.items()
-        if type(value) in (int, float, bool)
-    }
-    return replace(evaluation, explanation=None, metadata=numbers)
+def bare(item: EvaluationEvent | NotRun | SpanData) -> EvaluationEvent | NotRun | SpanData:
+    """Leave out of what goes to exporters whatever may quote the app's texts."""
+    if type(item) is EvaluationEvent:
+        return replace(item, evaluation=without_content(item.evaluation))
+    if type(item) is NotRun:
+        return replace(item, detail=item.detail.partition(":")[0])
+    if type(item) is SpanData and item.error is not None:
+        return replace(item, error=Failure(item.error.type))
+    return item

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import Any, NamedTuple
 
-from llmeval_sdk._counters import Counts
+from llmeval_sdk._counters import Count, Counts
 from llmeval_sdk._shield import swallow, tell
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.spool import Folder, Place, SpoolError, SpoolFile, Torn
@@ -71,7 +71,8 @@ class Spooling:
         self._opening = threading.RLock()
         self._entered = False
         self._unusable = ""
-        self.counts = Counts()
+        self._counts = Counts()
+        self._kept = Count()
         self._judging: list[_Open] = []
         self._ready: list[_Open] = []
         self._batch: _Batch | None = None
@@ -88,13 +89,13 @@ class Spooling:
         """Copy a record into the file, and return it with its place; else just the record."""
         file = self._file
         if file is None and (file := self._open()) is None:
-            self.counts.add(self._unusable or "opening")
+            self._counts.add(self._unusable or "opening")
             return item
         place = file.ring.append(self._pack(item))
         if place is None:
-            self.counts.add("full")
+            self._counts.add("full")
             return item
-        self.counts.add("kept")
+        self._kept.add()
         return Kept(item, file, place)
 
     def _open(self) -> SpoolFile | None:
@@ -110,6 +111,11 @@ class Spooling:
                     self._unusable = error.reason
                     tell("spool", f"not used: {error}")
             return self._file
+
+    def stats(self) -> dict[str, int]:
+        """Return what became of records, by word."""
+        kept = {"kept": self._kept.value} if self._kept.value else {}
+        return {**kept, **self._counts.snapshot()}
 
     # -- the worker's thread --------------------------------------------------------------------
 
@@ -179,7 +185,7 @@ class Spooling:
             cut = any(judgement.cancelled() for judgement in record.judgements)
             stays = cut or record.missed != missed
             if stays:
-                self.counts.add("left")
+                self._counts.add("left")
             elif kept.adopted:
                 kept.file.ring.clear(kept.place[0])
             else:
@@ -217,12 +223,12 @@ class Spooling:
                     if not isinstance(error, Torn) and not swallow("spool", error):
                         raise
                     if file.is_abandoned:
-                        self.counts.add("torn")
+                        self._counts.add("torn")
                         file.ring.clear(first)
                     continue
                 adopted.under_way.add(first)
                 under_way += 1
-                self.counts.add("adopted")
+                self._counts.add("adopted")
                 yield Kept(item, file, place, adopted=True)
 
     # -- the end --------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 from llmeval_sdk._counters import Counts
@@ -18,7 +17,7 @@ from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._privacy import Privacy, without_content
+from llmeval_sdk.pipeline._privacy import Privacy, bare
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.protocols import Judge
@@ -81,10 +80,10 @@ class Worker:
 
     def emit(self, item: EvaluationEvent | NotRun | SpanData, size: int = 1_000) -> None:
         """Hand a record to every delivery. Called by the worker and by the judges' thread."""
+        if not self._plan.content:
+            item = bare(item)
         if type(item) is EvaluationEvent:
             evaluation = item.evaluation
-            if not self._plan.content:
-                item = replace(item, evaluation=without_content(evaluation))
             if evaluation.evaluator_kind == "judge" and evaluation.error is None:
                 self.judged.add(evaluation.name)
             if evaluation.evaluator_kind == "judge":

@@ -72,11 +72,11 @@ _API_KEY = Detector(
         *(_after(f"gh{kind}_", "[A-Za-z0-9]{36,}") for kind in "pousr"),
         _after("github_pat_", "[A-Za-z0-9_]{22,}"),
         _after("glpat-", "[A-Za-z0-9_-]{20,}"),
-        *(_after(f"xox{kind}-", "[A-Za-z0-9-]{12,}") for kind in "abeoprs"),
+        *(_after(f"xox{kind}-", "[A-Za-z0-9-]{14,}") for kind in "abeoprs"),
         *(_after(kind, "[A-Z0-9]{16}(?![A-Za-z0-9])") for kind in ("AKIA", "ASIA")),
         _after("AIza", "[A-Za-z0-9_-]{35}"),
         _after("hf_", "[A-Za-z0-9]{30,}"),
-        ("earer ", re.compile("earer (?<=[Bb]earer )[A-Za-z0-9._~+/-]{16,}={0,2}")),
+        ("earer ", re.compile("earer (?<=[Bb]earer )[A-Za-z0-9._~+/-]{18,}={0,2}")),
     ),
     _has_digit,
 )  # fmt: skip

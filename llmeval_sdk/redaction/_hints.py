@@ -11,27 +11,30 @@ from collections.abc import Callable, Iterable
 
 
 Hint = Callable[[bytes], object]
-_TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=.~"
 _TOKENS = bytes(120 if byte in _TOKEN else 32 for byte in range(256))
-_RUN = b"x" * 14
+_RUN = b"x" * 18
 """No key or token is shorter, and hardly a word is as long."""
 _DIGITS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 _BETWEEN = b" .()/-"
 _key = re.compile(
     b"sk-|[sr]k_(?:live|test)_|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|hf_|eyJ"
+    b"|earer |KEY-----|-----END"
 ).search
 
 
 def _keys(record: bytes) -> bool:
-    """Look for the beginning of a key, in long words only: most records have none or few."""
+    """Look for the beginning of a key, in and around long words only: most records have few."""
     words = record.translate(_TOKENS)
     at = words.find(_RUN)
     while at >= 0:
         end = words.find(b" ", at)
-        if _key(record, at, end if end >= 0 else len(record)):
+        if end < 0:
+            end = len(record)
+        if _key(record, at - 10 if at > 10 else 0, end + 10):
             return True
-        at = words.find(_RUN, end) if end >= 0 else -1
-    return b"earer " in record or b"PRIVATE KEY-----" in record
+        at = words.find(_RUN, end)
+    return False
 
 
 def _digits(length: int) -> Hint:

@@ -56,9 +56,14 @@ class Redactor:
 
         ``named`` are mappings of it whose keys may say that a value is secret.
         """
-        if any(hint(record) for hint in self._hints):
-            return True
-        return bool(self._names) and any(_names_one_of(self._names, each) for each in named)
+        for hint in self._hints:
+            if hint(record):
+                return True
+        if self._names:
+            for fields in named:
+                if fields and _names_one_of(self._names, fields):
+                    return True
+        return False
 
     def detect(self, value: Any) -> Any:
         """Redact all texts of a plain value, keys of mappings too, by the built-in detectors."""
@@ -98,10 +103,8 @@ class Redactor:
         return value
 
 
-def _names_one_of(names: frozenset[str], fields: Mapping[str, Any] | None) -> bool:
+def _names_one_of(names: frozenset[str], fields: Mapping[str, Any]) -> bool:
     """Look at the keys of a mapping and of the mappings in it."""
-    if not fields:
-        return False
     return not names.isdisjoint(fields) or any(
         type(item) is dict and not names.isdisjoint(item) for item in fields.values()
     )

@@ -1,6 +1,6 @@
 """A file of slots, mapped into memory: what was copied into it is there after kill -9.
 
-Layout: a page with the head, a table of one byte a slot, then the slots of 2 KiB. A record takes as
+Layout: a page with the head, a table of one byte a slot, then the slots of 3 KiB. A record takes as
 many slots as it needs, chained, wherever there are free ones. Its last act is to set the byte of
 its first slot, so a record is there as a whole or not at all. Whoever has dealt with it clears the
 byte again.
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from itertools import count
 
 
-SLOT = 2048
+SLOT = 3072
 _HEAD = struct.Struct("<IIII")
 """Of a slot: crc32 of its bytes beginning from the record's number, that number, length, next."""
 _ROOM = SLOT - _HEAD.size

@@ -24,6 +24,7 @@ from llmeval_sdk.tracing._records import (
     request_of,
     settle,
     span_data,
+    without_content,
 )
 from llmeval_sdk.tracing._span import Link, Retrieved, Span
 from llmeval_sdk.tracing._state import Recorder, State, current, state
@@ -63,6 +64,7 @@ __all__ = [
     "task",
     "to_plain",
     "tool",
+    "without_content",
     "workflow",
     "wrap_context",
 ]

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunks, to_text, to_usage
-from llmeval_sdk.model import NOTHING, Chunk, Extraction, Failure, Record, SpanData, Usage
+from llmeval_sdk.model import (
+    NOTHING,
+    Chunk,
+    Evaluation,
+    Extraction,
+    Failure,
+    Record,
+    SpanData,
+    Usage,
+)
 from llmeval_sdk.tracing._llm_records import contexts_of, last_message, question_of
 from llmeval_sdk.tracing._span import CONTEXT_ARGUMENTS, Retrieved, Span
 
@@ -156,14 +166,29 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         model_name=span._spec.model_name,
         model_provider=span._spec.model_provider,
         links=span._links,
-        evaluations=tuple(span._evaluations or ()),
+        evaluations=tuple(
+            each if content else without_content(each) for each in span._evaluations or ()
+        ),
         trace_flags=span._flags,
         expected=(span._expected or NOTHING) if content else NOTHING,
         context=span.context,
     )
 
 
-def _without_content(chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...] | None:
-    from dataclasses import replace
+def without_content(evaluation: Evaluation) -> Evaluation:
+    """Leave out of an Evaluation what may quote the app's texts."""
+    error = evaluation.error
+    return replace(
+        evaluation,
+        explanation=None,
+        error=error and Failure(error.type),
+        metadata={
+            key: value
+            for key, value in evaluation.metadata.items()
+            if type(value) in (int, float, bool)
+        },
+    )
 
+
+def _without_content(chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...] | None:
     return chunks and tuple(replace(chunk, content=None, metadata=None) for chunk in chunks)
