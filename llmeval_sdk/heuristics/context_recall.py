@@ -56,7 +56,7 @@ def _warnings(chunks: tuple[Chunk, ...], retrieval: Any) -> tuple[bool, bool]:
     """Say whether a method returned its limit, and whether most chunks were filtered out."""
     if type(retrieval) is not dict and not isinstance(retrieval, Mapping):
         return False, False
-    limits = retrieval.get("limits")
+    limits: Any = retrieval.get("limits")
     has_limits = type(limits) is dict or isinstance(limits, Mapping)
     hit_limit = has_limits and _hit_limit(chunks, limits)
     before = retrieval.get("total_before_filter")
