@@ -29,6 +29,12 @@ class OtelSettings:
         read=one_of("own", "global"),
         doc="`own` sends OTLP itself; `global` uses the app's own OpenTelemetry providers.",
     )
+    otel_metrics: bool = setting(
+        False,
+        "LLMEVAL_OTEL_METRICS",
+        read=flag,
+        doc="Record scores as a histogram with the app's own MeterProvider.",
+    )
     otel_disabled: bool = setting(
         False, "OTEL_SDK_DISABLED", read=flag, doc="Nothing is sent over OTLP."
     )

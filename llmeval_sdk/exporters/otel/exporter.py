@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from llmeval_sdk._shield import swallow, tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.otel.endpoint import Endpoint, endpoints, resource, version
+from llmeval_sdk.exporters.otel.histogram import Histogram
 from llmeval_sdk.exporters.otel.request import Envelope, event_bytes, rejected, span_bytes
 from llmeval_sdk.exporters.otel.surroundings import Surroundings
 from llmeval_sdk.model import Batch
@@ -40,9 +41,9 @@ class OtlpExporter:
 
     name = "otlp"
 
-    def __init__(self, settings: Settings) -> None:
-        found = endpoints(settings)
-        self._traces, self._logs = found
+    def __init__(self, settings: Settings, *, meter_provider: Any = None) -> None:
+        self._traces, self._logs = endpoints(settings)
+        self._histogram = Histogram(settings, meter_provider)
         self._settings = settings
         self._envelope: Envelope | None = None
         self._progress: Progress | None = None
@@ -79,6 +80,8 @@ class OtlpExporter:
 
     def _begin(self, batch: Batch) -> Progress:
         progress = Progress(batch)
+        for given in batch.evaluations:
+            self._histogram.record(given.evaluation)
         self._plan(self._traces, batch.spans, span_bytes, progress)
         self._plan(self._logs, batch.evaluations, event_bytes, progress)
         return progress
