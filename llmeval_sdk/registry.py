@@ -23,6 +23,7 @@ HEURISTICS = {
     "semantic_validation": "llmeval_sdk.heuristics.semantic_validation:semantic_validation",
     "multi_source_agreement": "llmeval_sdk.heuristics.agreement:multi_source_agreement",
     "agreement_pattern": "llmeval_sdk.heuristics.agreement:agreement_pattern",
+    "retrieval_risk": "llmeval_sdk.heuristics.risk.retrieval:retrieval_risk",
     "groundedness_risk": "llmeval_sdk.heuristics.risk.groundedness:groundedness_risk",
     "document_recall": "llmeval_sdk.heuristics.document_recall:document_recall",
     "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
@@ -57,6 +58,7 @@ EXPORTERS = {
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",
     "memory": "llmeval_sdk.exporters.memory:MemoryExporter",
     "otlp": "llmeval_sdk.exporters.otel:make",
+    "datadog": "llmeval_sdk.exporters.datadog:make",
 }
 """Each names a callable that takes the Settings and returns an Exporter."""
 

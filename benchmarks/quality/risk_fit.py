@@ -1,4 +1,4 @@
-"""Fitting: the background table, boosted stumps with the direction of each feature fixed, the stack.
+"""Fitting `groundedness_risk`: the background table, and sentences stacked into answers.
 
 Nothing is fitted to a generator's style: the direction of every support feature is fixed, and the
 answer-level model sees no length, list or phrase. All seeds are fixed; one thread is enough.
@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from risk_data import Row, unmarked
-from sklearn.ensemble import HistGradientBoostingClassifier
+from risk_stumps import stumps
+from risk_swaps import swapped
 from sklearn.model_selection import GroupKFold
 
 from llmeval_sdk.heuristics.risk import groundedness, response, sentence, text
@@ -21,8 +22,6 @@ from llmeval_sdk.heuristics.risk.sentence import Sentence
 
 
 _PIECE = 600
-_SUPPORT = ("best", "best_pair", "bigrams", "trigrams", "copied", "worst_best", "worst_best_pair")
-_DOUBT = ("novel", "fresh", "numbers_", "capitals_", "split_", "worst_mass", "second_mass", "risk_")
 
 
 def background(texts: Iterable[str], answers: Sequence[str]) -> dict[str, float]:
@@ -58,6 +57,12 @@ def measured(rows: Sequence[Row], table: dict[str, float]) -> list[list[Sentence
     return found
 
 
+def training(rows: Sequence[Row]) -> list[Row]:
+    """Prepare rows for fitting: half of them without marks, some copies with a swapped detail."""
+    prepared = half_unmarked(rows)
+    return prepared + swapped(prepared)
+
+
 def half_unmarked(rows: Sequence[Row]) -> list[Row]:
     """Take the passage marks out of every second source, so that the model does not lean on them."""
     odd = {group: i % 2 for i, group in enumerate(sorted({row.group for row in rows}))}
@@ -86,37 +91,8 @@ def span_labels(row: Row, found: Sequence[Sentence]) -> list[int]:
     ]
 
 
-def stumps(
-    names: Sequence[str], rows, labels, *, rounds: int, rate: float, least: int, l2: float
-) -> Additive:
-    """Boost stumps and add them up into one step function per feature."""
-    signs = [-1 if n in _SUPPORT else 1 if n.startswith(_DOUBT) else 0 for n in names]
-    fitted = HistGradientBoostingClassifier(
-        max_leaf_nodes=2, max_iter=rounds, learning_rate=rate, min_samples_leaf=least,
-        l2_regularization=l2, monotonic_cst=signs, early_stopping=False, random_state=0,
-    ).fit(np.asarray(rows, float), labels)  # fmt: skip
-    cuts: dict[int, dict[float, list[float]]] = {}
-    for (tree,) in fitted._predictors:
-        root, *leaves = tree.nodes
-        if not leaves:
-            continue
-        edge = float(f"{root['num_threshold']:.4g}")
-        sides = cuts.setdefault(int(root["feature_idx"]), {}).setdefault(edge, [0.0, 0.0])
-        sides[0] += tree.nodes[root["left"]]["value"]
-        sides[1] += tree.nodes[root["right"]]["value"]
-    features = {}
-    for index in sorted(cuts):
-        edges = sorted(cuts[index])
-        steps = [
-            sum(cuts[index][e][0 if at <= i else 1] for i, e in enumerate(edges))
-            for at in range(len(edges) + 1)
-        ]
-        features[names[index]] = (edges, [round(float(step), 4) for step in steps])
-    return Additive(round(float(fitted._baseline_prediction.ravel()[0]), 4), features)
-
-
 def sentence_model(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> Additive:
-    vectors = [[s.features[n] for n in sentence.NAMES] for group in found for s in group]
+    vectors = [s.features for group in found for s in group]
     labels = [
         label for row, group in zip(rows, found, strict=True) for label in span_labels(row, group)
     ]
@@ -140,7 +116,7 @@ def stack(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> tuple[Add
         for i, vector in zip(rest, response_vectors([found[i] for i in rest], part), strict=True):
             vectors[i] = vector
     kept = [i for i, vector in enumerate(vectors) if vector]
-    matrix = [[vectors[i][n] for n in response.NAMES] for i in kept]
+    matrix = [vectors[i] for i in kept]
     whole = stumps(
         response.NAMES,
         matrix,
@@ -175,4 +151,4 @@ def span_threshold(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> 
 
 def risks(found: Sequence[Sequence[Sentence]], models: tuple[Additive, Additive]) -> list[float]:
     """The risk of each answer, as the shipped code computes it."""
-    return [models[1].risk(v) if v else 0.0 for v in response_vectors(found, models[0])]
+    return [groundedness.score(group, models)[0] for group in found]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import risk_data
 import risk_fit
+import risk_retrieval
 
 from llmeval_sdk.heuristics.risk.additive import Additive
 
@@ -34,10 +35,10 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sets = {name: risk_data.answers(options.data, name) for name in risk_data.ANSWER_SETS}
-    rows = risk_fit.half_unmarked(sets["ragtruth_qa"])
+    rows = risk_fit.training(sets["ragtruth_qa"])
     texts = [row.context for name in sets for row in sets[name]]
     texts += risk_data.paragraphs(options.data)
-    table = risk_fit.background(texts, [row.answer for row in rows])
+    table = risk_fit.background(texts, [row.answer for row in sets["ragtruth_qa"]])
     by_weight: dict[str, list[str]] = {}
     for stem, weight in table.items():
         by_weight.setdefault(f"{weight:.1f}", []).append(stem)
@@ -50,20 +51,25 @@ def main() -> None:
     sentence, response = risk_fit.stack(found, rows)
     write(
         options.out / "groundedness.json",
-        "RAGTruth QA training split: 3,356 answers of four open models, human span labels",
+        f"RAGTruth QA training split, 3,356 answers of four open models with human span labels, "
+        f"and {len(rows) - 3356} copies of clean ones with one number or name swapped",
         {
             "span_threshold": risk_fit.span_threshold(found, rows),
             "sentence": plain(sentence),
             "response": plain(response),
         },
     )
+    asked = risk_retrieval.training(options.data)
+    vectors = risk_retrieval.measured(asked, table)
+    write(
+        options.out / "retrieval.json",
+        "SQuAD 2.0: answerable questions of 12 articles asked of indexes that lack paragraphs",
+        {part: plain(risk_retrieval.fit(part, vectors, asked)) for part in risk_retrieval.PARTS},
+    )
 
 
 def plain(model: Additive) -> dict[str, object]:
-    features = {
-        name: {"edges": edges, "steps": steps} for name, (edges, steps) in model.features.items()
-    }
-    return {"bias": model.bias, "features": features}
+    return {"bias": model.bias, "features": {n: t._asdict() for n, t in model.features.items()}}
 
 
 def write(path: Path, training_data: str, content: dict[str, object]) -> None:

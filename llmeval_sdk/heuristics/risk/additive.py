@@ -10,31 +10,33 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Table(NamedTuple):
+    """The step function of one feature."""
+
+    edges: list[float]
+    """Rising; a value equal to an edge takes the step below it."""
+    steps: list[float]
+    """One more than there are edges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Additive:
-    """An additive logistic model; a feature that is absent adds nothing."""
+    """An additive logistic model."""
 
     bias: float
-    features: Mapping[str, tuple[list[float], list[float]]]
-    """Name -> n rising edges and n + 1 steps; a value equal to an edge takes the step below it."""
+    features: Mapping[str, Table]
 
     def risk(self, values: Mapping[str, float]) -> float:
-        """Return the probability, 0..1."""
+        """Return the probability, 0..1, from a value for every feature."""
         logit = self.bias
         for name, (edges, steps) in self.features.items():
-            value = values.get(name)
-            if value is not None:
-                logit += steps[bisect_left(edges, value)]
+            logit += steps[bisect_left(edges, values[name])]
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
-def from_json(data: Mapping[str, object]) -> Additive:
-    """Read a model as `risk_train.py` wrote it."""
-    features = data["features"]
-    assert isinstance(features, dict)
-    return Additive(
-        float(str(data["bias"])),
-        {name: (table["edges"], table["steps"]) for name, table in features.items()},
-    )
+def from_json(data: Mapping[str, Any]) -> Additive:
+    """Read a model as the training script wrote it."""
+    return Additive(data["bias"], {n: Table(**table) for n, table in data["features"].items()})

@@ -11,7 +11,9 @@ from llmeval_sdk.heuristics.risk import text
 
 
 MAX_CHARACTERS = 40_000
-"""Of a context; what comes after in rank order is left out, and the evaluation says so."""
+MAX_TOKENS = 8_000
+"""Of a context, a sentence counting as one more; what comes after in rank order is left out, and
+the evaluation says so."""
 PREFIX = 5
 _KEPT = 8
 _WINDOW = 40
@@ -20,8 +22,17 @@ _WINDOW = 40
 class Context:
     """What the features ask of a context; treat it as frozen once built."""
 
-    __slots__ = ("bigrams", "capped", "chunks", "language", "numbers", "postings",
-                 "prefixes", "trigrams")  # fmt: skip
+    __slots__ = (
+        "_tokens",
+        "bigrams",
+        "capped",
+        "chunks",
+        "language",
+        "numbers",
+        "postings",
+        "prefixes",
+        "trigrams",
+    )  # fmt: skip
 
     def __init__(self, contents: Sequence[str], *, english: bool | None = None) -> None:
         self.postings: defaultdict[str, list[int]] = defaultdict(list)
@@ -33,23 +44,29 @@ class Context:
         self.numbers: set[str] = set()
         self.language = text.language("\n".join(content[:1000] for content in contents[:8]))
         english = self.language.english if english is None else english
-        room = MAX_CHARACTERS
+        self.capped = sum(map(len, contents)) > MAX_CHARACTERS
+        room, self._tokens = MAX_CHARACTERS, 0
         for rank, content in enumerate(contents):
-            if room <= 0:
+            if room <= 0 or self._tokens >= MAX_TOKENS:
+                self.capped = True
                 break
             self._add(rank, content[:room], english=english)
             room -= len(content)
-        self.capped = sum(map(len, contents)) > MAX_CHARACTERS
         self.numbers |= {n for n in map(text.number_word, self.postings) if n is not None}
         self.postings.default_factory = None
         self.prefixes = {stem[:PREFIX] for stem in self.postings if len(stem) >= PREFIX}
 
     def _add(self, rank: int, content: str, *, english: bool) -> None:
         for start, end in text.sentences(content):
+            if self._tokens >= MAX_TOKENS:
+                self.capped = True
+                break
             stems = text.stems(content[start:end].lower(), english=english)
+            self._tokens += 1 + len(stems)
             self.bigrams.update(bigrams(stems))
             self.trigrams.update(trigrams(stems))
-            self._add_numbers(stems)
+            if min(stems, default=":") < ":":  # one starts with a digit
+                self._add_numbers(stems)
             for first in range(0, len(stems), _WINDOW):
                 here = len(self.chunks)
                 self.chunks.append(rank)
@@ -58,7 +75,7 @@ class Context:
 
     def _add_numbers(self, stems: list[str]) -> None:
         for at, stem in enumerate(stems):
-            if stem < ":":  # starts with a digit
+            if stem < ":":
                 self.numbers.add(stem)
                 whole = text.scaled(stem, stems[at + 1]) if at + 1 < len(stems) else None
                 if whole is not None:
@@ -94,3 +111,9 @@ def of(contents: Sequence[str], *, english: bool | None = None) -> Context:
         while len(_cache) > _KEPT:
             _cache.popitem(last=False)
     return built
+
+
+def forget() -> None:
+    """Empty the cache, for tests and measurements."""
+    with _lock:
+        _cache.clear()

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
 from llmeval_sdk.heuristics.risk import reading, resources, response, sentence, text
+from llmeval_sdk.heuristics.risk.additive import Additive
 from llmeval_sdk.heuristics.risk.sentence import Sentence, Side
 from llmeval_sdk.model import Evaluation, Record
 
 
 NAME = "groundedness_risk"
-MAX_RESPONSE = 8_000
-"""Characters; the rest of a longer response is not read, and the evaluation says so."""
+MAX_CHARACTERS = 10_000
+MAX_TOKENS = 1_500
+MAX_SENTENCES = 200
+"""Of a response; the rest of a longer one is not read, and the evaluation says so."""
 _MOST_SHOWN = 20
+_DECLINED = 0.05
+_REFUSAL_WORDS = 4
+"""Words of its own that a sentence may have and still count as declining to answer."""
 
 
 def compare(
@@ -40,15 +47,42 @@ def compare(
 
 
 def sentences(answer: str, side: Side) -> list[Sentence]:
-    """Measure every sentence of an answer, as far as `MAX_RESPONSE`."""
-    answer = answer[:MAX_RESPONSE]
-    spans = list(text.sentences(answer))
-    seen: set[str] = set()
+    """Measure the sentences of an answer, as far as the three limits allow."""
+    spans = list(islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES))
     last = max(1, len(spans) - 1)
-    return [
-        sentence.measure(answer, span, side, seen, position=at / last)
-        for at, span in enumerate(spans)
-    ]
+    seen: set[str] = set()
+    found: list[Sentence] = []
+    tokens = 0.0
+    for at, span in enumerate(spans):
+        found.append(sentence.measure(answer, span, side, seen, position=at / last))
+        tokens += found[-1].features["tokens"]
+        if tokens >= MAX_TOKENS:
+            break
+    return found
+
+
+def score(
+    found: Sequence[Sentence], models: tuple[Additive, Additive]
+) -> tuple[float, list[float]]:
+    """Return the risk of the response and of each sentence; ``models`` are for sentence and whole.
+
+    A response that claims nothing has no risk, and one whose every sentence declines to answer has
+    next to none: its words are the question's or its own, not claims.
+    """
+    claims = [each for each in found if each.features["content"]]
+    risks = [models[0].risk(each.features) for each in found]
+    if not claims:
+        return 0.0, risks
+    value = models[1].risk(response.measure(found, risks))
+    return (min(value, _DECLINED) if declines(claims) else value), risks
+
+
+def declines(claims: Sequence[Sentence]) -> bool:
+    """Say whether every sentence says that the context says nothing, and little else."""
+    return all(
+        each.features["refusal"] and not each.numbers_absent and len(each.novel) <= _REFUSAL_WORDS
+        for each in claims
+    )
 
 
 def _groundedness_risk(record: Record) -> Evaluation | None:
@@ -76,14 +110,18 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
         "language": "en" if side.english else "other",
     }
     if side.context.capped:
-        metadata["context_capped"] = contexts.MAX_CHARACTERS
-    if len(answer) > MAX_RESPONSE:
-        metadata["response_capped"] = MAX_RESPONSE
-    if not any(each.features["content"] for each in found):
-        return Evaluation(NAME, 0.0, None, "the response claims nothing", None, metadata)
-    model = resources.model("groundedness", "sentence")
-    risks = [model.risk(each.features) for each in found]
-    value = resources.model("groundedness", "response").risk(response.measure(found, risks))
+        metadata["context_capped"] = True
+    if found and found[-1].end < len(answer.rstrip()):
+        metadata["response_capped"] = True
+    models = (
+        resources.model("groundedness", "sentence"),
+        resources.model("groundedness", "response"),
+    )
+    value, risks = score(found, models)
+    claims = [each for each in found if each.features["content"]]
+    if declines(claims):
+        why = "the response declines to answer" if claims else "the response claims nothing"
+        return Evaluation(NAME, round(value, 4), None, why, None, metadata)
     least = resources.data("groundedness")["span_threshold"]
     spans = [[s.start, s.end] for s, risk in zip(found, risks, strict=True) if risk >= least]
     absent = dict.fromkeys(

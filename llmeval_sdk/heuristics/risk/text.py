@@ -170,20 +170,21 @@ class Language(NamedTuple):
 
 
 def language(sample: str) -> Language:
-    """Tell English from everything else, by function words and letters.
+    """Tell English from everything else, by different function words and letters.
 
-    Not English: most letters are not Latin, another language's function words are commoner, or 25
-    words go by without an English one (which is not sure: it may be a table).
+    Not English: most words are not in Latin letters, more function words are of another language,
+    or 25 words go by without an English one (which is not sure: it may be a table).
     """
     words = re.findall(r"[^\W\d_]+", sample[:3000].lower())
     latin = sum(word[0] < "\u0250" for word in words)
     if latin < 0.6 * len(words):
         return Language(english=False, sure=True)
-    hits = {name: sum(map(known.__contains__, words)) for name, known in FUNCTION_WORDS.items()}
+    different = set(words)
+    hits = {name: len(known & different) for name, known in FUNCTION_WORDS.items()}
     english = hits.pop("en")
     other = max(hits.values())
     if other > english:
-        return Language(english=False, sure=other > 3 * english + 3)
+        return Language(english=False, sure=other > 3 * english + 2)
     return Language(english=english > 0 or len(words) < 25, sure=english > 3 * other + 3)
 
 
