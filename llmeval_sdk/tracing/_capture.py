@@ -17,8 +17,8 @@ from typing import Any
 
 ROOM = 1 << 20
 """Characters that the captured values of one span may hold."""
-NODES = 2_500
-"""Values that one span may hold: it bounds the time, since each costs about 0.3 µs to read."""
+NODES = 1_500
+"""Values that one span may hold: it bounds the time, since each costs about 0.5 µs to read."""
 NODE_BYTES = 100
 """What a value takes beside its text, about."""
 MAX_TEXT = 1 << 17

@@ -52,15 +52,14 @@ def _plain(function: Function, begin: Begin) -> Function:
         if span is None:
             return function(*args, **kwargs)
         parent = current.get()
-        set_current = make_current if state.collecting else current.set
-        set_current(span)
+        make_current(span)
         try:
             result = function(*args, **kwargs)
         except BaseException as error:
-            set_current(parent)
+            make_current(parent)
             finish(span, error)
             raise
-        set_current(parent)
+        make_current(parent)
         _returned(span, result)
         return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
@@ -32,23 +31,13 @@ class Recorder(Protocol):
 class State:
     """The switchboard; a plain object so that the hot path reads attributes only."""
 
-    __slots__ = (
-        "ambient_parent",
-        "asked",
-        "collecting",
-        "enabled",
-        "neighbours",
-        "recorder",
-        "sample_below",
-    )
+    __slots__ = ("ambient_parent", "asked", "enabled", "neighbours", "recorder", "sample_below")
 
     def __init__(self) -> None:
         self.enabled = True
         self.recorder: Recorder | None = None
         self.sample_below = 1 << 64
         """A new trace is recorded when the low 64 bits of its id are below this."""
-        self.collecting = 0
-        """The thread in which the garbage collector runs, where that matters; see below."""
         self.ambient_parent: Any = None
         """Returns the Link of another library's active span, where an exporter installed one."""
         self.neighbours: tuple[Any, ...] = ()
@@ -74,21 +63,33 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
+class _Switching(threading.local):
+    """Whether this thread is inside ``ContextVar.set``."""
+
+    busy = False
+
+
+_switching = _Switching()
+
+
 def make_current(value: Span | Link | None) -> None:
-    """Set the active span, but never from a finaliser that the collector runs; see below."""
-    if state.collecting != threading.get_ident():
+    """Set the active span.
+
+    Before Python 3.12 the collector may strike inside ``ContextVar.set``, while it copies the
+    context; a finaliser that sets a variable then frees what is being copied, and the process
+    crashes. So a finaliser that strikes there traces without becoming current.
+    """
+    if _switching.busy:
+        return
+    _switching.busy = True
+    try:
         current.set(value)
+    finally:
+        _switching.busy = False
 
 
-def _note_collection(phase: str, _: Any) -> None:
-    state.collecting = threading.get_ident() if phase == "start" else 0
-
-
-if sys.version_info < (3, 12):
-    # There the collector may strike inside ContextVar.set while it copies the context; a finaliser
-    # that sets a variable then frees what is being copied, and the process crashes. So finalisers,
-    # such as the closing of an abandoned generator, trace without becoming current.
-    gc.callbacks.append(_note_collection)
+if sys.version_info >= (3, 12):
+    make_current = current.set  # type: ignore[assignment]  # the collector waits for a safe place
 
 
 def recorder() -> Recorder | None:
@@ -109,7 +110,7 @@ def away() -> list[Any]:
 
 def switch(others: list[Any]) -> list[Any]:
     """Put other libraries' contexts in place of the current ones, which are returned."""
-    if not others or state.collecting == threading.get_ident():
+    if not others or _switching.busy:
         return others
     found = []
     for neighbour, context in zip(state.neighbours, others, strict=False):
