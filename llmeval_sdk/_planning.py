@@ -233,7 +233,17 @@ def _configured(resolved: Settings) -> tuple[str, ...]:
     given = (resolved.otlp_endpoint, resolved.otlp_traces_endpoint, resolved.otlp_logs_endpoint)
     if (any(given) and not resolved.otel_disabled) or resolved.otel == "global":
         found.append("otlp")
+    if _wants_datadog(resolved):
+        found.append("datadog")
     return tuple(found) or ("local",)
+
+
+def _wants_datadog(resolved: Settings) -> bool:
+    """Say whether the environment is one of Datadog LLM Observability."""
+    if resolved.datadog_enabled is not None:
+        return resolved.datadog_enabled
+    host = resolved.datadog_agent_host or resolved.datadog_agent_url
+    return bool(resolved.datadog_api_key or host) and bool(config.variables("DD_LLMOBS_"))
 
 
 def _llm(given: Any, resolved: Settings) -> LLM:

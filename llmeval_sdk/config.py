@@ -7,7 +7,8 @@ wins), how the text is read, and what it is for. README's table is printed from 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,7 +24,7 @@ from llmeval_sdk._setting import (
     positive,
     setting,
 )
-from llmeval_sdk._settings_ragas import RagasSettings
+from llmeval_sdk._settings_datadog import DatadogSettings
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
@@ -31,7 +32,7 @@ __all__ = ["ROWS", "Secret", "Settings", "from_environment", "source_of", "table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(RagasSettings):
+class Settings(DatadogSettings):
     """The whole configuration, resolved and valid."""
 
     enabled: bool = setting(True, "LLMEVAL_ENABLED", read=flag, doc="Off leaves plain calls.")
@@ -231,6 +232,24 @@ def source_of(name: str, environ: Mapping[str, str] | None = None) -> str:
     env = os.environ if environ is None else environ  # noqa: TID251 - the one reader
     row = next(row for row in ROWS if row.name == name)
     return next((variable for variable in row.metadata["env"] if env.get(variable)), "default")
+
+
+def variables(prefix: str, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the variables that are set and whose names begin with a prefix."""
+    env = os.environ if environ is None else environ  # noqa: TID251 - the one reader
+    return tuple(sorted(name for name in env if name.startswith(prefix)))
+
+
+@contextmanager
+def hidden(name: str) -> Iterator[None]:
+    """Hide a variable from a library that would stumble over it while it is imported."""
+    env = os.environ  # noqa: TID251 - the one reader
+    text = env.pop(name, None)
+    try:
+        yield
+    finally:
+        if text is not None:
+            env[name] = text
 
 
 def table() -> str:

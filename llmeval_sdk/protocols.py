@@ -133,7 +133,11 @@ class Exporter(Protocol):
     An optional ``surroundings`` object connects with a library that has a current span of its own:
     ``parent()`` returns what a root of ours nests under (a span of ours, ``(trace_id, span_id,
     flags)`` as numbers, or ``None``), ``get()`` and ``put()`` switch its context with ours around
-    the steps of a generator.
+    the steps of a generator; where it has them, ``ids_of(span)`` returns what ``export_span()``
+    shall, ``annotation_context(**fields)`` opens the library's own, and ``mirror(span)`` tells it
+    of a prompt or session at once. With ``on_drop(span)`` an exporter hears of spans that ended and
+    will not be exported; ``gives_ids`` lets its ``on_start`` run before the others'.
+    ``at_exit_signal(deliver)`` may have ``deliver`` called on SIGTERM.
     """
 
     name: str

@@ -204,11 +204,15 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
     _shield.write_notices()
 
 
-def _meet(exporters: Iterable[Exporter]) -> None:
+def _meet(exporters: Sequence[Exporter]) -> None:
     """Connect tracing with libraries that have a current span of their own."""
     found = [around for each in exporters if (around := getattr(each, "surroundings", None))]
     state.neighbours = tuple(found)
     state.ambient_parent = partial(_parent_in, state.neighbours) if found else None
+    for each in exporters:
+        at_signal = getattr(each, "at_exit_signal", None)
+        if at_signal is not None:
+            at_signal(_at_exit)
 
 
 def _parent_in(neighbours: tuple[Any, ...]) -> Any:

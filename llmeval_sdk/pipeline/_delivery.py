@@ -66,6 +66,9 @@ class Delivery:
             if counted:
                 self._dropped.add("exporter_full")
                 self.missed += 1
+            on_drop = getattr(self.exporter, "on_drop", None)
+            if on_drop is not None and type(item) is SpanData:
+                on_drop(item)
             return
         if self._thread is None:
             self._start()

@@ -39,7 +39,9 @@ class Intake:
         self.dropped = Counts()
         self.closed = False
         self.spool: Spooling | None = None
-        self._live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
+        live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
+        self._live = sorted(live, key=lambda e: not getattr(e, "gives_ids", False))
+        self._dropping = [e.on_drop for e in live if hasattr(e, "on_drop")]
 
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span."""
@@ -84,22 +86,25 @@ class Intake:
 
     def _put(self, lane: Lane, item: object, size: int, made: int) -> None:
         if self.closed:
-            self._drop("shutdown", made)
+            self._drop("shutdown", made, item)
             return
         if self.spool is not None:
             item = self.spool.keep(item)
         if not (self._running or self._run()):
-            self._drop("spooled" if type(item) is Kept else "no_worker", made)
+            self._drop("spooled" if type(item) is Kept else "no_worker", made, item)
         elif not lane.put(item, size):
-            self._drop("spooled" if type(item) is Kept else "queue_full", made)
+            self._drop("spooled" if type(item) is Kept else "queue_full", made, item)
             tell("queue", "full, records are dropped and counted")
         elif self._asleep:
             self.wake()
 
-    def _drop(self, reason: str, made: int) -> None:
+    def _drop(self, reason: str, made: int, item: Any) -> None:
         """Count a record that goes no further, with the inline evaluations on it."""
         self.dropped.add(reason, made)
         self.evaluations.add("inline", made - 1)
+        span = item.item if type(item) is Kept else item
+        for on_drop in self._dropping if type(span) is Span else ():
+            on_drop(span)
 
     def _run(self) -> bool:
         """Start the worker; where no thread can start, try again with the next record."""

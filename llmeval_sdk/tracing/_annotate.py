@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,10 +24,6 @@ def current_span() -> Span | None:
     return span if type(span) is Span else None
 
 
-span_exporters: list[Callable[[Span], dict[str, str] | None]] = []
-"""Exporters whose backend has ids of its own put a function here that returns them."""
-
-
 def export_span(span: Span | None = None) -> dict[str, str] | None:
     """Return ``{"trace_id", "span_id"}`` of a span, the active one by default, to submit scores on.
 
@@ -36,8 +32,9 @@ def export_span(span: Span | None = None) -> dict[str, str] | None:
     span = span or current_span()
     if span is None:
         return None
-    for ids_of in span_exporters:
-        ids = ids_of(span)
+    for neighbour in state.neighbours:
+        ids_of = getattr(neighbour, "ids_of", None)
+        ids: dict[str, str] | None = ids_of(span) if ids_of else None
         if ids is not None:
             return ids
     return {"trace_id": span.trace_id, "span_id": span.span_id}
@@ -127,12 +124,28 @@ def annotation_context(
     """
     added = {"prompt": prompt, "tags": tags, "name": name, "metadata": metadata}
     added["field_config"] = field_config
+    fields = {key: item for key, item in added.items() if item is not None}
     before = _inherited.get()
-    _inherited.set((*before, {key: item for key, item in added.items() if item is not None}))
+    _inherited.set((*before, fields))
+    with ExitStack() as stack:
+        for neighbour in state.neighbours:
+            _enter(stack, neighbour, fields)
+        try:
+            yield
+        finally:
+            _inherited.set(before)
+
+
+def _enter(stack: ExitStack, neighbour: Any, fields: dict[str, Any]) -> None:
+    """Open another library's annotation context too, for the spans that it instruments."""
+    mirror = getattr(neighbour, "annotation_context", None)
+    if mirror is None:
+        return
     try:
-        yield
-    finally:
-        _inherited.set(before)
+        stack.enter_context(mirror(**fields))
+    except Exception as error:
+        if not swallow("annotation_context", error, calls_out=True):
+            raise
 
 
 _LLM_ONLY = ("prompt", "name")

@@ -353,7 +353,9 @@ def _usage(span: Span, value: Any) -> None:
 def _tags(span: Span, value: Any) -> None:
     _merge("_tags")(span, value)
     session = (span._tags or {}).get("session_id")
-    span.session_id = session if type(session) is str else span.session_id
+    if type(session) is str:
+        span.session_id = session
+        _mirror(span)
 
 
 def _set(name: str) -> Any:
@@ -365,6 +367,16 @@ def _set(name: str) -> Any:
 
 def _prompt(span: Span, value: Any) -> None:
     span._prompt = to_prompt(value if type(value) is Prompt else capture(value, span._room))
+    _mirror(span)
+
+
+def _mirror(span: Span) -> None:
+    """Tell a library whose own span is live what those below it inherit: prompt and session."""
+    if span.context is not None:
+        for neighbour in state.neighbours:
+            mirror = getattr(neighbour, "mirror", None)
+            if mirror is not None:
+                mirror(span)
 
 
 _WRITERS: dict[str, Any] = {

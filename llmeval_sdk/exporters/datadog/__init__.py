@@ -1,0 +1,19 @@
+"""Datadog LLM Observability: real ddtrace spans, evaluations by a delivery of our own.
+
+A span of ours opens ddtrace's span of the same kind while it is active, so that what ddtrace
+instruments nests below it; it is annotated and finished by the delivery thread. Evaluations do not
+go through ddtrace's queue, which holds 1,000 and drops the rest.
+"""
+
+from __future__ import annotations
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.protocols import Exporter
+
+
+def make(settings: Settings) -> Exporter:
+    """Make the exporter ``datadog``; raises `ConfigurationError` where ddtrace cannot be used."""
+    from llmeval_sdk.exporters.datadog.exporter import DatadogExporter
+    from llmeval_sdk.exporters.datadog.library import load
+
+    return DatadogExporter(load(settings), settings)

@@ -1,0 +1,187 @@
+"""ddtrace itself: its version, its import and its start, with the traps of each defused.
+
+All that the exporter uses of ddtrace beyond its public interface is named here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from llmeval_sdk import config
+from llmeval_sdk._shield import tell
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError, missing_extra
+
+
+OLDEST = (4, 8)
+"""Earlier releases crash on import when DD_LLMOBS_EVALUATORS names an evaluator of ours."""
+RULES = "DD_LLMOBS_EVALUATOR_SAMPLING_RULES"
+
+
+class Library:
+    """ddtrace, loaded and LLM Observability enabled."""
+
+    def __init__(self, ddtrace: Any, llmobs: Any) -> None:
+        self.llmobs = llmobs
+        self.version: str = ddtrace.__version__
+        self._config = ddtrace.config
+        self.apm = llmobs._instance.tracer.context_provider
+        self.tracer = llmobs._instance.tracer
+
+    @property
+    def active(self) -> Any:
+        """Return what keeps the active LLM Observability span; a new one after each enable()."""
+        return self.llmobs._instance._llmobs_context_provider
+
+    @property
+    def app(self) -> str:
+        """Return the name of the app in LLM Observability."""
+        settings = self._config
+        return str(settings._llmobs_ml_app or settings.service or "unnamed-ml-app")
+
+    @property
+    def destination(self) -> tuple[str, str, dict[str, str]]:
+        """Return the address, path and headers that evaluations go to in the mode in force."""
+        writer = self.llmobs._instance._llmobs_eval_metric_writer
+        path = writer._endpoint
+        return writer._intake, path if path.startswith("/") else f"/{path}", dict(writer._headers)
+
+    @property
+    def waiting_spans(self) -> int:
+        """Return how many finished spans wait in the queue that holds 1,000 of them."""
+        return len(self.llmobs._instance._llmobs_span_writer._buffer)
+
+    def send_spans(self) -> None:
+        """Send the spans that were finished; blocks as long as ddtrace does."""
+        if self.llmobs.enabled:
+            self.llmobs.flush()
+        self.tracer.flush()
+
+    def at_exit_signal(self, deliver: Callable[[], None]) -> None:
+        """Have something called on SIGTERM, which ddtrace handles too, before ddtrace ends."""
+        import_module("ddtrace.internal.atexit").register_on_exit_signal(deliver)
+
+    def rename(self, opened: Any, trace_id: str, parent_id: str | None) -> None:
+        """Put a new root of LLM Observability into a trace, below a span of another process."""
+        utils = import_module("ddtrace.llmobs._utils")
+        above = {} if parent_id is None else {"parent_id": str(int(parent_id, 16))}
+        utils._annotate_llmobs_span_data(opened, trace_id=trace_id, **above)
+
+
+def load(settings: Settings) -> Library:
+    """Import ddtrace and enable it; what the app enabled itself stays as it is.
+
+    Raises `ConfigurationError`, with what to do about it.
+    """
+    check(installed())
+    ddtrace, llmobs = _import(settings)
+    if not llmobs.enabled:
+        _enable(ddtrace, llmobs, settings)
+    return Library(ddtrace, llmobs)
+
+
+def installed() -> str | None:
+    """Return the version of ddtrace without importing it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ddtrace")
+    except PackageNotFoundError:
+        return None
+
+
+def check(version: str | None) -> None:
+    """Refuse a version that cannot work."""
+    if version is None:
+        raise missing_extra("the exporter 'datadog'", "datadog", "ddtrace")
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < OLDEST:
+        raise ConfigurationError(
+            f"ddtrace {version} is too old for the exporter 'datadog': "
+            "pip install 'ddtrace>=4.8' (older ones fail on the names of our evaluators)"
+        )
+
+
+def _import(settings: Settings) -> tuple[Any, Any]:
+    """Import ddtrace; sampling rules that are ours to read are hidden, they can crash its import.
+
+    Which mode is meant is said before the import, which otherwise asks the agent and waits.
+    """
+    if "ddtrace.llmobs" in sys.modules:
+        return sys.modules["ddtrace"], sys.modules["ddtrace.llmobs"].LLMObs
+    with config.hidden(RULES):
+        ddtrace = import_module("ddtrace")
+        if ddtrace.config._llmobs_agentless_enabled is None:
+            ddtrace.config._llmobs_agentless_enabled = agentless(settings)
+        llmobs = import_module("ddtrace.llmobs").LLMObs
+        sampler = import_module("ddtrace.llmobs._evaluators.sampler").EvaluatorRunnerSampler
+        sampler.parse_rules = _no_rules  # it would read them again in each child after a fork
+    return ddtrace, llmobs
+
+
+def _no_rules(_: Any) -> list[Any]:
+    return []
+
+
+def agentless(settings: Settings) -> bool:
+    """Decide about the agent without waiting for its answer: with a key, is anybody listening?"""
+    if settings.datadog_agentless is not None:
+        return settings.datadog_agentless
+    if settings.datadog_api_key is None or settings.datadog_agent_url:
+        return False
+    return not _listening(settings.datadog_agent_host or "localhost")
+
+
+def _listening(host: str) -> bool:
+    import socket
+    from pathlib import Path
+
+    if Path("/var/run/datadog/apm.socket").exists():
+        return True
+    try:
+        socket.create_connection((host, 8126), timeout=0.2).close()
+    except OSError:
+        return False
+    return True
+
+
+def _enable(ddtrace: Any, llmobs: Any, settings: Settings) -> None:
+    from inspect import signature
+
+    without_agent = agentless(settings)
+    if without_agent and settings.datadog_api_key is None:
+        raise ConfigurationError(
+            "Datadog without an agent needs DD_API_KEY (and DD_SITE where it is not datadoghq.com);"
+            " or unset DD_LLMOBS_AGENTLESS_ENABLED to send through the agent"
+        )
+    key = settings.datadog_api_key
+    options = {
+        "integrations_enabled": settings.datadog_integrations == ("all",),
+        "agentless_enabled": without_agent,
+        "site": settings.datadog_site,
+        "api_key": key.reveal() if key else None,
+        "env": settings.datadog_env,
+        "service": settings.service_name,
+    }
+    named = "agent_service" if "agent_service" in signature(llmobs.enable).parameters else "ml_app"
+    if settings.datadog_app:
+        options[named] = settings.datadog_app
+    with config.hidden(RULES):
+        llmobs.enable(**options)
+    if not llmobs.enabled:
+        raise ConfigurationError("DD_LLMOBS_ENABLED is false and keeps ddtrace off: unset it")
+    _patch(ddtrace, settings.datadog_integrations)
+
+
+def _patch(ddtrace: Any, integrations: tuple[str, ...]) -> None:
+    """Instrument the libraries that were asked for by name."""
+    if integrations == ("all",):
+        return
+    for name in integrations:
+        try:
+            ddtrace.patch(raise_errors=True, **{name: True})
+        except Exception as error:
+            tell("exporter datadog", f"cannot instrument {name[:40]!r}: {type(error).__name__}")

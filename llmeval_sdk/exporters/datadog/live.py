@@ -1,0 +1,187 @@
+"""The app's side: ddtrace's span is open while ours is. Only opened and left here, never finished.
+
+Our ids are Datadog's while this is on: a span takes the span id of ddtrace's, and a root the trace
+id of LLM Observability. An evaluation finds its span by them, from any process and at any time.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import OrderedDict
+from typing import Any
+
+from llmeval_sdk._shield import swallow
+from llmeval_sdk.exporters.datadog.content import prompt_of
+from llmeval_sdk.exporters.datadog.library import Library
+
+
+KEY = "datadog"
+MODELS = frozenset(("llm", "embedding"))
+KNOWN_TRACES = 10_000
+
+
+class Open:
+    """ddtrace's span of a span of ours, and what was active before it."""
+
+    __slots__ = ("around", "around_apm", "finished", "process", "span", "stack", "type")
+
+    def __init__(self, span: Any, around: Any, around_apm: Any, process: object) -> None:
+        self.span = span
+        self.around = around
+        self.around_apm = around_apm
+        self.process = process
+        self.finished = False
+        self.stack: traceback.StackSummary | None = None
+        self.type = ""
+
+
+class Live:
+    """The live hooks. Every call is cheap, and guarded: ddtrace raises in user code."""
+
+    def __init__(self, library: Library, *, content: bool = True) -> None:
+        self._library = library
+        self._content = content
+        self._traces: OrderedDict[int, str] = OrderedDict()
+        self.process = object()
+        """Replaced in a child after a fork: spans of the parent are the parent's to finish."""
+
+    def on_start(self, span: Any) -> None:
+        """Open ddtrace's span of the same kind, and take over its ids."""
+        try:
+            self._open(span)
+        except Exception as error:
+            if not swallow("exporter datadog: span", error, calls_out=True):
+                raise
+
+    def on_end(self, span: Any) -> None:
+        """Make active again what was active before, unless something else has taken its place."""
+        found = span.context.get(KEY) if span.context else None
+        if found is None:
+            return
+        try:
+            self._leave(span, found)
+        except Exception as error:
+            if not swallow("exporter datadog: span", error, calls_out=True):
+                raise
+
+    def on_drop(self, span: Any) -> None:
+        """Finish ddtrace's span where delivery will not: it would hold back its whole trace."""
+        found = span.context.get(KEY) if span.context else None
+        if found is not None and not found.finished and found.process is self.process:
+            found.finished = True
+            try:
+                found.span.finish(finish_time=span.end_ns / 1e9)
+            except Exception as error:
+                if not swallow("exporter datadog: span", error, calls_out=True):
+                    raise
+
+    def ids_of(self, span: Any) -> dict[str, str] | None:
+        """Return Datadog's ids of a span of ours, as `LLMObs.export_span` does."""
+        if not span.context or KEY not in span.context:
+            return None
+        return self.ids(span.trace_id, span.span_id)
+
+    def ids(self, trace_id: str, span_id: str) -> dict[str, str]:
+        """Return Datadog's ids for ours."""
+        trace = self._traces.get(int(trace_id, 16)) if self._traces else None
+        return {"span_id": str(int(span_id, 16)), "trace_id": trace or trace_id}
+
+    def mirror(self, span: Any) -> None:
+        """Tell ddtrace at once what its children inherit: the prompt and the session."""
+        found = span.context.get(KEY) if span.context else None
+        if found is None:
+            return
+        session = {"session_id": span.session_id} if span.session_id else None
+        prompt = prompt_of(span._prompt) if span.kind == "llm" and self._content else None
+        try:
+            self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=session)
+        except Exception as error:
+            if not swallow("exporter datadog: prompt", error, calls_out=True):
+                raise
+
+    def annotation_context(self, **fields: Any) -> Any:
+        """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""
+        prompt = prompt_of(fields.get("prompt")) if self._content else None
+        return self._library.llmobs.annotation_context(
+            prompt=prompt, tags=fields.get("tags"), name=fields.get("name")
+        )
+
+    # -- the contexts, for generators -----------------------------------------------------------
+
+    def parent(self) -> Any:
+        """Return nothing: what ddtrace has active becomes the parent when the span is opened."""
+        return None
+
+    def get(self) -> Any:
+        """Return what is active in ddtrace."""
+        library = self._library
+        return (library.active.active(), library.apm.active())
+
+    def put(self, context: Any) -> None:
+        """Make active what `get` returned."""
+        library = self._library
+        library.active.activate(context[0])
+        library.apm.activate(context[1])
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _open(self, span: Any) -> None:
+        library = self._library
+        llmobs = library.llmobs
+        if not llmobs.enabled or (span.context and KEY in span.context):
+            return
+        around, around_apm = library.active.active(), library.apm.active()
+        spec = span._spec
+        begin = getattr(llmobs, spec.kind)
+        if spec.kind in MODELS:
+            opened = begin(
+                name=spec.name,
+                session_id=span.session_id,
+                model_name=spec.model_name,
+                model_provider=spec.model_provider,
+            )
+        else:
+            opened = begin(name=spec.name, session_id=span.session_id)
+        span.context = {
+            **(span.context or {}),
+            KEY: Open(opened, around, around_apm, self.process),
+        }
+        span.span_number = opened.span_id
+        parent = span._parent
+        mine = parent.context.get(KEY) if getattr(parent, "context", None) else None
+        if mine is None or mine.span is not around:
+            self._root(span, opened, around)
+
+    def _root(self, span: Any, opened: Any, around: Any) -> None:
+        """Agree on the trace id where ddtrace's parent is not the span of our parent."""
+        trace = self._library.llmobs.export_span(span=opened)["trace_id"]
+        number = int(trace, 16)
+        if span._parent is None:
+            span.trace_number = number
+            span._parent_id = getattr(around, "span_id", None) or 0
+        elif span.trace_number != number:  # a trace of another library or process around ours
+            self._traces[span.trace_number] = trace
+            if len(self._traces) > KNOWN_TRACES:
+                self._traces.popitem(last=False)
+
+    def _leave(self, span: Any, found: Open) -> None:
+        library = self._library
+        if library.active.active() is found.span:
+            library.active.activate(found.around)
+        if library.apm.active() is found.span:
+            library.apm.activate(found.around_apm)
+        if span._error is not None:
+            _keep_traceback(span._error.type, found)
+        if not span._flags & 1:  # another library's sampler left it out
+            self.on_drop(span)
+
+
+def _keep_traceback(name: str, found: Open) -> None:
+    """Keep where an exception came from, without reading a source file on the app's thread."""
+    import sys
+
+    kind, _, trace = sys.exc_info()
+    if trace is not None and kind is not None and kind.__name__ == name:
+        frames = traceback.walk_tb(trace)
+        found.stack = traceback.StackSummary.extract(frames, limit=-30, lookup_lines=False)
+        found.type = f"{kind.__module__}.{name}"

@@ -1,0 +1,140 @@
+"""An Evaluation -> what Datadog's evaluation endpoint takes, field by field. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from llmeval_sdk.exporters.datadog.content import finite
+from llmeval_sdk.model import Evaluation, EvaluationEvent
+
+
+ASSESSMENTS = ("pass", "fail")
+JOIN_KEY = "join_on"
+"""In an Evaluation's metadata: what to join on instead of a span."""
+
+
+class UnsendableError(ValueError):
+    """An evaluation that Datadog has no place for; the message is the reason that is counted."""
+
+
+def metric(
+    event: EvaluationEvent, *, label: str, join_on: Mapping[str, str] | None, app: str, version: str
+) -> dict[str, Any]:
+    """Return the metric of an evaluation, joined on Datadog's ids of its span.
+
+    The same event gives the same metric, so that sending it twice changes nothing. A failed
+    evaluator has its own label, ``<label>_error``, with the type of its failure as the category.
+    Raises `UnsendableError`.
+    """
+    evaluation = event.evaluation
+    metadata = dict(evaluation.metadata)
+    tags = metadata.pop("tags", None)
+    kind, value = _value(evaluation)
+    found: dict[str, Any] = {
+        "label": f"{label[:194]}_error" if evaluation.error else label,
+        "metric_type": kind,
+        f"{kind}_value": value,
+        "ml_app": app,
+        "timestamp_ms": event.timestamp_ns // 1_000_000,
+        "tags": _tags(evaluation, tags, app, version),
+        **_target(evaluation, metadata, join_on),
+    }
+    assessment = _assessment(evaluation)
+    if assessment:
+        found["assessment"] = assessment
+    reasoning = evaluation.error.message if evaluation.error else evaluation.explanation
+    if reasoning:
+        found["reasoning"] = reasoning
+    found["metadata"] = _metadata(evaluation, metadata)
+    return found
+
+
+def _value(evaluation: Evaluation) -> tuple[str, Any]:
+    value = evaluation.value
+    if evaluation.error is not None:
+        return "categorical", evaluation.error.type
+    if value is None:
+        raise UnsendableError("not_applicable")
+    if type(value) is bool:
+        return "boolean", value
+    if type(value) is str:
+        return "categorical", value
+    number = float(value)
+    if not math.isfinite(number):
+        raise UnsendableError("not_finite")
+    return "score", number
+
+
+def _target(
+    evaluation: Evaluation, metadata: dict[str, Any], ids: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Say what the evaluation is about; feedback of people has its ids at the top."""
+    other = metadata.pop(JOIN_KEY, None)
+    scope = str(metadata.pop("eval_scope", None) or "span")
+    if evaluation.evaluator_kind == "human" and type(metadata.get("submitter")) is dict:
+        submitter = {str(key): str(each) for key, each in metadata.pop("submitter").items()}
+        about = other if type(other) is dict else {"span_id": ids["span_id"]} if ids else None
+        if about is None:
+            raise UnsendableError("no_span")
+        return {"event_kind": "feedback", "submitter": submitter, **about}
+    if type(other) is dict and "tag" in other:
+        return {"event_kind": "evaluation", "join_on": other, "eval_scope": scope}
+    if ids is None:
+        raise UnsendableError("no_span")
+    return {"event_kind": "evaluation", "join_on": {"span": dict(ids)}, "eval_scope": scope}
+
+
+def _tags(evaluation: Evaluation, given: Any, app: str, version: str) -> list[str]:
+    tags = {
+        "ddtrace.version": version,
+        "ml_app": app,
+        "evaluator": evaluation.name,
+        "evaluator_kind": evaluation.evaluator_kind,
+        "evaluator_version": evaluation.evaluator_version,
+    }
+    if type(given) is dict:
+        tags.update({str(key): str(value) for key, value in given.items()})
+    return [f"{key}:{value}" for key, value in tags.items()]
+
+
+def _assessment(evaluation: Evaluation) -> str | None:
+    if evaluation.error is not None:
+        return None
+    if type(evaluation.value) is bool and evaluation.label is None:
+        return "pass" if evaluation.value else "fail"
+    for word in (evaluation.label, evaluation.value):
+        if type(word) is str and word.lower() in ASSESSMENTS:
+            return word.lower()
+    return None
+
+
+def _metadata(evaluation: Evaluation, given: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = finite(given)
+    for key, value in (
+        ("label", evaluation.label),
+        ("inclusion_probability", evaluation.inclusion_probability),
+        ("duration_seconds", evaluation.duration),
+    ):
+        if value is not None:
+            found.setdefault(key, finite(value))
+    usage = evaluation.usage
+    if usage is not None:
+        found.setdefault("total_tokens", usage.total_tokens)
+        if usage.cost_usd is not None:
+            found.setdefault("cost_usd", finite(usage.cost_usd))
+    return found
+
+
+def encode(found: Mapping[str, Any]) -> bytes:
+    """Write a metric as JSON; NaN raises instead of spoiling the whole request."""
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False, default=str)
+    return text.encode("utf-8", "replace")
+
+
+def body_of(metrics: list[bytes]) -> bytes:
+    """Wrap metrics as one request."""
+    start = b'{"data":{"type":"evaluation_metric","attributes":{"metrics":['
+    return b"".join((start, b",".join(metrics), b"]}}}"))
