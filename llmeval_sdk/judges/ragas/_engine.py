@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -13,6 +13,7 @@ from typing import Any
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.protocols import LLM
 
 
@@ -27,10 +28,11 @@ def open_engine(options: Mapping[str, Any]) -> tuple[Handle, Mapping[str, Any]]:
     models: dict[str, LLM] = {}
 
     async def handle(job: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-        model = job.get("model") or {}
-        key = repr(sorted(model.items()))
+        model = job.get("model")
+        key = repr(model)
         if key not in models:
-            models[key] = registry.judge_model({**model, "timeout": seconds, "attempts": 1})
+            asked = model and {**model, "timeout": seconds, "attempts": 1}
+            models[key] = registry.judge_model(asked) if asked else _Nobody()
         return await opened.run(job, models[key], seconds)
 
     return handle, {"ragas": opened.version}
@@ -52,6 +54,27 @@ def engine(setup: str | None) -> Engine:
                 "error", f"LLMEVAL_RAGAS_SETUP={setup}: {type(error).__name__}: {error}"
             ) from None
     return found
+
+
+class _Nobody(LLM):
+    """Stands where the child has no way to the judge model."""
+
+    model = ""
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,
+    ) -> Completion:
+        """Refuse, with the reason that is counted."""
+        raise JudgeError(
+            "no_judge_model",
+            "the judge model is an object of the app's, or none: LLMEVAL_JUDGE_WORKER=thread runs "
+            "Ragas beside it, LLMEVAL_JUDGE_MODEL names one",
+        )
 
 
 class Engine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -38,6 +39,18 @@ async def _run(
     return answer
 
 
+def stop() -> None:
+    """End the thread and close its clients, for tests."""
+    global _loop
+    with _lock:
+        loop, _loop = _loop, None
+    if loop is not None:
+        asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(5.0)
+        loop.call_soon_threadsafe(loop.stop)
+        while not loop.is_closed():
+            time.sleep(0.001)
+
+
 def _started() -> asyncio.AbstractEventLoop:
     """Return the thread's loop; the thread has the context of who asked, where tracing is off."""
     global _loop
@@ -45,8 +58,12 @@ def _started() -> asyncio.AbstractEventLoop:
         if _loop is None:
             _loop = asyncio.new_event_loop()
             context = contextvars.copy_context()
-            target = _loop.run_forever
             threading.Thread(
-                target=lambda: context.run(target), name="llmeval-ragas", daemon=True
+                target=context.run, args=(_serve, _loop), name="llmeval-ragas", daemon=True
             ).start()
         return _loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
