@@ -60,7 +60,7 @@ def submit_feedback(
 ) -> None:
     """Submit what a person thinks of an answer; human labels are kept apart from evaluators'.
 
-    The arguments are those of `submit_evaluation`; ``submitter`` says who, such as ``{"id": "42"}``.
+    The arguments are those of `submit_evaluation`; ``submitter`` says who: ``{"id": "42"}``.
     """
     if submitter:
         metadata = {**(metadata or {}), "submitter": submitter}

@@ -41,7 +41,8 @@ class ContextRecallLLM(BaseJudge):
         if not chunks:
             raise JudgeError("bad_input", f"the first {CHUNKS} chunks hold no text")
         value = record.response if record.value is None else as_text(record.value)
-        sections = [*request(record), *_field(record), Section("value", value or "(none was found)"), *chunks]
+        found = Section("value", value or "(none was found)")
+        sections = [*request(record), *_field(record), found, *chunks]
         prompt = render(f"{self.name}/{self.version}", RUBRIC, SCORE, sections, EXAMPLES)
         verdict = await ask(llm, prompt, SCORE, max_tokens=1024)
         return Evaluation(

@@ -65,7 +65,7 @@ class Kind:
         """
         (first,) = given or (None,)
         if callable(first) or isinstance(first, (staticmethod, classmethod)):
-            return Scope(self._kind)(first)  # type: ignore[arg-type]
+            return Scope(self._kind)(first)
         if first is not None:
             options["name"] = first
         return Scope(self._kind, **options)
@@ -141,7 +141,7 @@ class Scope:
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         self._name = name
         self._options: dict[str, Any] = {"kind": kind, "evaluators": tuple(evaluators), **options}
-        Spec(name=name or kind, **self._options)  # a wrong option is told here, not at the call
+        Spec(name=name or str(kind), **self._options)  # a wrong option is told here, not at the call
         self._annotations = {"request": request, "metadata": metadata}
         self._span: Span | None = None
         self._before: Span | Link | None = None
@@ -150,7 +150,8 @@ class Scope:
         """Decorate a function of any shape."""
         plain = getattr(function, "__func__", function)
         inner = getattr(plain, "func", plain)
-        spec = Spec(name=self._name or getattr(inner, "__name__", "call"), **self._options)
+        name = self._name or str(getattr(inner, "__name__", "call"))
+        spec = Spec(name=name, **self._options)
         if spec.evaluators:
             state.asked.append((spec.name, spec.evaluators))
         return traced(function, spec)

@@ -23,7 +23,7 @@ ROOT = Path(run.__file__).parents[2]
 
 def demo(folder, *arguments, **environment):
     ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}  # noqa: TID251
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-m", "llmeval_sdk.demo", *arguments],
         cwd=folder,

@@ -1,5 +1,5 @@
 """Properties of finding values in texts: what is written differently is found, the rest is not."""
-# ruff: noqa: SIM905 - lists of words read best as text
+
 
 import datetime as dt
 

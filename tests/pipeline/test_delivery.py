@@ -4,11 +4,11 @@ import threading
 import time
 
 import pytest
+from doubles import Exporter, Failing, Hanging, Refusing, busy
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
 from llmeval_sdk.errors import ExportError
-from doubles import Exporter, Failing, Hanging, Refusing, busy
 
 
 @llmeval.workflow
