@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, read
 from llmeval_sdk.llms._retry import retrying
 from llmeval_sdk.llms._schema import fits
 from llmeval_sdk.model import Message, Usage
+
+
+permit: ContextVar[Callable[[JudgeError | None], None] | None] = ContextVar(
+    "llmeval_permit", default=None
+)
+"""Asked before every request of a call but the first, with what went wrong before it (``None``:
+a reply that could not be read). It raises a `JudgeError` where no further request may be made."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,6 +40,9 @@ class Call:
     request_timeout: float | None
     usage: Usage | None = None
     """The sum over all requests that were answered."""
+    sent: int = 0
+    trouble: CallFailed | None = None
+    """Of the request before."""
 
     async def run(self) -> Reply:
         """Return the first readable reply; raises `CallFailed`."""
@@ -68,6 +80,7 @@ class Call:
             try:
                 return await self._request(asked)
             except CallFailed as error:
+                self.trouble = error
                 if error.type == "bad_request" and self.known.give_way(error):
                     return await once()
                 raise
@@ -81,6 +94,7 @@ class Call:
         )
 
     async def _request(self, asked: Mapping[str, Any]) -> Reply:
+        self._ask_permit()
         seconds = self.deadline - time.monotonic()
         if self.request_timeout is not None:
             seconds = min(seconds, self.request_timeout)
@@ -95,3 +109,13 @@ class Call:
                 "timeout", f"no answer within {seconds:.1f} s", retryable=True
             ) from None
         return read(completion)
+
+    def _ask_permit(self) -> None:
+        ask = permit.get()
+        if self.sent and ask is not None:
+            try:
+                ask(self.trouble)
+            except JudgeError as error:
+                raise CallFailed(error.type, str(error), retry_after=error.retry_after) from None
+        self.sent += 1
+        self.trouble = None

@@ -15,6 +15,10 @@ from llmeval_sdk.errors import JudgeError
 MESSAGE_CHARACTERS = 300
 """How much of a server's own message is kept."""
 
+_LEAST_SECRET = 8
+"""A shorter key is a placeholder for a server that asks for none; cutting out its letters would
+spoil what the server says."""
+
 _FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 
 
@@ -88,7 +92,7 @@ def _said(error: Any, key: Secret | None) -> str:
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     said = inner.get("message") if isinstance(inner, Mapping) else inner
     text = " ".join(said.split()) if isinstance(said, str) else ""
-    if key is not None and key.reveal():
+    if key is not None and len(key.reveal()) >= _LEAST_SECRET:
         text = text.replace(key.reveal(), "***")
     return text[:MESSAGE_CHARACTERS]
 

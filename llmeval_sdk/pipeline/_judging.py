@@ -120,7 +120,8 @@ class Judging:
                 for task in asyncio.all_tasks(loop):
                     task.cancel()
                 loop.run_until_complete(asyncio.sleep(0))
-                loop.close()
+                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 1.0))
+                loop.close()  # the line before closed the clients' connections
 
         thread = threading.Thread(target=run, name="llmeval-judges", daemon=True)
         try:

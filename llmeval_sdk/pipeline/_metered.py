@@ -10,6 +10,7 @@ from time import time_ns
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms import permit
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.breaker import Breaker
@@ -21,6 +22,8 @@ from llmeval_sdk.protocols import LLM, refuse_in_loop
 
 
 _TRANSIENT = ("timeout", "rate_limited", "unavailable")
+_FREE = ("rate_limited", "unauthorized", "not_found", "bad_request", "too_long")
+"""Failures by which a server says that it did no work: a call, but no tokens."""
 
 
 class Turnstile:
@@ -88,7 +91,7 @@ class MeteredLLM(LLM):
         place = await gates.enter()
         succeeded = limited = False
         try:
-            completion = await self._admitted(messages, schema, max_tokens)
+            completion = await self._admitted(messages, schema, max_tokens, place)
             succeeded = True
             return completion
         except JudgeError as error:
@@ -98,35 +101,55 @@ class MeteredLLM(LLM):
             await gates.leave(place, succeeded=succeeded, rate_limited=limited)
 
     async def _admitted(
-        self, messages: Sequence[Message], schema: Mapping[str, Any] | None, max_tokens: int
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any] | None,
+        max_tokens: int,
+        place: int,
     ) -> Completion:
         """Ask the breaker and the budget, call, and tell both how it went."""
         breaker = self._turnstile.breaker
         probe = breaker.admit()
         if isinstance(probe, Refused):
             raise JudgeError(probe.reason, probe.detail, retry_after=probe.retry_after)
-        reserved = self._reserve(messages, max_tokens)
-        if isinstance(reserved, Refused):
+        try:
+            reserved = [self._reserve(messages, max_tokens)]
+        except JudgeError:
             breaker.unused(probe)
-            raise JudgeError(reserved.reason, reserved.detail, retry_after=reserved.retry_after)
+            raise
+
+        def again(trouble: JudgeError | None) -> None:
+            if trouble is not None and trouble.type == "rate_limited":
+                self._turnstile.limit.slow_down(place)
+            self._free(reserved, trouble)
+            reserved.append(self._reserve(messages, max_tokens))
+
+        permit.set(again)  # of this task's context; the client's further requests are calls as well
         call = ModelCall("chat", time_ns(), 0, self.model)
         try:
             completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
         except JudgeError as error:
-            (breaker.failed if error.type in _TRANSIENT else breaker.succeeded)(probe)
+            if error.type == "over_budget":
+                breaker.unused(probe)
+            else:
+                (breaker.failed if error.type in _TRANSIENT else breaker.succeeded)(probe)
+            self._free(reserved, error)
             self._settle(reserved, call, error.usage, error=error.type)
             raise
         except BaseException as error:  # a timeout of the whole judgement cancels the call
             breaker.failed(probe)
-            cancelled = isinstance(error, asyncio.CancelledError)
-            self._settle(
-                reserved, call, None, error="timeout" if cancelled else type(error).__name__
-            )
+            stopped = isinstance(error, asyncio.CancelledError)
+            self._settle(reserved, call, None, error="timeout" if stopped else type(error).__name__)
             raise
         breaker.succeeded(probe)
         call = replace(call, model=completion.model or self.model, response=completion.text)
         self._settle(reserved, call, completion.usage)
         return completion
+
+    @property
+    def inner(self) -> LLM:
+        """Return the model outside the budget, for what is known to call it not at all."""
+        return self._llm
 
     @asynccontextmanager
     async def lease(self, *, calls: int, most: Usage) -> AsyncIterator[Lease]:
@@ -195,18 +218,29 @@ class MeteredLLM(LLM):
         call = self.complete([Message("user", prompt)], schema=schema, max_tokens=max_tokens)
         return asyncio.run_coroutine_threadsafe(call, self._loop).result().text
 
-    def _reserve(self, messages: Sequence[Message], max_tokens: int) -> Reservation | Refused:
-        """Reserve the most the call may use: about four characters are a token."""
+    def _reserve(self, messages: Sequence[Message], max_tokens: int) -> Reservation:
+        """Reserve the most a request may use: about three characters are a token.
+
+        Raises `JudgeError` with the counted reason where the budget refuses.
+        """
         asked = sum(len(message.content) for message in messages) // 3 + 16
         most = Usage(asked, max_tokens, asked + max_tokens)
         usd = cost(self.model, most, own=self._turnstile.prices)
-        return self._turnstile.keeper.reserve(
+        reserved = self._turnstile.keeper.reserve(
             self._judge, calls=1, tokens=most.total_tokens, usd=usd
         )
+        if isinstance(reserved, Refused):
+            raise JudgeError(reserved.reason, reserved.detail, retry_after=reserved.retry_after)
+        return reserved
+
+    def _free(self, reserved: list[Reservation], trouble: JudgeError | None) -> None:
+        """Give back the tokens of the latest request where the server did no work."""
+        if trouble is not None and trouble.type in _FREE and reserved:
+            self._turnstile.keeper.settle(reserved.pop(), calls=1, tokens=0, usd=0.0)
 
     def _settle(
         self,
-        reserved: Reservation,
+        reserved: list[Reservation],
         call: ModelCall,
         used: Usage | None,
         *,
@@ -217,10 +251,13 @@ class MeteredLLM(LLM):
         self.calls.append(replace(call, end_ns=time_ns(), usage=priced, error=error))
         keeper = self._turnstile.keeper
         if priced is None:
-            keeper.settle(reserved)
+            for each in reserved:
+                keeper.settle(each)
             return
         self.usage = priced if self.usage is None else self.usage + priced
-        keeper.settle(reserved, calls=1, tokens=priced.total_tokens, usd=priced.cost_usd)
+        for place, each in enumerate(reserved):  # the sum stands with the first
+            tokens, usd = (priced.total_tokens, priced.cost_usd) if place == 0 else (0, 0.0)
+            keeper.settle(each, calls=1, tokens=tokens, usd=usd)
 
     def _priced(self, model: str, used: Usage) -> Usage:
         """Add the cost by the answering model's price, else by that of the model asked for."""

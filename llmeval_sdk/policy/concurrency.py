@@ -38,11 +38,20 @@ class AdaptiveLimit(Locked):
             if ticket != self._cuts:
                 return
             if rate_limited:
-                self.limit = max(self.limit // 2, 1)
-                self._cuts += 1
-                self._successes = 0
+                self._cut()
             elif succeeded and self.limit < self._maximum:
                 self._successes += 1
                 if self._successes >= self.limit:
                     self.limit += 1
                     self._successes = 0
+
+    def slow_down(self, ticket: int) -> None:
+        """Halve the limit for a call that was told so and tries again without leaving."""
+        with self._lock:
+            if ticket == self._cuts:
+                self._cut()
+
+    def _cut(self) -> None:
+        self.limit = max(self.limit // 2, 1)
+        self._cuts += 1
+        self._successes = 0

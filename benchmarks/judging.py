@@ -1,0 +1,246 @@
+"""What judging costs, beside a bare ``AsyncOpenAI`` loop against the same server in the same run.
+
+The server (`benchmarks.loopback`) runs in a process of its own and answers after 50 ms. Prints one
+row per figure with the bar it has to clear, and exits 1 if one is missed.
+
+    python -m benchmarks.judging [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import openai
+
+import llmeval_sdk as llmeval
+from benchmarks.loopback import running
+from benchmarks.overhead import Table, latencies, quantile
+from llmeval_sdk import registry, runtime
+from llmeval_sdk.judges._verdict import YES_NO
+from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.model import Completion, Record
+from llmeval_sdk.protocols import LLM
+
+
+CONCURRENCY = 32
+TEXT = "The mill at the river was built in 1786 and its wheel is made of oak. " * 7
+
+
+class Verdicts:
+    """An exporter that counts verdicts and says when there are enough."""
+
+    name = "verdicts"
+
+    def __init__(self):
+        self.count = self.failed = self.last_ns = 0
+        self.awaited = 0
+        self.enough = threading.Event()
+
+    def export(self, batch):
+        for event in batch.evaluations:
+            if event.evaluation.evaluator_kind == "judge":
+                self.count += 1
+                self.failed += event.evaluation.error is not None
+                self.last_ns = max(self.last_ns, event.timestamp_ns)
+        if self.count >= self.awaited:
+            self.enough.set()
+
+    def flush(self, timeout):
+        pass
+
+    def close(self, timeout):
+        pass
+
+
+class Keep(LLM):
+    """Keeps the messages of one judgement, so that the bare loop sends what judges send."""
+
+    model = "keep"
+
+    async def complete(self, messages, /, *, schema=None, max_tokens=4096):
+        self.messages = messages
+        return Completion('{"rationale": "kept", "rating": "yes"}')
+
+
+def request(number):
+    """One request of an app: an answer with five chunks of 490 characters; no two are alike."""
+    with llmeval.workflow("answer", request=f"When was mill {number} built?") as span:
+        span.retrieved_context = [{"content": f"{number}/{n} {TEXT}"} for n in range(5)]
+        span.response = f"Mill {number} was built in 1786."
+
+
+def messages_of(number):
+    chunks = tuple(llmeval.Chunk(f"{number}/{n} {TEXT}") for n in range(5))
+    record = Record(
+        request=f"When was mill {number} built?",
+        response=f"Mill {number} was built in 1786.",
+        retrieved_context=chunks,
+    )
+    keep = Keep()
+    asyncio.run(registry.evaluator("groundedness").evaluate(record, keep))
+    return [{"role": turn.role, "content": turn.content} for turn in keep.messages]
+
+
+class Bare:
+    """As many workers as judgements may run, each calling the client: the least one can do."""
+
+    def __init__(self, url, count):
+        self.url = url
+        self.prompts = [messages_of(number) for number in range(count)]
+        self.form = {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "strict": True, "schema": YES_NO.schema},
+        }
+
+    def run(self):
+        """Return calls a second and CPU seconds a call."""
+        return asyncio.run(self._run())
+
+    async def _run(self):
+        async with openai.AsyncOpenAI(base_url=self.url, api_key="k", max_retries=0) as client:
+
+            async def work(waiting):
+                for messages in waiting:
+                    await client.chat.completions.create(
+                        model="loopback",
+                        messages=messages,
+                        response_format=self.form,
+                        max_tokens=1024,
+                        temperature=0,
+                    )
+
+            async def all_of(prompts):
+                waiting = iter(prompts)
+                await asyncio.gather(*(work(waiting) for _ in range(CONCURRENCY)))
+
+            await all_of(self.prompts[: 2 * CONCURRENCY])
+            begun, cpu = time.perf_counter(), time.process_time()
+            await all_of(self.prompts)
+            took, cpu = time.perf_counter() - begun, time.process_time() - cpu
+        return len(self.prompts) / took, cpu / len(self.prompts)
+
+
+class Ours:
+    """The same judgements from traced calls to exported verdicts, through the whole pipeline."""
+
+    def __init__(self, url, folder):
+        self.verdicts = Verdicts()
+        self.number = 0
+        llmeval.configure(
+            exporters=[self.verdicts],
+            evaluators=["groundedness"],
+            escalations=[],
+            llm=OpenAILLM("loopback", base_url=url, api_key="k"),
+            budget=llmeval.Budget(calls_per_minute=10**6, usd_per_day=5, concurrency=CONCURRENCY),
+            heuristics="off",
+            store=str(Path(folder) / "store.db"),
+        )
+        self.run(2 * CONCURRENCY)
+
+    def begin(self, count):
+        """Queue so many records."""
+        self.verdicts.awaited = self.verdicts.count + count
+        self.verdicts.enough.clear()
+        for _ in range(count):
+            self.number += 1
+            request(self.number)
+
+    def end(self):
+        if not self.verdicts.enough.wait(60):
+            raise SystemExit(f"verdicts are missing: {llmeval.stats()}")
+
+    def run(self, count):
+        """Return judgements a second and CPU seconds a judgement."""
+        begun, cpu = time.time_ns(), time.process_time()
+        self.begin(count)
+        self.end()
+        cpu = time.process_time() - cpu
+        return count / (self.verdicts.last_ns - begun) * 1e9, cpu / count
+
+
+def resident():
+    """Return the resident memory of this process in MB."""
+    gc.collect()
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+def throughput(table, bare, ours, count, rounds):
+    rates, costs = [], []
+    for _ in range(rounds):
+        one, other = bare.run(), ours.run(count)
+        rates.append((one[0], other[0]))
+        costs.append((one[1], other[1]))
+    share = statistics.median(other / one for one, other in rates)
+    more = statistics.median(other - one for one, other in costs) * 1e3
+    bare_rate, our_rate = (statistics.median(pair[i] for pair in rates) for i in (0, 1))
+    bare_cpu, our_cpu = (statistics.median(pair[i] for pair in costs) * 1e3 for i in (0, 1))
+    table.row("bare AsyncOpenAI loop", f"{bare_rate:.0f}/s, {bare_cpu:.2f} ms CPU")
+    table.row("judgements through the pipeline", f"{our_rate:.0f}/s, {our_cpu:.2f} ms CPU")
+    table.row("share of the bare loop's rate", f"{share:.1%}", ">= 95%", ok=share >= 0.95)
+    table.row("CPU per judgement on top of the client's", f"{more:.2f} ms", "< 1 ms", ok=more < 1)
+
+
+def app_latency(table, ours, count, rounds):
+    """Time the app's own calls while nothing and while everything is judged."""
+
+    @llmeval.task
+    def traced(question):
+        return question
+
+    found = {"idle": [], "judging": []}
+    for _ in range(rounds):
+        for state in found:
+            if state == "judging":
+                ours.begin(count)
+            found[state].append(quantile(latencies(traced, "question", 2 * count), 0.99))
+            ours.end()
+            llmeval.flush(30)
+    idle, judging = (statistics.median(each) for each in found.values())
+    table.row("p99 of a traced call, nothing judged", f"{idle:.1f} us")
+    table.row(
+        "p99 of a traced call, 32 judgements at a time",
+        f"{judging:.1f} us",
+        f"<= {idle + 10:.1f} us",
+        ok=judging <= idle + 10,
+    )
+
+
+def memory(table, ours, count, rounds):
+    ours.run(count)
+    before = resident()
+    for _ in range(rounds):
+        ours.run(count)
+    growth = resident() - before
+    table.row(
+        f"growth over {rounds * count} judgements", f"{growth:+.1f} MB", "< 2 MB", ok=growth < 2
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    count, rounds = (300, 3) if quick else (1_000, 5)
+    table = Table()
+    with running() as url, tempfile.TemporaryDirectory() as folder, runtime.isolated():
+        bare, ours = Bare(url, count), Ours(url, folder)
+        throughput(table, bare, ours, count, rounds)
+        app_latency(table, ours, count, rounds)
+        memory(table, ours, count, rounds)
+        table.row(
+            "judgements that failed", str(ours.verdicts.failed), "0", ok=not ours.verdicts.failed
+        )
+    sys.exit(1 if table.missed else 0)
+
+
+if __name__ == "__main__":
+    main()
