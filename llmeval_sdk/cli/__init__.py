@@ -16,7 +16,7 @@ from importlib import import_module
 from llmeval_sdk.errors import LlmevalError
 
 
-COMMANDS = ("demo", "run", "ragas", "report", "explain", "doctor")
+COMMANDS = ("demo", "run", "agent", "ragas", "report", "explain", "doctor")
 
 OK, FINDING, USAGE = 0, 1, 2
 

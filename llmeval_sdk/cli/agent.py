@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 import threading
 from importlib import import_module
 from time import monotonic
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
     say(f"draining {spool}; exporters: {', '.join(pipeline.stats().exporters) or 'none'}")
+    sys.stdout.flush()
     while not ending.wait(0.1):
         if args.once and pipeline.is_idle:
             break
