@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Sized
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmeval_sdk._counters import Count, Counts
-from llmeval_sdk._shield import tell
+from llmeval_sdk._shield import caught, tell
 from llmeval_sdk.evaluation import run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.pipeline._lane import Lane
@@ -18,6 +18,12 @@ from llmeval_sdk.tracing import Retrieved, Span, leave_to_owner, record_of, sett
 
 _EARLY = "context_relevance"
 """Scored as soon as a retrieval ends, so that the app can read it before it asks the model."""
+
+
+class Unread(NamedTuple):
+    """Spans that another library made and exports itself; read in the worker."""
+
+    read: Callable[[], Iterable[Span]]
 
 
 class Intake:
@@ -61,7 +67,7 @@ class Intake:
         leave_to_owner(span)
         made = 1
         if span.is_evaluated:
-            self._score(span)
+            self.score(span)
             if span._evaluations:
                 made += len(span._evaluations)
         self.spans.add()
@@ -84,11 +90,15 @@ class Intake:
         self.evaluations.add("submitted")
         self._put(self.reserved, event, 1_000, 1)
 
+    def take(self, read: Callable[[], Iterable[Span]], size: int) -> None:
+        """Take spans that another library made, to be scored and not exported."""
+        self._put(self.lane, Unread(read), size, 0)
+
     def _put(self, lane: Lane, item: object, size: int, made: int) -> None:
         if self.closed:
             self._drop("shutdown", made, item)
             return
-        if self.spool is not None:
+        if self.spool is not None and type(item) is not Unread:
             item = self.spool.keep(item)
         if not (self._running or self._run()):
             self._drop("spooled" if type(item) is Kept else "no_worker", made, item)
@@ -100,6 +110,9 @@ class Intake:
 
     def _drop(self, reason: str, made: int, item: Any) -> None:
         """Count a record that goes no further, with the inline evaluations on it."""
+        if type(item) is Unread:
+            caught.add(f"sources: {reason}")
+            return
         self.dropped.add(reason, made)
         self.evaluations.add("inline", made - 1)
         span = item.item if type(item) is Kept else item
@@ -131,7 +144,7 @@ class Intake:
         plan = self._plan
         return record_of(span, retrieved=plan.retrieved, limits=plan.retrieval_limits)
 
-    def _score(self, span: Span) -> None:
+    def score(self, span: Span) -> None:
         """Run the inline heuristics, where there may be something for them to read."""
         if not (self._inline and (self._inline.reads_anything or span.has_metadata)):
             return

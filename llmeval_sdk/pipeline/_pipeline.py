@@ -45,6 +45,7 @@ class Pipeline:
         self._done = threading.Event()
         self.on_start = self._intake.on_start
         self.on_end = self._intake.on_end
+        self.take = self._intake.take
 
     def _spool(self, privacy: Privacy) -> Spooling | None:
         if self.plan.spool is None:
@@ -102,7 +103,7 @@ class Pipeline:
         )
 
     def flush(self, timeout: float) -> Stats:
-        """Wait until all taken in so far is scored, judged and delivered; ``timeout`` in seconds."""
+        """Wait until all taken in so far is scored, judged and delivered; at most ``timeout`` s."""
         deadline = monotonic() + timeout
         if self._intake.closed:  # another thread is ending this pipeline
             complete = self._done.wait(timeout) and self._ended is not None and self._ended.complete

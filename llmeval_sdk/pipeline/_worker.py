@@ -12,7 +12,7 @@ from llmeval_sdk._shield import swallow, tell, write_notices
 from llmeval_sdk.evaluation import run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
-from llmeval_sdk.pipeline._intake import Intake
+from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
 from llmeval_sdk.pipeline._pace import Pace
@@ -56,6 +56,7 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._pace = Pace(plan.background_share)
         self._hurry = False
+        self._foreign = False
         self._stop = False
 
     def start(self) -> bool:
@@ -141,6 +142,9 @@ class Worker:
                 self._pace.rest(hurry=self._hurry)
 
     def _take(self, item: Any) -> None:
+        if type(item) is Unread:
+            self._read(item)
+            return
         kept = item if type(item) is Kept else None
         missed = self._spooling.missed if self._spooling is not None else 0
         self._judgements = []
@@ -156,12 +160,27 @@ class Worker:
         if kept is not None and self._spooling is not None:
             self._spooling.handed_on(kept, self._judgements, missed)
 
+    def _read(self, item: Unread) -> None:
+        """Score spans that another library made; it exports them itself."""
+        self._foreign = True
+        try:
+            for span in item.read():
+                self._intake.score(span)
+                self._take(span)
+                self._pace.rest(hurry=self._hurry)
+        except Exception as error:
+            if not swallow("sources", error):
+                raise
+        finally:
+            self._foreign = False
+
     def _span(self, span: Span) -> None:
         size = span.size
         data = span_data(span, content=self._plan.content)
-        self.emit(data, size)
+        if not self._foreign:
+            self.emit(data, size)
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
-        if not span.is_evaluated:
+        if not (span.is_evaluated or self._foreign):
             if span.kind == "llm" and span._prompt is not None:
                 self._prompted(span, target)
             return

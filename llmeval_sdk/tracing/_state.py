@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from llmeval_sdk.model import Evaluation
     from llmeval_sdk.tracing._span import Link, Span
 
@@ -26,6 +28,9 @@ class Recorder(Protocol):
 
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
         """Compute one heuristic at once."""
+
+    def take(self, read: Callable[[], Iterable[Span]], size: int, /) -> None:
+        """Take finished spans of another library, to be read and scored in the background."""
 
 
 class State:

@@ -31,6 +31,8 @@ class AppOtelExporter(Surroundings):
     """The exporter ``otlp`` with ``otel="global"``; providers may be given to it."""
 
     name = "otlp"
+    gives_ids = True
+    """Our span takes the ids of theirs, so it has to be asked before other exporters."""
 
     def __init__(
         self,

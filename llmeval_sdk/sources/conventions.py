@@ -1,0 +1,223 @@
+"""What span attributes say, in the dialects of those who write them.
+
+OpenTelemetry's generative AI conventions (old and new names), OpenInference, Traceloop, Logfire and
+MLflow. Each reading takes the first dialect that has an answer; odd values read as nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from llmeval_sdk._coerce import to_chunks, to_usage
+from llmeval_sdk.model import Chunk, SpanKind, Usage
+from llmeval_sdk.sources import messages
+
+
+Attributes = Mapping[str, Any]
+
+_PREFIXES = ("gen_ai.", "openinference.", "traceloop.", "mlflow.", "llm.", "pydantic_ai.")
+_KINDS: tuple[tuple[str, dict[str, SpanKind]], ...] = (
+    (
+        "openinference.span.kind",
+        {
+            "chain": "workflow", "agent": "agent", "llm": "llm", "retriever": "retrieval",
+            "reranker": "retrieval", "tool": "tool", "embedding": "embedding",
+        },
+    ),
+    (
+        "gen_ai.operation.name",
+        {
+            "chat": "llm", "generate_content": "llm", "text_completion": "llm",
+            "embeddings": "embedding", "retrieval": "retrieval", "execute_tool": "tool",
+            "invoke_agent": "agent", "invoke_workflow": "workflow",
+        },
+    ),
+    (
+        "traceloop.span.kind",
+        {
+            "workflow": "workflow", "task": "task", "agent": "agent", "tool": "tool",
+            "retrieval": "retrieval",
+        },
+    ),
+    (
+        "mlflow.spanType",
+        {
+            "chain": "workflow", "workflow": "workflow", "agent": "agent", "llm": "llm",
+            "chat_model": "llm", "retriever": "retrieval", "reranker": "retrieval", "tool": "tool",
+            "embedding": "embedding", "task": "task",
+        },
+    ),
+    ("llm.request.type", {"chat": "llm", "completion": "llm", "embedding": "embedding"}),
+)  # fmt: skip
+_UNSCORED = frozenset(("evaluator", "guardrail", "judge"))
+
+
+def may_matter(attributes: Attributes) -> bool:
+    """Say cheaply whether a span speaks of models at all; runs on the app's thread."""
+    return any(key.startswith(_PREFIXES) or key == "request_data" for key in attributes)
+
+
+def kind_of(attributes: Attributes) -> SpanKind | None:
+    """Return which of our kinds a span is; ``None`` for others, and for evaluators' own spans."""
+    for name, kinds in _KINDS:
+        word = attributes.get(name)
+        if isinstance(word, str):
+            word = word.strip('"').lower()
+            if word in _UNSCORED:
+                return None
+            if word in kinds:
+                return kinds[word]
+    if "pydantic_ai.all_messages" in attributes or "all_messages_events" in attributes:
+        return "agent"
+    if "gen_ai.request.model" in attributes or _is_chat(parsed(attributes.get("request_data"))):
+        return "llm"
+    return None
+
+
+def request_of(attributes: Attributes) -> Any:
+    """Return what was asked: messages where there are any, else a text or plain values."""
+    for name in ("gen_ai.input.messages", "gen_ai.prompt", "pydantic_ai.all_messages"):
+        found = messages.chat(parsed(attributes.get(name)))
+        if found is not None:
+            return _with_system(found, attributes)
+    for prefix in ("llm.input_messages", "gen_ai.prompt"):
+        found = messages.chat(indexed(attributes, prefix))
+        if found is not None:
+            return found
+    for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
+        value = parsed(attributes.get(name))
+        if value is not None:
+            return messages.chat(value) or messages.question(value)
+    return None
+
+
+def response_of(attributes: Attributes) -> Any:
+    """Return what was answered: the text of the answer where it can be found."""
+    for name in ("gen_ai.output.messages", "gen_ai.completion", "pydantic_ai.all_messages"):
+        text = messages.answer(parsed(attributes.get(name)))
+        if text is not None:
+            return text
+    for prefix in ("llm.output_messages", "gen_ai.completion"):
+        text = messages.answer(indexed(attributes, prefix))
+        if text is not None:
+            return text
+    for name in (
+        "output.value", "traceloop.entity.output", "mlflow.spanOutputs", "final_result",
+        "response_data",
+    ):  # fmt: skip
+        value = parsed(attributes.get(name))
+        if value is not None:
+            text = messages.answer(value)
+            return value if text is None else text
+    return None
+
+
+def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
+    """Return the documents that a retrieval found."""
+    found = [
+        _document(item.get("document", item)) for item in indexed(attributes, "retrieval.documents")
+    ]
+    for name in ("gen_ai.retrieval.documents", "mlflow.spanOutputs", "output.value"):
+        if found:
+            break
+        value = parsed(attributes.get(name))
+        if isinstance(value, (list, dict)):
+            found = list(to_chunks(value) or ())
+    return tuple(chunk for chunk in found if chunk is not None) or None
+
+
+def usage_of(attributes: Attributes) -> Usage | None:
+    """Return the tokens that a model call used."""
+    given = {
+        "input_tokens": _first(
+            attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
+            "llm.token_count.prompt", "llm.usage.prompt_tokens",
+        ),
+        "output_tokens": _first(
+            attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+            "llm.token_count.completion", "llm.usage.completion_tokens",
+        ),
+        "total_tokens": _first(
+            attributes, "llm.usage.total_tokens", "gen_ai.usage.total_tokens",
+            "llm.token_count.total",
+        ),
+    }  # fmt: skip
+    found = to_usage({name: number for name, number in given.items() if number is not None})
+    return found or to_usage(parsed(attributes.get("mlflow.chat.tokenUsage")))
+
+
+def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
+    """Return the model's name and provider."""
+    model = _first(
+        attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name",
+        "embedding.model_name",
+    )  # fmt: skip
+    provider = _first(attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider")
+    return (str(model) if model else None, str(provider) if provider else None)
+
+
+def session_of(attributes: Attributes) -> str | None:
+    """Return the conversation a span belongs to."""
+    found = _first(
+        attributes, "session.id", "gen_ai.conversation.id", "mlflow.trace.session",
+        "traceloop.association.properties.session_id",
+    )  # fmt: skip
+    return str(found) if found else None
+
+
+def parsed(value: Any) -> Any:
+    """Read JSON where a text looks like it, since most dialects write structure as text."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text[:1] not in ("{", "[", '"'):
+        return value or None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return value
+
+
+def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+    """Read a list of mappings that was flattened into ``prefix.0.key`` attributes."""
+    found: dict[int, dict[str, Any]] = {}
+    for place, path, value in _below(attributes, f"{prefix}."):
+        where = found.setdefault(place, {})
+        for key in path[:-1]:
+            inner = where.setdefault(key, {})
+            where = inner if isinstance(inner, dict) else {}
+        where[path[-1]] = value
+    return [found[place] for place in sorted(found)]
+
+
+def _below(attributes: Attributes, prefix: str) -> Iterator[tuple[int, list[str], Any]]:
+    for key, value in attributes.items():
+        if key.startswith(prefix):
+            place, dot, rest = key[len(prefix) :].partition(".")
+            if dot and place.isdecimal():
+                yield int(place), rest.split("."), value
+
+
+def _document(given: Any) -> Chunk | None:
+    if not isinstance(given, dict):
+        return None
+    given = {**given, "metadata": parsed(given.get("metadata"))}
+    found = to_chunks([given])
+    return found[0] if found else None
+
+
+def _with_system(found: dict[str, Any], attributes: Attributes) -> dict[str, Any]:
+    told = messages.text_of(parsed(attributes.get("gen_ai.system_instructions")))
+    if told:
+        found["messages"].insert(0, {"role": "system", "content": told})
+    return found
+
+
+def _is_chat(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("messages"), list)
+
+
+def _first(attributes: Attributes, *names: str) -> Any:
+    return next((attributes[name] for name in names if attributes.get(name) is not None), None)

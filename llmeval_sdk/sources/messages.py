@@ -1,0 +1,97 @@
+"""Chat messages in the shapes that instrumentations write -> our request, and the answer's text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def chat(value: Any) -> dict[str, Any] | None:
+    """Read messages, bare or under ``messages``; ``None`` where there are none.
+
+    What a model answered at the end of a whole conversation is no part of what was asked.
+    """
+    if isinstance(value, dict):
+        value = value.get("messages")
+        if isinstance(value, list) and value and isinstance(value[0], list):
+            value = value[0]  # one conversation of a batch
+    if not isinstance(value, list) or not value:
+        return None
+    turns = [turn for given in value if (turn := _turn(given)) is not None]
+    if len(turns) != len(value):
+        return None
+    while turns and turns[-1]["role"] == "assistant":
+        turns.pop()
+    return {"messages": turns} if turns else None
+
+
+def answer(value: Any) -> str | None:
+    """Read the text of the last message of an answer; ``None`` where there is none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        for name in ("choices", "messages", "generations"):
+            inner = value.get(name)
+            if isinstance(inner, list) and inner:
+                last = inner[-1]
+                return answer(last[-1] if isinstance(last, list) and last else last)
+        if isinstance(value.get("message"), dict):
+            return answer(value["message"])
+        for name in ("content", "parts", "text", "output_text", "answer", "output", "response"):
+            text = text_of(value.get(name))
+            if text is not None:
+                return text
+        return None
+    if isinstance(value, list) and value and isinstance(value[-1], dict):
+        return answer(value[-1]) if _turn(value[-1]) is not None or "message" in value[-1] else None
+    return None
+
+
+_QUESTIONS = ("question", "query", "input", "inputs", "prompt", "request", "user_input", "text")
+
+
+def question(value: Any) -> Any:
+    """Find the question among bound arguments; the arguments themselves where none stands out."""
+    if not isinstance(value, dict):
+        return value
+    for name in ("kwargs", "inputs"):  # as Traceloop and LangChain wrap them
+        inner = value.get(name)
+        if isinstance(inner, dict) and inner:
+            return question(inner)
+    args = value.get("args")
+    if isinstance(args, list):
+        texts = [item for item in args if isinstance(item, str)]
+        return texts[0] if len(texts) == 1 else args or value
+    for name in _QUESTIONS:
+        if isinstance(value.get(name), str):
+            return value[name]
+    texts = [item for item in value.values() if isinstance(item, str)]
+    return texts[0] if len(texts) == len(value) == 1 else value
+
+
+def text_of(value: Any) -> str | None:
+    """Join the text of a content: a text, or parts in anybody's spelling."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return next((value[k] for k in ("content", "text") if isinstance(value.get(k), str)), None)
+    if not isinstance(value, list):
+        return None
+    texts = [text for part in value if (text := text_of(part)) is not None]
+    return "".join(texts) if texts else None
+
+
+def _turn(given: Any) -> dict[str, Any] | None:
+    """Read one message; the flattened dialects have it under ``message``."""
+    if not isinstance(given, dict):
+        return None
+    inner = given.get("message")
+    if isinstance(inner, dict):
+        given = inner
+    role = given.get("role") or given.get("type")
+    if not isinstance(role, str):
+        return None
+    content = given.get("content", given.get("parts", given.get("contents")))
+    return {"role": _ROLES.get(role, role), "content": text_of(content) or ""}
+
+
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}

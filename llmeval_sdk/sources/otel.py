@@ -1,0 +1,113 @@
+"""Evaluates the spans of any OpenTelemetry instrumentation.
+
+    from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+    provider.add_span_processor(EvaluationSpanProcessor())
+
+The topmost span of a trace that speaks of a model, an agent, a chain or a retrieval is scored, with
+what the spans below it tell: documents, tokens. Its scores go where the exporters send them; the
+span itself is exported by whoever exports it already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from llmeval_sdk._shield import caught, swallow
+from llmeval_sdk.sources import conventions
+from llmeval_sdk.sources.reading import evaluated
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._state import recorder
+
+
+MAX_OPEN = 20_000
+"""Spans that may be open at a time; more are not looked at, and counted."""
+MAX_SPANS = 1_000
+"""Spans of interest in one local part of a trace."""
+OWN_SCOPE = "llmeval_sdk"
+
+
+class _Branch:
+    """The part of a trace below one span whose parent is elsewhere, or nowhere."""
+
+    __slots__ = ("parents", "root", "spans")
+
+    def __init__(self, root: int) -> None:
+        self.root = root
+        self.spans: list[Any] = []
+        self.parents: dict[int, int] = {}
+        """Of every span of the branch: steps that matter may be far apart."""
+
+
+class EvaluationSpanProcessor:
+    """A span processor that hands what ended to our pipeline. Never raises, never blocks.
+
+    Args:
+        evaluators: evaluators to run on each scored span beside the built-in heuristics, by name or
+            as objects; as in ``workflow(evaluators=…)``.
+    """
+
+    def __init__(self, *, evaluators: Sequence[Any] = ()) -> None:
+        if isinstance(evaluators, str):
+            raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
+        self._evaluators = tuple(evaluators)
+        self._open: dict[int, _Branch] = {}
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """Note to which local part of its trace a span belongs."""
+        try:
+            context = span.context
+            if not context.trace_flags.sampled:
+                return  # not exported, so its scores would belong to nothing
+            if len(self._open) >= MAX_OPEN:
+                caught.add("sources: too many open spans")
+                return
+            parent = span.parent
+            branch = self._open.get(parent.span_id) if parent is not None else None
+            self._open[context.span_id] = branch or _Branch(context.span_id)
+        except Exception as error:
+            if not swallow("sources.on_start", error):
+                raise
+
+    def _on_ending(self, span: Any) -> None:
+        """Do nothing: a part of the SDK's protocol."""
+
+    def on_end(self, span: Any) -> None:
+        """Keep a span of interest; when the local root ended, hand all of them over."""
+        try:
+            branch = self._open.pop(span.context.span_id, None)
+            if branch is None:
+                return
+            if span.parent is not None and len(branch.parents) < 10 * MAX_SPANS:
+                branch.parents[span.context.span_id] = span.parent.span_id
+            scope = span.instrumentation_scope
+            if (
+                len(branch.spans) < MAX_SPANS
+                and (scope is None or scope.name != OWN_SCOPE)
+                and conventions.may_matter(span.attributes or {})
+            ):
+                branch.spans.append(span)
+            if branch.root == span.context.span_id and branch.spans:
+                self._hand_over(branch)
+        except Exception as error:
+            if not swallow("sources.on_end", error):
+                raise
+
+    def shutdown(self) -> None:
+        """Forget what is open; what was handed over is delivered by our own exit."""
+        self._open.clear()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Say that nothing waits here; `llmeval_sdk.flush` waits for scores and judges."""
+        return True
+
+    def _hand_over(self, branch: _Branch) -> None:
+        target = recorder()
+        if target is None:
+            return
+        spans, parents, evaluators = branch.spans, branch.parents, self._evaluators
+
+        def read() -> Iterable[Span]:
+            return evaluated(spans, parents, evaluators)
+
+        target.take(read, 2_000 * len(spans))

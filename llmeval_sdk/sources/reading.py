@@ -1,0 +1,123 @@
+"""Finished spans of another library -> the spans of ours that are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from llmeval_sdk.model import Failure, SpanKind
+from llmeval_sdk.sources import conventions
+from llmeval_sdk.tracing import Link, Retrieved, Span, capture
+from llmeval_sdk.tracing._span import Spec
+
+
+class Seen(NamedTuple):
+    """A foreign span that speaks of models."""
+
+    kind: SpanKind
+    attributes: Mapping[str, Any]
+    span: Any
+
+
+_SCORED = frozenset(("workflow", "agent", "llm", "retrieval", "task"))
+
+
+def evaluated(
+    spans: Sequence[Any], parents: Mapping[int, int], evaluators: tuple[Any, ...]
+) -> Iterable[Span]:
+    """Yield a span of ours for each topmost one, holding what those below it tell."""
+    seen: dict[int, Seen] = {}
+    for span in spans:
+        attributes = _attributes(span)
+        kind = conventions.kind_of(attributes)
+        if kind is not None:
+            seen[span.context.span_id] = Seen(kind, attributes, span)
+    below: dict[int, list[Seen]] = {}
+    for each in seen.values():
+        top = _topmost(each.span.context.span_id, seen, parents)
+        below.setdefault(top, []).append(each)
+    for top, family in below.items():
+        if seen[top].kind in _SCORED:
+            yield _span(seen[top], family, evaluators)
+
+
+def _topmost(here: int, seen: Mapping[int, Seen], parents: Mapping[int, int]) -> int:
+    top = here
+    while (above := parents.get(here)) is not None:
+        here = above
+        if here in seen:
+            top = here
+    return top
+
+
+def _span(top: Seen, family: list[Seen], evaluators: tuple[Any, ...]) -> Span:
+    source, attributes = top.span, top.attributes
+    model, provider = conventions.model_of(attributes)
+    session = conventions.session_of(attributes)
+    spec = Spec(top.kind, source.name, evaluators, session, None, model, provider)
+    parent = source.parent.span_id if source.parent is not None else 0
+    span = Span(spec, Link(source.context.trace_id, parent, 1))
+    span.span_number = source.context.span_id
+    span.start_ns = source.start_time or 0
+    span.end_ns = source.end_time or span.start_ns
+    request = conventions.request_of(attributes)
+    response = conventions.response_of(attributes)
+    span._request = capture(request, span._room)
+    span._response = capture(response, span._room)
+    if top.kind == "retrieval":
+        span._retrieved = conventions.chunks_of(attributes)
+    if top.kind == "llm":
+        span._usage = conventions.usage_of(attributes)
+    for each in family:
+        if each is not top:
+            _collect(span, each)
+    if attributes.get("error.type") or source.status.description:
+        kind = str(attributes.get("error.type") or "error")
+        span._error = Failure(kind, (source.status.description or "")[:2_000])
+    return span
+
+
+def _collect(span: Span, each: Seen) -> None:
+    """Take from a span below what belongs to the scored one."""
+    if each.kind == "retrieval":
+        chunks = conventions.chunks_of(each.attributes)
+        if chunks is not None:
+            span.collect(Retrieved(each.span.start_time or 0, chunks, ()))
+    elif each.kind == "llm":
+        usage = conventions.usage_of(each.attributes)
+        if usage is not None:
+            span.collect(usage)
+
+
+_ROLES_OF = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+}
+
+
+def _attributes(span: Any) -> Mapping[str, Any]:
+    """Return a span's attributes, with what older conventions wrote as events on it."""
+    found = dict(span.attributes or {})
+    asked: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
+    for event in span.events or ():
+        about = dict(event.attributes or {})
+        if event.name in _ROLES_OF:
+            asked.append({"role": _ROLES_OF[event.name], "content": about.get("content", "")})
+        elif event.name == "gen_ai.choice":
+            message = conventions.parsed(about.get("message", about.get("content")))
+            found.setdefault("gen_ai.completion", message)
+        elif event.name == "db.query.result":  # Traceloop's vector stores
+            documents.append({key.rpartition(".")[2]: item for key, item in about.items()})
+        elif event.name.startswith("gen_ai."):
+            found = {**about, **found}
+    if asked:
+        found.setdefault("gen_ai.prompt", asked)
+    if documents:
+        found.setdefault(
+            "gen_ai.retrieval.documents",
+            [{**one, "content": one.get("document", one.get("content"))} for one in documents],
+        )
+        found.setdefault("traceloop.span.kind", "retrieval")
+    return found

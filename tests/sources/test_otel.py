@@ -1,0 +1,304 @@
+"""Spans of other instrumentations are scored like our own."""
+
+import json
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry
+from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+from llmeval_sdk.testing import FakeLLM, capture
+
+
+RECORDS: list[llmeval.Record] = []
+QUESTION, ANSWER = "Which roof?", "Slate."
+DOCUMENTS = [{"content": "The roof is of slate.", "id": "d1", "score": 0.9}]
+
+
+@pytest.fixture
+def processor():
+    """A processor whose one evaluator leaves the record for the test."""
+    RECORDS.clear()
+
+    @llmeval.heuristic
+    def what_was_seen(record: llmeval.Record) -> float:
+        RECORDS.append(record)
+        return 1.0
+
+    yield EvaluationSpanProcessor(evaluators=[what_was_seen])
+    registry.forget("what_was_seen")
+
+
+@pytest.fixture
+def app(processor):
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    return provider.get_tracer("another-library")
+
+
+def text(role, content):
+    return [{"role": role, "parts": [{"type": "text", "content": content}]}]
+
+
+GEN_AI = (
+    {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.input.messages": json.dumps(text("user", QUESTION)),
+        "gen_ai.output.messages": json.dumps(text("assistant", ANSWER)),
+    },
+    {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.retrieval.documents": json.dumps(DOCUMENTS),
+    },
+    {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "gpt-4o",
+        "gen_ai.usage.input_tokens": 7,
+        "gen_ai.usage.output_tokens": 3,
+    },
+)
+OPENINFERENCE = (
+    {
+        "openinference.span.kind": "CHAIN",
+        "input.value": QUESTION,
+        "output.value": ANSWER,
+        "output.mime_type": "text/plain",
+    },
+    {
+        "openinference.span.kind": "RETRIEVER",
+        "retrieval.documents.0.document.content": DOCUMENTS[0]["content"],
+        "retrieval.documents.0.document.id": "d1",
+        "retrieval.documents.0.document.score": 0.9,
+        "retrieval.documents.0.document.metadata": '{"page": 4}',
+    },
+    {
+        "openinference.span.kind": "LLM",
+        "llm.model_name": "gpt-4o",
+        "llm.token_count.prompt": 7,
+        "llm.token_count.completion": 3,
+    },
+)
+TRACELOOP = (
+    {
+        "traceloop.span.kind": "workflow",
+        "traceloop.entity.input": json.dumps({"args": [QUESTION], "kwargs": {}}),
+        "traceloop.entity.output": json.dumps(ANSWER),
+    },
+    {
+        "traceloop.span.kind": "task",
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.retrieval.documents": json.dumps(DOCUMENTS),
+    },
+    {
+        "llm.request.type": "chat",
+        "gen_ai.usage.prompt_tokens": 7,
+        "gen_ai.usage.completion_tokens": 3,
+    },
+)
+MLFLOW = (
+    {
+        "mlflow.spanType": '"CHAIN"',
+        "mlflow.spanInputs": json.dumps({"question": QUESTION}),
+        "mlflow.spanOutputs": json.dumps(ANSWER),
+    },
+    {
+        "mlflow.spanType": '"RETRIEVER"',
+        "mlflow.spanOutputs": json.dumps(
+            [{"page_content": DOCUMENTS[0]["content"], "metadata": {"doc_uri": "u"}, "id": "d1"}]
+        ),
+    },
+    {
+        "mlflow.spanType": '"CHAT_MODEL"',
+        "mlflow.chat.tokenUsage": json.dumps({"input_tokens": 7, "output_tokens": 3}),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [GEN_AI, OPENINFERENCE, TRACELOOP, MLFLOW],
+    ids=["gen_ai", "oi", "traceloop", "mlflow"],
+)
+def test_a_request_is_one_record_in_every_dialect(app, dialect):
+    """Question, answer, documents and tokens, with spans of no interest in between."""
+    root, retrieval, model = dialect
+    with capture() as seen:
+        with app.start_as_current_span("POST /ask"):
+            with app.start_as_current_span("answer", attributes=root) as top:
+                with app.start_as_current_span("find", attributes=retrieval):
+                    pass
+                with app.start_as_current_span("http"), app.start_as_current_span("ask") as below:
+                    below.set_attributes(model)
+        seen.drain()
+    (record,) = RECORDS
+    question = record.request
+    if isinstance(question, dict):
+        (turn,) = question["messages"]
+        question = turn["content"]
+    assert (question, record.response) == (QUESTION, ANSWER)
+    (chunk,) = record.retrieved_context
+    assert (chunk.content, chunk.chunk_id) == (DOCUMENTS[0]["content"], "d1")
+    assert (record.usage.input_tokens, record.usage.output_tokens) == (7, 3)
+    context = top.get_span_context()
+    (event,) = [e for e in seen.evaluations if e.evaluation.name == "context_relevance"]
+    assert event.target.span_id == f"{context.span_id:016x}"
+    assert event.target.trace_id == f"{context.trace_id:032x}"
+    assert not seen.spans, "others export their spans themselves"
+
+
+LLM_SPANS = {
+    "gen_ai": {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
+        "gen_ai.input.messages": json.dumps(text("user", QUESTION)),
+        "gen_ai.output.messages": json.dumps(text("assistant", ANSWER)),
+    },
+    "gen_ai of old": {
+        "gen_ai.system": "openai",
+        "gen_ai.request.model": "gpt-4o",
+        "gen_ai.prompt.0.role": "system",
+        "gen_ai.prompt.0.content": "Be brief.",
+        "gen_ai.prompt.1.role": "user",
+        "gen_ai.prompt.1.content": QUESTION,
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": ANSWER,
+    },
+    "openinference": {
+        "openinference.span.kind": "LLM",
+        "input.value": "{}",
+        "llm.input_messages.0.message.role": "system",
+        "llm.input_messages.0.message.content": "Be brief.",
+        "llm.input_messages.1.message.role": "user",
+        "llm.input_messages.1.message.content": QUESTION,
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": ANSWER,
+    },
+    "logfire": {
+        "gen_ai.request.model": "gpt-4o",
+        "request_data": json.dumps(
+            {
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": QUESTION},
+                ],
+                "model": "gpt-4o",
+            }
+        ),
+        "response_data": json.dumps({"message": {"role": "assistant", "content": ANSWER}}),
+    },
+    "mlflow": {
+        "mlflow.spanType": '"CHAT_MODEL"',
+        "mlflow.spanInputs": json.dumps(
+            {
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": QUESTION},
+                ]
+            }
+        ),
+        "mlflow.spanOutputs": json.dumps(
+            {"choices": [{"message": {"role": "assistant", "content": ANSWER}}]}
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("dialect", LLM_SPANS)
+def test_a_lone_model_call_is_scored(app, dialect):
+    """Messages and answer of a chat call, whoever wrote them."""
+    with capture() as seen:
+        with app.start_as_current_span("chat", attributes=LLM_SPANS[dialect]):
+            pass
+        seen.drain()
+    (record,) = RECORDS
+    assert record.request == {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": QUESTION},
+        ]
+    }
+    assert record.response == ANSWER
+    assert record.span_kind == "llm"
+
+
+def test_messages_in_events_are_read(app):
+    """Older instrumentations put the messages on the span as events."""
+    with capture() as seen:
+        about = {"gen_ai.system": "openai", "gen_ai.request.model": "gpt-4o"}
+        with app.start_as_current_span("chat", attributes=about) as span:
+            span.add_event("gen_ai.user.message", {"content": QUESTION})
+            message = json.dumps({"role": "assistant", "content": ANSWER})
+            span.add_event("gen_ai.choice", {"index": 0, "message": message})
+        seen.drain()
+    (record,) = RECORDS
+    assert record.request == {"messages": [{"role": "user", "content": QUESTION}]}
+    assert record.response == ANSWER
+
+
+def test_judges_run_on_spans_of_others(app):
+    """The same pipeline: rules, budget, judges."""
+    judge = llmeval.LLMJudge("polite", "Is it polite?\n\n{response}")
+    with capture(evaluators=[judge], llm=FakeLLM('{"rationale": "r", "rating": "yes"}')) as seen:
+        with app.start_as_current_span("chat", attributes=LLM_SPANS["gen_ai"]):
+            pass
+        seen.drain()
+    assert seen.scores("chat")["polite"].value == "yes"
+
+
+def test_spans_that_speak_of_no_model_are_left_alone(app):
+    """Requests, queries and evaluators' own spans are nobody's answer."""
+    with capture() as seen:
+        with app.start_as_current_span("GET /", attributes={"http.request.method": "GET"}):
+            with app.start_as_current_span(
+                "judge", attributes={"openinference.span.kind": "EVALUATOR"}
+            ):
+                pass
+        seen.drain()
+    assert not RECORDS
+
+
+def test_our_own_spans_are_not_scored_twice(processor):
+    """What comes from our own scope has its scores already."""
+    with capture() as seen:
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(processor)
+        ours = provider.get_tracer("llmeval_sdk")
+        with ours.start_as_current_span("x", attributes=LLM_SPANS["gen_ai"]):
+            pass
+        seen.drain()
+    assert not RECORDS
+
+
+def test_an_unsampled_trace_is_not_scored(processor):
+    """It is not exported, so its scores would belong to nothing."""
+    provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    with capture() as seen:
+        with provider.get_tracer("t").start_as_current_span("c", attributes=LLM_SPANS["gen_ai"]):
+            pass
+        seen.drain()
+    assert not RECORDS
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"gen_ai.operation.name": "chat", "gen_ai.input.messages": "[[[]]]"},
+        {"gen_ai.operation.name": "chat", "gen_ai.input.messages": '{"messages": 3}'},
+        {"openinference.span.kind": "CHAIN", "input.value": "{not json"},
+        {"openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document": "text"},
+        {"openinference.span.kind": "RETRIEVER", "retrieval.documents.x.y": "text"},
+        {"mlflow.spanType": "7", "mlflow.spanInputs": "null"},
+        {"traceloop.span.kind": "workflow", "traceloop.entity.output": "[" * 5000},
+        {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": "many"},
+    ],
+)
+def test_odd_attributes_cost_nothing_but_the_reading(app, odd):
+    """Nothing is raised, in the app or in the worker; the test kit would show it."""
+    with capture() as seen:
+        with app.start_as_current_span("x", attributes=odd):
+            pass
+        stats = seen.drain()
+    assert not stats.problems.get("sources")
