@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test lint types contract tests bench quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas lint types contract tests bench quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,20 @@ contract: $(VENV)/.dev  ## Check who imports whom.
 tests: $(VENV)/.dev  ## Run the tests.
 	@$(BIN)/python -m pytest $(ARGS)
 
+$(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
+	@echo "installing Ragas and what it needs into $(VENV)-ragas"
+	@$(PYTHON) -m venv $(VENV)-ragas
+	@$(VENV)-ragas/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-ragas/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c llmeval_sdk/judges/ragas/pins.txt -e '.[ragas]' --group tests
+	@touch $@
+
+test-ragas: $(VENV)-ragas/.ready  ## Run the tests that need Ragas, in an environment of their own.
+	@$(VENV)-ragas/bin/python -m pytest tests/ragas/real $(ARGS)
+
+fresh-ragas:  ## Install the extra into fresh environments on 3.11, 3.12 and 3.13 and use it once.
+	@$(PYTHON) tests/fresh_install.py ragas
+
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@$(BIN)/python -m benchmarks.overhead $(ARGS)
 
@@ -56,4 +70,4 @@ matrix: ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

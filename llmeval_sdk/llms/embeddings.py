@@ -146,6 +146,7 @@ def resolve_embeddings(
             base_url=address["base_url"],
             api_key=address.get("api_key"),
             api_version=address.get("api_version"),
+            attempts=1,
         )
     if settings is None:
         settings = from_environment(problems=[])

@@ -59,6 +59,8 @@ class Lease:
     llm: LLM
     """The judge model outside the budget: what it costs is said by `calls`."""
     calls: list[ModelCall] = field(default_factory=list)
+    requests: int = 0
+    """How many requests these calls took, where that is known to be more."""
     failure: str | None = None
     """The type of the error, where there was one."""
 
@@ -184,7 +186,7 @@ class MeteredLLM(LLM):
                 gates.keeper.settle(reserved)
                 raise
             (breaker.failed if lease.failure in _TRANSIENT else breaker.succeeded)(probe)
-            self._settle_lease(reserved, lease.calls)
+            self._settle_lease(reserved, lease.calls, lease.requests)
         finally:
             await gates.leave(
                 place,
@@ -192,7 +194,8 @@ class MeteredLLM(LLM):
                 rate_limited=lease.failure == "rate_limited",
             )
 
-    def _settle_lease(self, reserved: Reservation, calls: list[ModelCall]) -> None:
+    def _settle_lease(self, reserved: Reservation, calls: list[ModelCall], requests: int) -> None:
+        made = max(len(calls), requests)
         keeper = self._turnstile.keeper
         priced = [
             call
@@ -204,11 +207,11 @@ class MeteredLLM(LLM):
         known = [call.usage for call in priced if call.usage is not None]
         if known:
             self.usage = sum(known[1:], known[0])
-        if len(known) < len([call for call in calls if call.error is None]):
-            keeper.settle(reserved, calls=len(calls))
+        if any(call.usage is None and call.error not in _FREE for call in calls):
+            keeper.settle(reserved, calls=made)
             return
         used = self.usage or Usage(cost_usd=0.0)
-        keeper.settle(reserved, calls=len(calls), tokens=used.total_tokens, usd=used.cost_usd)
+        keeper.settle(reserved, calls=made, tokens=used.total_tokens, usd=used.cost_usd)
 
     def ask(
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096

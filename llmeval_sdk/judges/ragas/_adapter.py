@@ -11,6 +11,7 @@ from typing import Any
 from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.llms.base import InstructorBaseRagasLLM
 
+from llmeval_sdk import registry
 from llmeval_sdk._json_object import NoObjectError, only_object
 from llmeval_sdk._threads import run
 from llmeval_sdk.errors import JudgeError
@@ -20,6 +21,9 @@ from llmeval_sdk.protocols import LLM
 
 MAX_TOKENS = 4096
 """Ragas' own default of 1,024 cuts an answer of six statements."""
+FURTHER = 3
+"""Requests a judgement may make beyond its calls: the other ways to ask a server for JSON, which
+are tried once in a while."""
 _SHOWN = 4_000
 """Characters of a reply that are kept for its span."""
 
@@ -52,7 +56,9 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
         """The latest failed call: Ragas turns some failures into NaN."""
         self._llm = llm
         self._most_calls = most_calls
-        self._step = "llm"
+        self.requests = 0
+        """How many requests went out: more than calls where a server had to be asked in other ways
+        or gave what could not be read."""
 
     def generate(self, prompt: str, response_model: Any) -> Any:
         """Refuse: everything here is asynchronous."""
@@ -61,8 +67,10 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
     async def agenerate(self, prompt: str, response_model: Any) -> Any:
         """Ask for one object of a pydantic model; raises `JudgeError`."""
         with self.call(response_model.__name__) as call:
-            if sum(not made.error for made in self.calls) > self._most_calls:
-                raise JudgeError("over_budget", f"more than the {self._most_calls} calls reserved")
+            if self.failure is not None and self.failure.type != "malformed":
+                raise self.failure  # Ragas would ask up to ten times more
+            self._request()
+            registry.permit().set(self._request)
             completion = await self._llm.complete(
                 [Message("user", prompt)],
                 schema=strict(response_model.model_json_schema()),
@@ -75,6 +83,12 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
             except (NoObjectError, ValueError) as error:
                 raise JudgeError("malformed", f"{response_model.__name__}: {error}") from None
 
+    def _request(self, trouble: JudgeError | None = None) -> None:
+        """Count a request; raises `JudgeError` beyond what was reserved."""
+        if self.requests >= self._most_calls + FURTHER:
+            raise JudgeError("over_budget", f"more than the {self._most_calls} calls reserved")
+        self.requests += 1
+
     @contextmanager
     def call(self, name: str) -> Iterator[Call]:
         """Note one call while it runs."""
@@ -83,7 +97,8 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
         try:
             yield call
         except JudgeError as error:
-            self.failure = error
+            if self.failure is None or error.type != "over_budget":
+                self.failure = error  # what used the calls up is the cause
             call.error = error.type
             call.usage = call.usage or error.usage
             raise

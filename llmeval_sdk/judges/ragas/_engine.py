@@ -103,6 +103,7 @@ class Engine:
             raise
         except Exception as error:
             answer["error"] = _described(error, model)
+        answer["requests"] = model.requests
         answer["calls"] = [call.plain() for call in model.calls]
         if answer["error"] is not None:
             answer["value"] = None

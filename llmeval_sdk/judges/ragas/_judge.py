@@ -69,6 +69,7 @@ class RagasJudge:
             job = {"metric": self.metric, "columns": columns, "calls": most}
             job["embeddings"] = settings.judge_embeddings
             answer = await _where.run(job, lease.llm, settings)
+            lease.requests = answer.get("requests", 0)
             lease.calls = [_call(each) for each in answer.get("calls", ())]
             lease.failure = (answer.get("error") or {}).get("type")
         return self._read(answer, lease.calls, perf_counter() - started)
@@ -103,6 +104,7 @@ class _Unmetered:
 
     llm: LLM
     calls: list[ModelCall] = field(default_factory=list)
+    requests: int = 0
     failure: str | None = None
 
 

@@ -1,0 +1,91 @@
+"""Install an extra into fresh environments on every Python it supports, and use it once.
+
+    python tests/fresh_install.py ragas            # or: ragas,datadog,otel
+
+Not a test of the suite: it takes about a minute per Python. Exits 1 if any of them failed.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSIONS = ("3.11", "3.12", "3.13")
+USES = {
+    "ragas": """
+import os
+import llmeval_sdk as llmeval
+from llmeval_sdk import testing
+from llmeval_sdk.testing.judge_server import JudgeServer
+with JudgeServer(lambda request: {"reason": "r", "verdict": 1}) as server:
+    with testing.capture(evaluators=["ragas_context_precision"], judge_model="m",
+                         judge_base_url=server.base_url, escalations=[]) as seen:
+        with llmeval.workflow("flow", request="q") as span:
+            span.response, span.retrieved_context = "a", ["c"]
+        seen.drain(60)
+    print(seen.scores()["ragas_context_precision"].value)
+""",
+}
+
+
+def find(version):
+    """Return an interpreter of a version: on the path, or one of pyenv's."""
+    named = shutil.which(f"python{version}")
+    homes = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+    for each in (*([named] if named else []), *map(str, homes)):
+        if (
+            subprocess.run([each, "-c", "import venv"], check=False, capture_output=True).returncode
+            == 0
+        ):
+            return each
+    return None
+
+
+def steps(python, folder, extras):
+    """Return the commands of one environment."""
+    inside = str(Path(folder) / "bin" / "python")
+    pip = [inside, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    yield [python, "-m", "venv", folder]
+    yield [*pip, "install", f"{ROOT}[{extras}]"]
+    yield [*pip, "check"]
+    for extra in extras.split(","):
+        if extra in USES:
+            yield [inside, "-c", USES[extra]]
+
+
+def main():
+    """Try every version; returns how many failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("extras")
+    parser.add_argument("--python", action="append", help="only this version; may be repeated")
+    options = parser.parse_args()
+    failed = 0
+    for version in options.python or VERSIONS:
+        python = find(version)
+        if python is None:
+            print(f"{version}: not installed here, left out")
+            continue
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            for command in steps(python, folder, options.extras):
+                done = subprocess.run(
+                    command, check=False, capture_output=True, text=True, cwd=folder
+                )
+                if done.returncode:
+                    failed += 1
+                    print(f"{version}: FAILED {' '.join(command[1:5])}\n{done.stdout}{done.stderr}")
+                    break
+            else:
+                print(
+                    f"{version}: {options.extras} installs, checks and runs in {time.monotonic() - begun:.0f} s"
+                )
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main()))
