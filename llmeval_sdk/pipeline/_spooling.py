@@ -77,7 +77,7 @@ class Spooling:
         self._ready: list[_Open] = []
         self._batch: _Batch | None = None
         self._acknowledged = 0.0
-        self._scanned = -SCAN_SECONDS
+        self._scanned = float("-inf")
         self._adopted: dict[SpoolFile, _Adopted] = {}
         self._avoid: dict[str, float] = {}
         self._tending = threading.Lock()
@@ -132,7 +132,7 @@ class Spooling:
     @property
     def scans(self) -> bool:
         """Say whether the folder was looked through since the start."""
-        return self._scanned >= 0
+        return self._scanned > 0
 
     @property
     def patience(self) -> float:
@@ -184,29 +184,27 @@ class Spooling:
             kept = record.kept
             cut = any(judgement.cancelled() for judgement in record.judgements)
             stays = cut or record.missed != missed
-            if stays:
-                self._counts.add("left")
-            elif kept.adopted:
-                kept.file.ring.clear(kept.place[0])
-            else:
-                kept.file.ring.free(kept.place)
             if kept.adopted:
+                if not stays:
+                    kept.file.ring.clear(kept.place[0])
                 self._adopted[kept.file].ended(kept.place[0], stays=stays)
+            elif not stays:
+                kept.file.ring.free(kept.place)
 
     # -- what other processes left --------------------------------------------------------------
 
     def _scan(self) -> None:
         now = monotonic()
-        if now - self._scanned < (LIVING_SCAN_SECONDS if self._living else SCAN_SECONDS):
-            return
-        self._scanned = now
         for file, adopted in list(self._adopted.items()):
             adopted.look()
             if adopted.is_done:
                 del self._adopted[file]
                 if adopted.failed:
                     self._avoid[file.name] = now + RETRY_SECONDS
-                file.release()
+                self._leave(file)
+        if now - self._scanned < (LIVING_SCAN_SECONDS if self._living else SCAN_SECONDS):
+            return
+        self._scanned = now
         self._avoid = {name: until for name, until in self._avoid.items() if until > now}
         for file in self._folder.adopt(living=self._living, but=self._avoid):
             self._adopted[file] = _Adopted(file)
@@ -246,9 +244,16 @@ class Spooling:
                 self._settle(rest, self.missed)
             for file in (self._file, *self._adopted):
                 if file is not None:
-                    file.release()
+                    self._leave(file)
         finally:
             self._tending.release()
+
+    def _leave(self, file: SpoolFile) -> None:
+        """Give a file up, with what is still in it."""
+        records = len(file.ring.records())
+        if records:
+            self._counts.add("left", records)
+        file.release()
 
 
 class _Adopted:

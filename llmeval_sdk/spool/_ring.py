@@ -22,7 +22,7 @@ from itertools import count
 
 SLOT = 3072
 _HEAD = struct.Struct("<IIII")
-"""Of a slot: crc32 of its bytes beginning from the record's number, that number, length, next."""
+"""Of a slot: crc32 of its bytes, seeded with the two; the record's number, length; next slot."""
 _ROOM = SLOT - _HEAD.size
 """Bytes of a record that one slot holds. Below the 5 KiB at which ``crc32`` gives up the GIL."""
 _END = 0xFFFFFFFF
@@ -54,7 +54,7 @@ class Ring:
         self._start = _table_end(slots)
         self._free = list(range(slots - 1, -1, -1))
         self._placed: deque[Place] = deque()
-        self._numbers = count()
+        self._numbers = count(1)
 
     @classmethod
     def new(cls, memory: mmap.mmap, *, left: bool) -> Ring:
@@ -118,7 +118,7 @@ class Ring:
     def _write(self, slot: int, part: bytes, number: int, following: int) -> None:
         size = len(part)
         at = self._start + slot * SLOT
-        head = _pack(crc32(part, number), number, size, following)
+        head = _pack(crc32(part, number ^ following), number, size, following)
         self.memory[at : at + 16 + size] = head + part
 
     def free(self, place: Place) -> None:
@@ -171,7 +171,7 @@ class Ring:
             crc, its_number, size, following = _HEAD.unpack_from(self.memory, at)
             part = self.memory[at + 16 : at + 16 + size] if size <= _ROOM else b""
             number = its_number if number is None else number
-            if its_number != number or len(part) != size or crc32(part, number) != crc:
+            if its_number != number or len(part) != size or crc32(part, number ^ following) != crc:
                 raise Torn
             parts.append(part)
             place.append(slot)
