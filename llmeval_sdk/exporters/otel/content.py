@@ -26,6 +26,11 @@ def dumps(value: Any) -> str:
     return _encode(value)
 
 
+def loads(text: str | bytes) -> Any:
+    """Read JSON."""
+    return json.loads(text)
+
+
 def text_of(value: Any) -> tuple[str, str]:
     """Return a value as a text and the text's MIME type."""
     if type(value) is str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from llmeval_sdk._shield import swallow, tell
+from llmeval_sdk._shield import swallow
 from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import ExportError
+from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel.endpoint import Endpoint, endpoints, resource, version
 from llmeval_sdk.exporters.otel.histogram import Histogram
 from llmeval_sdk.exporters.otel.request import Envelope, event_bytes, rejected, span_bytes
@@ -21,110 +20,73 @@ MAX_BODY = 3 << 20
 """Bytes of one request before compression; collectors commonly take 4 MB at most."""
 
 
-class Progress:
-    """What became of one batch so far, kept while delivery tries again."""
+class OtlpWriter:
+    """Writes records into requests for endpoints, under one description of the app."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-        self.waiting: list[tuple[Endpoint, list[bytes]]] = []
-        self.delivered = 0
-        self.refused: Counter[str] = Counter()
+    def __init__(self, settings: Settings, **more: str) -> None:
+        self._settings = settings
+        self._more = more
+        self._envelope: Envelope | None = None
 
-    def failed(self, error: ExportError) -> ExportError:
-        """Add to a failure what was settled before it."""
-        error.delivered, error.refused = self.delivered, dict(self.refused)
-        return error
+    def steps(
+        self,
+        endpoint: Endpoint | None,
+        given: Sequence[T],
+        write: Callable[[T], bytes],
+        progress: Progress,
+    ) -> None:
+        """Add the requests for some records; where there is no endpoint, nothing is owed."""
+        if endpoint is None:
+            progress.delivered += len(given)
+            return
+        if self._envelope is None:  # made here, so that a child process tells its own id
+            self._envelope = Envelope(resource(self._settings, **self._more), version())
+        wrap, send = self._envelope.wrap, endpoint.send
+        for part in _parts(_written(given, write, progress)):
+            progress.steps.append(Step(lambda records: send(wrap(records)), part, True, rejected))
+
+    def after_fork(self) -> None:
+        """Describe the child anew."""
+        self._envelope = None
 
 
-class OtlpExporter:
+class OtlpExporter(StepwiseExporter):
     """Traces to ``/v1/traces``, evaluations to ``/v1/logs``; answers are read and counted."""
 
     name = "otlp"
 
     def __init__(self, settings: Settings, *, meter_provider: Any = None) -> None:
-        self._traces, self._logs = endpoints(settings)
+        super().__init__()
+        self._endpoints = endpoints(settings)
+        self._writer = OtlpWriter(settings)
         self._histogram = Histogram(settings, meter_provider)
-        self._settings = settings
-        self._envelope: Envelope | None = None
-        self._progress: Progress | None = None
         self.surroundings = Surroundings()
         self.on_start = self.surroundings.on_start
         self.on_end = self.surroundings.on_end
 
-    def export(self, batch: Batch, /) -> Mapping[str, int] | None:
-        """Send a batch; called again with the same one, send what of it is still to be sent."""
-        progress = self._progress
-        if progress is None or progress.batch is not batch:
-            progress = self._progress = self._begin(batch)
-        while progress.waiting:
-            endpoint, records = progress.waiting[0]
-            self._send(endpoint, records, progress)
-        self._progress = None
-        return progress.refused
+    def plan(self, batch: Batch, progress: Progress) -> None:
+        """Plan spans first: whoever reads the events may look for their spans."""
+        for given in batch.evaluations:
+            self._histogram.record(given.evaluation)
+        self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
+        self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
 
     def flush(self, timeout: float, /) -> None:
         """Do nothing: a batch was answered when `export` returns."""
 
     def close(self, timeout: float, /) -> None:
         """Close the connections."""
-        for endpoint in (self._traces, self._logs):
+        for endpoint in self._endpoints:
             if endpoint is not None:
                 endpoint.sender.close()
 
     def after_fork(self) -> None:
         """Begin anew in a child: the connections are the parent's."""
-        self._progress = self._envelope = None
-        for endpoint in (self._traces, self._logs):
+        super().after_fork()
+        self._writer.after_fork()
+        for endpoint in self._endpoints:
             if endpoint is not None:
                 endpoint.sender.forget()
-
-    def _begin(self, batch: Batch) -> Progress:
-        progress = Progress(batch)
-        for given in batch.evaluations:
-            self._histogram.record(given.evaluation)
-        self._plan(self._traces, batch.spans, span_bytes, progress)
-        self._plan(self._logs, batch.evaluations, event_bytes, progress)
-        return progress
-
-    @staticmethod
-    def _plan(
-        endpoint: Endpoint | None,
-        given: Sequence[T],
-        write: Callable[[T], bytes],
-        progress: Progress,
-    ) -> None:
-        if endpoint is None:  # not wanted there: nothing is owed
-            progress.delivered += len(given)
-            return
-        records = _written(given, write, progress)
-        progress.waiting.extend((endpoint, part) for part in _parts(records))
-
-    def _send(self, endpoint: Endpoint, records: list[bytes], progress: Progress) -> None:
-        """Send one request and settle its records; what fails for now raises."""
-        if self._envelope is None:
-            self._envelope = Envelope(resource(self._settings), version())
-        try:
-            answer = endpoint.send(self._envelope.wrap(records))
-        except ExportError as error:
-            raise progress.failed(error) from error.__cause__
-        if answer.ok:
-            lost, why = rejected(answer.body)
-            lost = min(lost, len(records))
-            if lost:
-                tell(f"exporter {self.name}", f"the server rejected {lost} records: {why[:200]}")
-                progress.refused["rejected"] += lost
-            progress.delivered += len(records) - lost
-        elif answer.status == 413 and len(records) > 1:
-            half = len(records) // 2
-            progress.waiting[0:1] = [(endpoint, records[:half]), (endpoint, records[half:])]
-            return
-        else:
-            failure = answer.failure()
-            if failure.retryable:
-                raise progress.failed(failure)
-            tell(f"exporter {self.name}", f"{failure.reason}: {str(failure)[:200]}")
-            progress.refused[failure.reason] += len(records)
-        del progress.waiting[0]
 
 
 def _written(given: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:

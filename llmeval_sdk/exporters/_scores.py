@@ -1,0 +1,98 @@
+"""What the exporters to a vendor's score API share: a client, and which retrieval a score is of."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.exporters._http import Answer, Sender, Tls
+from llmeval_sdk.exporters.otel.endpoint import Endpoint
+from llmeval_sdk.model import EvaluationEvent, SpanData
+
+
+class Client:
+    """One vendor's server: OTLP for spans and JSON for the rest, over one connection."""
+
+    def __init__(self, settings: Settings, address: str, headers: Mapping[str, str]) -> None:
+        tls = Tls(
+            settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key
+        )
+        self._sender = Sender(address, timeout=settings.otlp_timeout, tls=tls)
+        self._headers = {"content-type": "application/json", **headers}
+        self._zipped = settings.otlp_compression == "gzip"
+
+    def traces(self, **more: str) -> Endpoint:
+        """Return where spans go, with further headers."""
+        headers = {key: value for key, value in self._headers.items() if key != "content-type"}
+        path = f"{self._sender.path}/v1/traces"
+        return Endpoint(self._sender, path, {**headers, **more}, zipped=self._zipped)
+
+    def call(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send plain values as JSON; raises `ExportError` where there is no answer."""
+        data = None if body is None else json.dumps(body, default=str).encode()
+        return self._sender.request(method, self._sender.path + path, data, self._headers)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._sender.close()
+
+    def forget(self) -> None:
+        """Leave the connection to the parent, after a fork."""
+        self._sender.forget()
+
+
+def is_repeatable(given: EvaluationEvent) -> bool:
+    """Say whether a second evaluation of this name on this span is the same one again."""
+    return given.id == f"{given.target.span_id}-{given.evaluation.name}"
+
+
+class _Place(NamedTuple):
+    parent: str | None
+    documents: int | None
+    start_ns: int
+
+
+class Retrievals:
+    """Remembers the latest traces' retrievals, to find the one whose documents a judge rated."""
+
+    MAX_TRACES = 2_000
+    MAX_SPANS = 1_000
+
+    def __init__(self) -> None:
+        self._traces: OrderedDict[str, dict[str, _Place]] = OrderedDict()
+
+    def note(self, span: SpanData) -> None:
+        """Take note of a finished span."""
+        trace = self._traces.setdefault(span.trace_id, {})
+        self._traces.move_to_end(span.trace_id)
+        if len(trace) < self.MAX_SPANS:
+            chunks = span.retrieved_context if span.kind == "retrieval" else None
+            documents = None if chunks is None else len(chunks)
+            trace[span.span_id] = _Place(span.parent_id, documents, span.start_ns)
+        while len(self._traces) > self.MAX_TRACES:
+            self._traces.popitem(last=False)
+
+    def find(self, trace_id: str | None, below: str | None, documents: int) -> str | None:
+        """Return the latest retrieval of so many documents below a span, or that span itself."""
+        trace = self._traces.get(trace_id or "", {})
+        found = [
+            (place.start_ns, span_id)
+            for span_id, place in trace.items()
+            if place.documents == documents and self._is_below(trace, span_id, below)
+        ]
+        return max(found)[1] if found else None
+
+    @staticmethod
+    def _is_below(trace: dict[str, _Place], span_id: str, top: str | None) -> bool:
+        here: str | None = span_id
+        for _ in range(len(trace) + 1):
+            if here == top:
+                return True
+            place = trace.get(here or "")
+            if place is None:
+                return False
+            here = place.parent
+        return False

@@ -1,0 +1,120 @@
+"""Sending one batch in several requests, so that each record is accounted for once.
+
+When a request fails for now, the exporter raises and delivery calls again with the same batch; what
+was settled before is neither sent nor counted again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Any, NamedTuple
+
+from llmeval_sdk._shield import tell
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.exporters._http import Answer
+from llmeval_sdk.model import Batch
+
+
+class Step(NamedTuple):
+    """One request: its records and how to send them."""
+
+    send: Callable[[list[Any]], Answer]
+    records: list[Any]
+    counted: bool = True
+    """False for what comes along with a record that another step accounts for."""
+    rejected: Callable[[bytes], tuple[int, str]] | None = None
+    """Reads from a good answer how many records were not taken all the same, and why."""
+    patience: float = 0.0
+    """Seconds in which the answer 404 means: not there yet."""
+
+
+class Progress:
+    """What became of one batch so far."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.begun = monotonic()
+        self.steps: list[Step] = []
+        self.later: list[Step] = []
+        self.delivered = 0
+        self.refused: Counter[str] = Counter()
+
+    def settle(self, step: Step, reason: str | None = None) -> None:
+        """Count the records of a step as delivered, or as refused for a reason."""
+        if not step.counted:
+            return
+        if reason is None:
+            self.delivered += len(step.records)
+        else:
+            self.refused[reason] += len(step.records)
+
+    def stopped(self, error: ExportError) -> ExportError:
+        """Add to a failure what was settled before it."""
+        error.delivered, error.refused = self.delivered, dict(self.refused)
+        return error
+
+
+class StepwiseExporter:
+    """An exporter that plans each batch as steps. Subclasses write `plan`."""
+
+    name = "?"
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+
+    def plan(self, batch: Batch, progress: Progress) -> None:
+        """Add the steps of a batch to ``progress``; may raise `ExportError`."""
+        raise NotImplementedError
+
+    def export(self, batch: Batch, /) -> Mapping[str, int] | None:
+        """Send a batch; called again with the same one, send what of it is still to be sent."""
+        progress = self._progress
+        if progress is None or progress.batch is not batch:
+            progress = Progress(batch)
+            self.plan(batch, progress)
+            self._progress = progress
+        while progress.steps:
+            self._do(progress.steps[0], progress)
+        if progress.later:
+            progress.steps, progress.later = progress.later, []
+            waiting = ExportError("not_there_yet", retryable=True, retry_after=0.5)
+            raise progress.stopped(waiting)
+        self._progress = None
+        return progress.refused
+
+    def after_fork(self) -> None:
+        """Forget in a child what the parent was sending."""
+        self._progress = None
+
+    def _do(self, step: Step, progress: Progress) -> None:
+        """Send one request and settle its records; what fails for now raises."""
+        try:
+            answer = step.send(step.records)
+        except ExportError as error:
+            raise progress.stopped(error) from error.__cause__
+        if answer.ok:
+            self._taken(step, answer, progress)
+        elif answer.status == 413 and len(step.records) > 1:
+            half = len(step.records) // 2
+            first, rest = step.records[:half], step.records[half:]
+            progress.steps[0:1] = [step._replace(records=first), step._replace(records=rest)]
+            return
+        elif answer.status == 404 and monotonic() - progress.begun < step.patience:
+            progress.later.append(step)
+        else:
+            failure = answer.failure()
+            if failure.retryable:
+                raise progress.stopped(failure)
+            tell(f"exporter {self.name}", f"{failure.reason}: {str(failure)[:200]}")
+            progress.settle(step, failure.reason)
+        del progress.steps[0]
+
+    def _taken(self, step: Step, answer: Answer, progress: Progress) -> None:
+        lost, why = step.rejected(answer.body) if step.rejected else (0, "")
+        lost = min(lost, len(step.records))
+        if lost:
+            tell(f"exporter {self.name}", f"the server rejected {lost} records: {why[:200]}")
+            progress.settle(step._replace(records=step.records[:lost]), "rejected")
+        progress.settle(step._replace(records=step.records[lost:]))

@@ -1,0 +1,164 @@
+"""MLflow: spans over OTLP, scores and ground truth as assessments of the trace."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import quote
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.exporters._http import Answer
+from llmeval_sdk.exporters._scores import Client
+from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.otel import content
+from llmeval_sdk.exporters.otel.endpoint import Endpoint
+from llmeval_sdk.exporters.otel.events import explanation_of
+from llmeval_sdk.exporters.otel.exporter import OtlpWriter
+from llmeval_sdk.exporters.otel.request import span_bytes
+from llmeval_sdk.exporters.otel.surroundings import Surroundings
+from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
+
+
+PATIENCE = 10.0
+"""Seconds to wait for a trace that others send, before its scores are refused."""
+API = "/api/2.0/mlflow/experiments"
+_SOURCES = {"heuristic": "CODE", "judge": "LLM_JUDGE", "human": "HUMAN"}
+
+
+class MlflowExporter(StepwiseExporter):
+    """Spans to an MLflow server unless the app's own provider sends them; scores as feedback."""
+
+    name = "mlflow"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._client = Client(settings, settings.mlflow_uri, _authorization(settings))
+        self._experiment = settings.mlflow_experiment_id
+        self._traces: Endpoint | None = None
+        self._writer = OtlpWriter(settings)
+        if settings.otel != "global":
+            self.surroundings = Surroundings()
+            self.on_start = self.surroundings.on_start
+            self.on_end = self.surroundings.on_end
+
+    def plan(self, batch: Batch, progress: Progress) -> None:
+        """Plan the spans, then what is said of their traces."""
+        if self._settings.otel != "global" and self._traces is None and batch.spans:
+            self._experiment = self._experiment or self._find_experiment()
+            self._traces = self._client.traces(**{"x-mlflow-experiment-id": self._experiment})
+        self._writer.steps(self._traces, batch.spans, span_bytes, progress)
+        for span in batch.spans:
+            progress.steps.extend(
+                Step(self._assess, [truth], counted=False, patience=PATIENCE)
+                for truth in _expectations(span)
+            )
+        for given in batch.evaluations:
+            if given.target.trace_id is None:
+                progress.refused["no_target"] += 1
+                continue
+            progress.steps.append(Step(self._assess, [_feedback(given)], patience=PATIENCE))
+
+    def flush(self, timeout: float, /) -> None:
+        """Do nothing: a batch was answered when `export` returns."""
+
+    def close(self, timeout: float, /) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child."""
+        super().after_fork()
+        self._writer.after_fork()
+        self._client.forget()
+
+    def _assess(self, records: list[Any]) -> Answer:
+        (assessment,) = records
+        path = f"/api/3.0/mlflow/traces/{assessment['trace_id']}/assessments"
+        return self._client.call("POST", path, {"assessment": assessment})
+
+    def _find_experiment(self) -> str:
+        """Return the id of the experiment, which is made if there is none of its name."""
+        name = self._settings.mlflow_experiment or self._settings.service_name or "Default"
+        by_name = f"{API}/get-by-name?experiment_name={quote(name, safe='')}"
+        answer = self._client.call("GET", by_name)
+        if answer.status == 404:
+            answer = self._client.call("POST", f"{API}/create", {"name": name})
+            if answer.status == 400:  # another process was faster
+                answer = self._client.call("GET", by_name)
+        if not answer.ok:
+            raise answer.failure()
+        try:
+            found = content.loads(answer.body)
+            experiment = found.get("experiment", found)
+            return str(experiment["experiment_id"])
+        except (ValueError, KeyError, AttributeError) as error:
+            raise ExportError("no_experiment", "the answer is not MLflow's") from error
+
+
+def _authorization(settings: Settings) -> dict[str, str]:
+    if settings.mlflow_token:
+        return {"authorization": f"Bearer {settings.mlflow_token.reveal()}"}
+    if settings.mlflow_username and settings.mlflow_password:
+        both = f"{settings.mlflow_username}:{settings.mlflow_password.reveal()}"
+        return {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
+    return {}
+
+
+def _feedback(given: EvaluationEvent) -> dict[str, Any]:
+    """Describe an evaluation; a failed one has an error and no value."""
+    evaluation = given.evaluation
+    feedback: dict[str, Any] = {"value": evaluation.value}
+    if evaluation.error is not None:
+        feedback = {
+            "error": {
+                "error_code": evaluation.error.type,
+                "error_message": evaluation.error.message[:2_000],
+            }
+        }
+    about = {
+        "evaluator_version": evaluation.evaluator_version,
+        "inclusion_probability": str(evaluation.inclusion_probability),
+        **{key: content.text_of(value)[0] for key, value in evaluation.metadata.items()},
+    }
+    if evaluation.label is not None:
+        about["label"] = evaluation.label
+    model = evaluation.metadata.get("model")
+    source = model if isinstance(model, str) and model else evaluation.name
+    return {
+        **_head(given.target.trace_id, given.target.span_id, given.timestamp_ns),
+        "assessment_name": evaluation.name,
+        "source": {"source_type": _SOURCES[evaluation.evaluator_kind], "source_id": source},
+        "feedback": feedback,
+        "rationale": explanation_of(given) if evaluation.error is None else None,
+        "metadata": about,
+    }
+
+
+def _expectations(span: SpanData) -> Iterable[dict[str, Any]]:
+    """Describe the ground truth that the app annotated, one assessment for each field."""
+    for name, truth in span.expected.items():
+        if truth is None:
+            continue
+        if isinstance(truth, (str, int, float, bool)):
+            expectation: dict[str, Any] = {"value": truth}
+        else:
+            text = content.pages(truth) if name == "expected_retrieved_context" else None
+            serialized = text or content.dumps(truth)
+            form = {"serialization_format": "JSON_FORMAT", "value": serialized}
+            expectation = {"serialized_value": form}
+        yield {
+            **_head(span.trace_id, span.span_id, span.end_ns),
+            "assessment_name": name,
+            "source": {"source_type": "CODE", "source_id": "llmeval_sdk"},
+            "expectation": expectation,
+        }
+
+
+def _head(trace_id: str | None, span_id: str | None, time_ns: int) -> dict[str, Any]:
+    time = datetime.fromtimestamp(time_ns / 1e9, timezone.utc).isoformat()
+    head = {"trace_id": f"tr-{trace_id}", "create_time": time, "last_update_time": time}
+    return {**head, "span_id": span_id} if span_id else head

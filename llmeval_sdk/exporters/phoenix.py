@@ -1,0 +1,135 @@
+"""Arize Phoenix: spans over OTLP, scores as annotations of spans and of retrieved documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.exporters._http import Answer
+from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable
+from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.otel import names
+from llmeval_sdk.exporters.otel.attributes import value_and_label
+from llmeval_sdk.exporters.otel.events import explanation_of
+from llmeval_sdk.exporters.otel.exporter import OtlpWriter
+from llmeval_sdk.exporters.otel.request import span_bytes
+from llmeval_sdk.exporters.otel.surroundings import Surroundings
+from llmeval_sdk.model import Batch, EvaluationEvent
+
+
+SPANS = "/v1/span_annotations?sync=false"
+"""Not in sync: Phoenix then keeps a score whose span has not arrived yet."""
+DOCUMENTS = "/v1/document_annotations?sync=false"
+_KINDS = {"heuristic": "CODE", "judge": "LLM", "human": "HUMAN"}
+
+
+class PhoenixExporter(StepwiseExporter):
+    """Spans to Phoenix unless the app's own provider sends them; every score as an annotation."""
+
+    name = "phoenix"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        key = settings.phoenix_api_key
+        headers = {"authorization": f"Bearer {key.reveal()}"} if key else {}
+        self._client = Client(settings, settings.phoenix_endpoint, headers)
+        self._traces = None if settings.otel == "global" else self._client.traces()
+        project = settings.phoenix_project or settings.service_name or "default"
+        self._writer = OtlpWriter(settings, **{names.OI_PROJECT: project})
+        self._retrievals = Retrievals()
+        if self._traces is not None:
+            self.surroundings = Surroundings()
+            self.on_start = self.surroundings.on_start
+            self.on_end = self.surroundings.on_end
+
+    def plan(self, batch: Batch, progress: Progress) -> None:
+        """Plan the spans, then their annotations."""
+        for span in batch.spans:
+            self._retrievals.note(span)
+        self._writer.steps(self._traces, batch.spans, span_bytes, progress)
+        annotations: list[dict[str, Any]] = []
+        documents: list[dict[str, Any]] = []
+        for given in batch.evaluations:
+            if given.target.span_id is None:
+                progress.refused["no_target"] += 1
+                continue
+            annotations.append(_annotation(given))
+            documents.extend(self._documents(given))
+        if annotations:
+            progress.steps.append(Step(partial(self._post, SPANS), annotations))
+        if documents:
+            progress.steps.append(Step(partial(self._post, DOCUMENTS), documents, counted=False))
+
+    def flush(self, timeout: float, /) -> None:
+        """Do nothing: a batch was answered when `export` returns."""
+
+    def close(self, timeout: float, /) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child."""
+        super().after_fork()
+        self._writer.after_fork()
+        self._client.forget()
+
+    def _post(self, path: str, records: list[Any]) -> Answer:
+        return self._client.call("POST", path, {"data": records})
+
+    def _documents(self, given: EvaluationEvent) -> Iterable[dict[str, Any]]:
+        """Make one annotation for each chunk that a judge rated, on the retrieval's span."""
+        about = given.evaluation.metadata
+        ratings = about.get("ratings")
+        if not isinstance(ratings, (list, tuple)) or not ratings:
+            return
+        target = given.target
+        span_id = self._retrievals.find(target.trace_id, target.span_id, len(ratings))
+        if span_id is None:
+            return
+        rationales = about.get("rationales") or [None] * len(ratings)
+        for place, (rating, why) in enumerate(zip(ratings, rationales, strict=False)):
+            if rating is not None:
+                yield {
+                    **_head(given),
+                    "span_id": span_id,
+                    "document_position": place,
+                    "result": {
+                        "label": str(rating),
+                        "score": {"yes": 1.0, "no": 0.0}.get(str(rating)),
+                        "explanation": why,
+                    },
+                }
+
+
+def _annotation(given: EvaluationEvent) -> dict[str, Any]:
+    """Describe an evaluation; a failed one has a label and no score."""
+    evaluation = given.evaluation
+    score, label = value_and_label(evaluation)
+    if evaluation.error is not None:
+        label = f"error: {evaluation.error.type}"
+    return {
+        **_head(given),
+        "span_id": given.target.span_id,
+        "result": {
+            "score": score,
+            "label": label or (None if score is not None else "not applicable"),
+            "explanation": explanation_of(given),
+        },
+    }
+
+
+def _head(given: EvaluationEvent) -> dict[str, Any]:
+    evaluation = given.evaluation
+    version = f"llmeval:{evaluation.name}:{evaluation.evaluator_version}"
+    return {
+        "name": evaluation.name,
+        "annotator_kind": _KINDS[evaluation.evaluator_kind],
+        "identifier": version if is_repeatable(given) else given.id,
+        "metadata": {
+            "evaluator_version": evaluation.evaluator_version,
+            "inclusion_probability": evaluation.inclusion_probability,
+            **evaluation.metadata,
+        },
+    }
