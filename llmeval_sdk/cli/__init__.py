@@ -16,7 +16,7 @@ from importlib import import_module
 from llmeval_sdk.errors import LlmevalError
 
 
-COMMANDS = ("demo", "run", "agent", "ragas", "report", "explain", "doctor")
+COMMANDS = ("demo", "run", "agent", "ragas", "report", "explain", "agreement", "doctor")
 
 OK, FINDING, USAGE = 0, 1, 2
 
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 all is well, 1 a finding, 2 could not be done as asked.",
         allow_abbrev=False,
     )
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
     for name in COMMANDS:
         import_module(f"{__name__}.{name}").add(subparsers)
     return parser

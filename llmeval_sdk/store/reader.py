@@ -76,6 +76,11 @@ class StoreReader:
         found = self._rows("feedback", "span_id = ? ORDER BY time_ns, seq", (span_id,))
         return tuple(map(rows.evaluation_of, found))
 
+    def feedback(self, name: str | None = None) -> tuple[EvaluationEvent, ...]:
+        """Return what people said of all spans, in order of time; ``name`` is its label."""
+        found = self._rows("feedback", "ifnull(name = ?, 1) ORDER BY time_ns, seq", (name,))
+        return tuple(map(rows.evaluation_of, found))
+
     def not_run_of(self, span_id: str) -> tuple[NotRun, ...]:
         """Return the judges that did not run on a span, in order of time."""
         found = self._rows("not_run", "span_id = ? ORDER BY time_ns, seq", (span_id,))

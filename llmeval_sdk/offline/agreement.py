@@ -1,0 +1,195 @@
+"""How far a judge or heuristic agrees with people, and how sure the figures are."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llmeval_sdk.errors import DataError, missing_extra
+
+
+FEW = 20
+"""Below so many rows no interval is given: resampling so few says little."""
+
+RESAMPLES = 2_000
+CONFIDENCE = 0.95
+
+_YES = frozenset({"yes", "y", "true", "pass", "passed", "good", "correct", "up", "1", "1.0"})
+_NO = frozenset({"no", "n", "false", "fail", "failed", "bad", "incorrect", "down", "0", "0.0"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One record that a person and an evaluator both looked at."""
+
+    id: str
+    label: str
+    """What the person said: ``yes`` or ``no``, or a category; see `side`."""
+    rating: str
+    """What the evaluator said, in the same words."""
+    score: float | None = None
+    """The evaluator's number behind the rating, the higher the more ``yes``."""
+    text: str = ""
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its 95 % bootstrap interval; ``why`` says why either is not given."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What `agreement` found."""
+
+    count: int
+    categories: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    """Rows are the people's categories, columns the evaluator's, both in the order above."""
+    estimates: Mapping[str, Estimate]
+    """``accuracy kappa precision recall f1 auroc``."""
+    disagreements: tuple[Pair, ...]
+    """Worst first: by the distance of the score from the label, where there are scores."""
+
+
+def side(value: Any, threshold: float = 0.5) -> str:
+    """Read a label or rating: ``yes`` or ``no`` by its word or threshold, else its category.
+
+    Raises:
+        DataError: a value that is neither a bool, a number nor a text.
+    """
+    if isinstance(value, str) and value.strip():
+        word = value.strip().casefold()
+        return "yes" if word in _YES else "no" if word in _NO else word
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)) and value == value:  # noqa: PLR0124 - NaN is not
+        return "yes" if value >= threshold else "no"
+    raise DataError(f"{value!r} is no label: expected yes or no, a bool, a number or a category")
+
+
+def agreement(pairs: Sequence[Pair], *, positive: str = "yes", seed: int = 0) -> Agreement:
+    """Compare what an evaluator said with what people said.
+
+    Cohen's kappa (1960) and accuracy are over all categories; precision, recall, F1 and AUROC (the
+    Mann-Whitney statistic) are of ``positive`` against its opposite. Intervals are percentiles of a
+    paired bootstrap; ``seed`` makes them repeatable.
+
+    Raises:
+        DataError: no pairs.
+        MissingExtraError: scipy is not installed.
+    """
+    if not pairs:
+        raise DataError("there is nothing to compare: no record has both a label and a rating")
+    try:
+        import numpy as np
+        from scipy.stats import contingency  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise missing_extra("comparing with human labels", "stats", "scipy") from None
+    categories = sorted({each for pair in pairs for each in (pair.label, pair.rating)})
+    two_sided = set(categories) <= {"yes", "no"}
+    categories = ["yes", "no"] if two_sided else categories
+    labels = np.array([categories.index(pair.label) for pair in pairs])
+    ratings = np.array([categories.index(pair.rating) for pair in pairs])
+    every = range(len(categories))
+    counts = contingency.crosstab(labels, ratings, levels=(every, every)).count
+    estimates = {
+        "accuracy": _estimate(_accuracy, labels, ratings, seed),
+        "kappa": _estimate(_kappa, labels, ratings, seed),
+    }
+    wanted = categories.index(positive) if two_sided else -1
+    for name, figure in {"precision": _precision, "recall": _recall, "f1": _f1}.items():
+        estimates[name] = (
+            _estimate(figure, labels == wanted, ratings == wanted, seed)
+            if two_sided
+            else Estimate(why="needs labels and ratings that are yes or no")
+        )
+    scores = [pair.score for pair in pairs if pair.score is not None]
+    if two_sided and len(scores) == len(pairs):
+        estimates["auroc"] = _estimate(_auroc, labels == 0, np.array(scores), seed)
+    else:
+        estimates["auroc"] = Estimate(why="needs yes or no labels and a score for every row")
+    if len(set(labels)) == 1:
+        only = Estimate(why=f"all labels are {categories[labels[0]]!r}")
+        estimates |= {"kappa": only, "auroc": only}
+    wrong = sorted((pair for pair in pairs if pair.label != pair.rating), key=_mildness)
+    confusion = tuple(tuple(map(int, row)) for row in counts)
+    return Agreement(len(pairs), tuple(categories), confusion, estimates, tuple(wrong))
+
+
+# Figures of many samples at once: arrays whose last axis is the rows.
+
+
+def _accuracy(labels: Any, ratings: Any, axis: int = -1) -> Any:
+    return (labels == ratings).mean(axis=axis)
+
+
+def _kappa(labels: Any, ratings: Any, axis: int = -1) -> Any:
+    chance = sum(
+        (labels == code).mean(axis=axis) * (ratings == code).mean(axis=axis)
+        for code in range(int(labels.max()) + 1)
+    )
+    return (_accuracy(labels, ratings, axis) - chance) / (1 - chance)
+
+
+def _precision(labels: Any, ratings: Any, axis: int = -1) -> Any:
+    return (labels & ratings).sum(axis=axis) / ratings.sum(axis=axis)
+
+
+def _recall(labels: Any, ratings: Any, axis: int = -1) -> Any:
+    return (labels & ratings).sum(axis=axis) / labels.sum(axis=axis)
+
+
+def _f1(labels: Any, ratings: Any, axis: int = -1) -> Any:
+    both = labels.sum(axis=axis) + ratings.sum(axis=axis)
+    return 2 * (labels & ratings).sum(axis=axis) / both
+
+
+def _auroc(labels: Any, scores: Any, axis: int = -1) -> Any:
+    from scipy.stats import rankdata
+
+    high, low = labels.sum(axis=axis), (~labels).sum(axis=axis)
+    ranks = (rankdata(scores, axis=axis) * labels).sum(axis=axis)
+    return (ranks - high * (high + 1) / 2) / (high * low)
+
+
+def _mildness(pair: Pair) -> tuple[float, str]:
+    distance = 0.0 if pair.score is None else abs(pair.score - (pair.label == "yes"))
+    return -distance, pair.id
+
+
+def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> Estimate:
+    """Compute a figure and its interval, or say why there is none; never NaN."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about resamples that are not defined: dealt with below
+        value = float(figure(one, other))
+        if not np.isfinite(value):
+            return Estimate(why="not defined: there are no such labels or ratings")
+        if len(one) < FEW:
+            return Estimate(value, why=f"no interval from fewer than {FEW} rows")
+        drawn = bootstrap(
+            (one, other),
+            figure,
+            paired=True,
+            vectorized=True,
+            method="percentile",
+            n_resamples=RESAMPLES,
+            batch=200,
+            random_state=seed,
+        ).bootstrap_distribution
+    defined = drawn[np.isfinite(drawn)]
+    if len(defined) < CONFIDENCE * len(drawn):
+        return Estimate(value, why="no interval: too few rows of one kind")
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(defined, (tail, 1 - tail))
+    return Estimate(value, float(low), float(high))

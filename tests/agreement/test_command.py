@@ -1,0 +1,188 @@
+"""``llmeval agreement`` on files and on the store, as a person calls it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk.cli import main
+from llmeval_sdk.testing import FakeLLM, capture
+from llmeval_sdk.testing.judge_server import JudgeServer
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command; returns its exit code and what it printed."""
+
+    def call(*args):
+        code = main(["agreement", *map(str, args)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return call
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """Write rows as JSON lines."""
+
+    def write(rows):
+        path = tmp_path / "labels.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return write
+
+
+ROWS = [
+    {"request_id": f"r{n}", "label": n % 2, "score": 0.9 if n % 2 else 0.2, "response": f"text {n}"}
+    for n in range(30)
+]
+
+
+def test_scores_of_a_file_are_compared(run, labelled):
+    """Figures, table and the disagreements with id and text."""
+    rows = [
+        *ROWS,
+        {"request_id": "odd one", "label": "no", "score": 0.97, "response": "it is wrong"},
+    ]
+    code, out, _ = run(labelled(rows))
+    assert code == 0
+    assert "31 labelled records" in out
+    assert "kappa" in out
+    assert "Disagreements (1, worst first)" in out
+    assert next(line for line in out.splitlines() if "odd one" in line).split()[2:5] == [
+        "no",
+        "yes",
+        "(0.97)",
+    ]
+    assert "it is wrong" in out
+
+
+def test_json_has_it_all(run, labelled):
+    """For scripts: the same, without NaN."""
+    code, out, _ = run(labelled(ROWS), "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["estimates"]["kappa"]["value"] == 1.0
+    assert told["estimates"]["auroc"]["value"] == 1.0
+
+
+def test_a_risk_is_read_the_other_way_round(run, labelled):
+    """A high risk is a no."""
+    rows = [{**row, "score": 1 - row["score"]} for row in ROWS]
+    assert json.loads(run(labelled(rows), "--json")[1])["estimates"]["kappa"]["value"] == -1.0
+    told = json.loads(run(labelled(rows), "--json", "--risk")[1])
+    assert told["estimates"]["kappa"]["value"] == 1.0
+    assert told["estimates"]["auroc"]["value"] == 1.0
+
+
+def test_one_class_only_says_so(run, labelled):
+    """No NaN, a sentence."""
+    code, out, _ = run(labelled([{"label": "yes", "rating": "yes"} for _ in range(25)]))
+    assert code == 0
+    assert "all labels are 'yes'" in out
+    assert "nan" not in out.lower()
+
+
+def test_a_heuristic_is_run_on_the_rows(run, labelled):
+    """The input schema plus a label."""
+    rows = [
+        {
+            "request_id": str(n),
+            "label": bool(n % 2),
+            "request": "q",
+            "extractions": [{"value": "x"}, {"value": "x" if n % 2 else "y"}],
+        }
+        for n in range(20)
+    ]
+    code, out, _ = run(
+        labelled(rows), "--evaluator", "multi_source_agreement", "--threshold", 0.9, "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["estimates"]["accuracy"]["value"] == 1.0
+
+
+def test_a_judge_is_asked_over_http(run, labelled, monkeypatch):
+    """Rows it cannot rate are left out and counted."""
+    context = [{"content": "The mill at the river was built in 1786."}]
+    row = {
+        "request": "When?",
+        "response": "The mill was built in 1786.",
+        "retrieved_context": context,
+    }
+    rows = [
+        {**row, "label": "yes"},
+        {**row, "label": "no", "response": "Penguins fly."},
+        {**row, "label": "yes"},
+    ]
+    del rows[2]["retrieved_context"]
+    with JudgeServer() as server:
+        monkeypatch.setenv("LLMEVAL_JUDGE_BASE_URL", server.base_url)
+        code, out, _ = run(labelled(rows), "--evaluator", "groundedness", "--model", "stand-in")
+    assert code == 0
+    assert "2 labelled records, groundedness against people" in out
+    assert "1 left out: not applicable" in out
+    assert "no interval from fewer than 20 rows" in out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"label": "yes"}', "neither rating nor score"),
+        ('{"score": 1}', "line 1 of"),
+        ("{broken", "no JSON"),
+        ('{"label": [], "score": 1}', "is no label"),
+        ("", "nothing to compare"),
+    ],
+)
+def test_a_bad_file_is_told_by_its_line(line, words, run, tmp_path):
+    """Exit code 2 and what to do."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text(line)
+    code, _, err = run(path)
+    assert code == 2
+    assert words in err
+
+
+def test_feedback_in_the_store_is_compared(run, tmp_path):
+    """What people said with submit_feedback, against what the judge said of the same spans."""
+    store = str(tmp_path / "s.db")
+    verdicts = FakeLLM({"rationale": "all there", "rating": "yes"})
+    with capture(
+        llm=verdicts, evaluators=["groundedness"], escalations=[], exporters=["local"], store=store
+    ) as seen:
+        for number in range(24):
+            with llmeval.workflow("answer", request=f"question {number}") as span:
+                span.retrieved_context = [{"content": f"fact {number}"}]
+                span.response = f"answer {number}"
+            llmeval.submit_feedback(
+                label="thumbs", value="down" if number == 7 else "up", span=span
+            )
+        with llmeval.workflow("answer", request="not judged") as span:
+            pass
+        llmeval.submit_feedback(label="thumbs", value="up", span=span)
+        seen.drain()
+    code, out, _ = run("--store", store, "--evaluator", "groundedness")
+    assert code == 0
+    assert "24 labelled records" in out
+    assert "1 left out: not evaluated" in out
+    assert "Disagreements (1, worst first)" in out
+    assert "answer 7" in out
+    assert "all there" in out
+
+
+def test_several_kinds_of_feedback_have_to_be_told_apart(run, tmp_path):
+    """The message names them."""
+    store = str(tmp_path / "s.db")
+    with capture(exporters=["local"], store=store) as seen:
+        with llmeval.workflow("answer", request="q") as span:
+            llmeval.submit_feedback(label="thumbs", value="up", span=span)
+            llmeval.submit_feedback(label="stars", value=4.0, span=span)
+        seen.drain()
+    code, _, err = run("--store", store, "--evaluator", "groundedness")
+    assert (code, "--feedback stars | thumbs" in err) == (2, True)
+    code, _, err = run("--store", store)
+    assert (code, "--evaluator NAME" in err) == (2, True)
