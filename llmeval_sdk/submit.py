@@ -9,7 +9,7 @@ from typing import Any
 from llmeval_sdk import runtime
 from llmeval_sdk._shield import caught, swallow
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target
-from llmeval_sdk.tracing import Span, capture, current_span, new_span_id
+from llmeval_sdk.tracing import Span, capture, current_span, new_span_id, read_ids
 
 
 def submit_evaluation(
@@ -23,6 +23,9 @@ def submit_evaluation(
     tags: Mapping[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
     timestamp_ms: int | None = None,
+    span_with_tag_value: Mapping[str, str] | None = None,
+    eval_scope: str | None = None,
+    ml_app: str | None = None,
 ) -> None:
     """Submit an evaluation that your own code made. Never raises; what is unusable is counted.
 
@@ -38,10 +41,18 @@ def submit_evaluation(
         tags: labels to filter by.
         metadata: anything else.
         timestamp_ms: when it was made, in milliseconds since the epoch; now by default.
+        span_with_tag_value: instead of a span, in Datadog: the one with this ``tag_key`` and
+            ``tag_value``.
+        eval_scope: ``span``, or ``trace`` with the root's span, in Datadog.
+        ml_app: the app it belongs to in Datadog, where that is another one.
     """
+    about: dict[str, Any] = {"eval_scope": eval_scope, "ml_app": ml_app}
+    if type(span_with_tag_value) is dict:
+        tag = {key: span_with_tag_value.get(f"tag_{key}") for key in ("key", "value")}
+        about["join_on"] = {"tag": tag}
     _submit(
         "heuristic", label, value, metric_type, span, reasoning, assessment, tags, metadata,
-        timestamp_ms,
+        timestamp_ms, about,
     )  # fmt: skip
 
 
@@ -57,16 +68,29 @@ def submit_feedback(
     tags: Mapping[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
     timestamp_ms: int | None = None,
+    span_id: str | None = None,
+    trace_id: str | None = None,
+    session_id: str | None = None,
+    feedback_join_key: str | None = None,
+    ml_app: str | None = None,
 ) -> None:
     """Submit what a person thinks of an answer; human labels are kept apart from evaluators'.
 
     The arguments are those of `submit_evaluation`; ``submitter`` says who: ``{"id": "42"}``.
+    In place of a span, ``span_id``, ``trace_id``, ``session_id`` or ``feedback_join_key`` says what
+    it is about, as Datadog takes it.
     """
-    if submitter:
-        metadata = {**(metadata or {}), "submitter": submitter}
+    about: dict[str, Any] = {"submitter": submitter, "ml_app": ml_app}
+    if span is None and span_id:
+        span = {"span_id": span_id, **({"trace_id": trace_id} if trace_id else {})}
+    elif span is None:
+        others = {
+            "trace_id": trace_id, "session_id": session_id, "feedback_join_key": feedback_join_key,
+        }  # fmt: skip
+        about["join_on"] = {key: item for key, item in others.items() if item} or None
     _submit(
         "human", label, value, metric_type, span, reasoning, assessment, tags, metadata,
-        timestamp_ms,
+        timestamp_ms, about,
     )  # fmt: skip
 
 
@@ -81,6 +105,7 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
     tags: Any,
     metadata: Any,
     timestamp_ms: Any,
+    about: dict[str, Any],
 ) -> None:
     try:
         score = _value(capture(value), metric_type)
@@ -93,7 +118,9 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
         details = capture(metadata) if metadata else {}
         if tags:
             details = {**details, "tags": capture(tags)}
-        target = _target(span)
+        given = {key: capture(item) for key, item in about.items() if item is not None}
+        details = {**details, **given} if given else details
+        target = Target() if span is None and "join_on" in given else _target(span)
         evaluation = Evaluation(
             label[:200],
             score,
@@ -130,6 +157,6 @@ def _target(span: Any) -> Target:
         return Target(span.trace_id, span.span_id, span.name, span.kind)
     ids = capture(span)
     if type(ids) is dict and ids.get("span_id"):
-        return Target(str(ids.get("trace_id") or "") or None, str(ids["span_id"]))
+        return Target(*read_ids(ids))
     caught.add("submit_evaluation outside a span")
     return Target()

@@ -11,6 +11,7 @@ from llmeval_sdk.tracing._annotate import (
     disabled,
     export_span,
     off,
+    read_ids,
 )
 from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
@@ -55,6 +56,7 @@ __all__ = [
     "new_span_id",
     "new_trace_id",
     "off",
+    "read_ids",
     "record_of",
     "request_of",
     "retrieval",

@@ -40,6 +40,19 @@ def export_span(span: Span | None = None) -> dict[str, str] | None:
     return {"trace_id": span.trace_id, "span_id": span.span_id}
 
 
+def read_ids(ids: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Return our trace id and span id for what `export_span` returned, maybe in another process.
+
+    Raises `KeyError` where there is no span id.
+    """
+    trace_id, span_id = str(ids.get("trace_id") or "") or None, str(ids["span_id"])
+    for neighbour in state.neighbours:
+        read = getattr(neighbour, "read_ids", None)
+        if read is not None:
+            trace_id, span_id = read(trace_id, span_id)
+    return trace_id, span_id
+
+
 def annotate(
     span: Span | None = None,
     *,

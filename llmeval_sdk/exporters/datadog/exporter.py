@@ -127,13 +127,15 @@ class DatadogExporter:
             )
         )
 
-    def _ids(self, target: Target) -> dict[str, str] | None:
-        if not target.span_id or not target.trace_id:
-            return None
+    def _ids(self, target: Target) -> dict[str, str | None]:
         try:
-            return self.surroundings.ids(target.trace_id, target.span_id)
+            ids = self.surroundings.ids(target.trace_id or "0", target.span_id or "0")
         except ValueError:  # ids of somebody else's making
             return {"span_id": target.span_id, "trace_id": target.trace_id}
+        return {
+            "span_id": ids["span_id"] if target.span_id else None,
+            "trace_id": ids["trace_id"] if target.trace_id else None,
+        }
 
     def _post(self, progress: Progress) -> None:
         """Send one request and settle its metrics; what fails for now raises."""

@@ -86,6 +86,17 @@ class Live:
         trace = self._traces.get(int(trace_id, 16)) if self._traces else None
         return {"span_id": str(int(span_id, 16)), "trace_id": trace or trace_id}
 
+    def read_ids(self, trace_id: str | None, span_id: str) -> tuple[str | None, str]:
+        """Return our ids for Datadog's, whose span ids are decimal; ours pass as they are."""
+        if not (span_id.isascii() and span_id.isdecimal()) or int(span_id) >> 64:
+            return trace_id, span_id
+        if len(span_id) == 16 and span_id[0] == "0":  # no decimal number begins with zero
+            return trace_id, span_id
+        for number, trace in list(self._traces.items()):
+            if trace == trace_id:
+                trace_id = f"{number:032x}"
+        return trace_id, f"{int(span_id):016x}"
+
     def mirror(self, span: Any) -> None:
         """Tell ddtrace at once what its children inherit: the prompt and the session."""
         found = span.context.get(KEY) if span.context else None
@@ -150,13 +161,17 @@ class Live:
         parent = span._parent
         mine = parent.context.get(KEY) if getattr(parent, "context", None) else None
         if mine is None or mine.span is not around:
-            self._root(span, opened, around)
+            self._agree(span, opened, around, below=mine is not None)
 
-    def _root(self, span: Any, opened: Any, around: Any) -> None:
+    def _agree(self, span: Any, opened: Any, around: Any, *, below: bool) -> None:
         """Agree on the trace id where ddtrace's parent is not the span of our parent."""
         trace = self._library.llmobs.export_span(span=opened)["trace_id"]
         number = int(trace, 16)
-        if span._parent is None:
+        if below:
+            wanted = self._traces.get(span.trace_number) or f"{span.trace_number:032x}"
+            if trace != wanted:  # our parent has ended, which made this a root of ddtrace's
+                self._library.rename(opened, wanted, span._parent.span_id)
+        elif span._parent is None:
             span.trace_number = number
             span._parent_id = getattr(around, "span_id", None) or 0
         elif span.trace_number != number:  # a trace of another library or process around ours

@@ -21,7 +21,7 @@ class UnsendableError(ValueError):
 
 
 def metric(
-    event: EvaluationEvent, *, label: str, join_on: Mapping[str, str] | None, app: str, version: str
+    event: EvaluationEvent, *, label: str, join_on: Mapping[str, str | None], app: str, version: str
 ) -> dict[str, Any]:
     """Return the metric of an evaluation, joined on Datadog's ids of its span.
 
@@ -32,6 +32,7 @@ def metric(
     evaluation = event.evaluation
     metadata = dict(evaluation.metadata)
     tags = metadata.pop("tags", None)
+    app = str(metadata.pop("ml_app", None) or app)
     kind, value = _value(evaluation)
     found: dict[str, Any] = {
         "label": f"{label[:194]}_error" if evaluation.error else label,
@@ -69,20 +70,21 @@ def _value(evaluation: Evaluation) -> tuple[str, Any]:
 
 
 def _target(
-    evaluation: Evaluation, metadata: dict[str, Any], ids: Mapping[str, str] | None
+    evaluation: Evaluation, metadata: dict[str, Any], ids: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """Say what the evaluation is about; feedback of people has its ids at the top."""
+    span_id = ids.get("span_id")
     other = metadata.pop(JOIN_KEY, None)
     scope = str(metadata.pop("eval_scope", None) or "span")
     if evaluation.evaluator_kind == "human" and type(metadata.get("submitter")) is dict:
         submitter = {str(key): str(each) for key, each in metadata.pop("submitter").items()}
-        about = other if type(other) is dict else {"span_id": ids["span_id"]} if ids else None
+        about = other if type(other) is dict else {"span_id": span_id} if span_id else None
         if about is None:
             raise UnsendableError("no_span")
         return {"event_kind": "feedback", "submitter": submitter, **about}
     if type(other) is dict and "tag" in other:
         return {"event_kind": "evaluation", "join_on": other, "eval_scope": scope}
-    if ids is None:
+    if not span_id or not ids.get("trace_id"):
         raise UnsendableError("no_span")
     return {"event_kind": "evaluation", "join_on": {"span": dict(ids)}, "eval_scope": scope}
 
