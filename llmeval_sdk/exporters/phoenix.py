@@ -91,8 +91,10 @@ class PhoenixExporter(StepwiseExporter):
         rationales = about.get("rationales") or [None] * len(ratings)
         for place, (rating, why) in enumerate(zip(ratings, rationales, strict=False)):
             if rating is not None:
+                head = _head(given)
+                del head["identifier"]  # which document annotations may not have
                 yield {
-                    **_head(given),
+                    **head,
                     "span_id": span_id,
                     "document_position": place,
                     "result": {
