@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median, quantiles
 
 from rich.console import Console
@@ -76,12 +80,21 @@ def next_steps(console: Console, store: str, results: Sequence[Result], threshol
     """Say where everything is, and which commands show more of it."""
     good, bad = picked(results, threshold)
     where = "" if store == Settings().store else f" --store {store}"
-    commands = [f"llmeval report{where}", f"llmeval view{where}"]
+    program = _program()
+    commands = [f"{program} report{where}", f"{program} doctor"]
     row = bad or good
     if row is not None:
-        commands.insert(1, f"llmeval explain {row.span.span_id}{where}")
+        commands.insert(1, f"{program} explain {row.span.span_id}{where}")
     lines = [f"  {command}" for command in commands]
     section(console, f"Everything is in {store}. Next:", "\n".join(lines))
+
+
+def _program() -> str:
+    """Return how this installation is called: the command where it is on the path."""
+    found = shutil.which("llmeval")
+    if found and Path(found).parent == Path(sys.executable).parent:
+        return "llmeval"
+    return f"{os.path.relpath(sys.executable)} -m llmeval_sdk"
 
 
 def _milliseconds(seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmeval_sdk._shield import swallow
 from llmeval_sdk.evaluation._outcome import failed, outcome
@@ -13,22 +13,23 @@ from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import Heuristic
 
 
-_FIELDS = (
-    "request", "response", "retrieved_context", "extractions", "value", "confidence",
-    "expected_facts", "expected_response", "expected_retrieved_context", "retrieval",
-    "field_config", "usage", "latency_seconds", "request_id", "span_id",
-)  # fmt: skip
-_BITS = tuple((name, 1 << place) for place, name in enumerate(_FIELDS))
-_BIT = dict(_BITS)
+class _Plan(NamedTuple):
+    heuristic: Heuristic
+    needs: tuple[int, ...]
+    """Each a set of bits of which one has to be there."""
+    applies: Any
+    postponed: Any
 
 
 class Heuristics:
     """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
 
-    __slots__ = ("_plans", "reads_anything")
+    __slots__ = ("_bits", "_plans", "reads_anything")
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
-        self._plans: list[tuple[Heuristic, tuple[int, ...], Any]] = []
+        self._plans: list[_Plan] = []
+        self._bits: dict[str, int] = {}
+        """A bit for each field of Record that one of them needs."""
         self.reads_anything = False
         """True when one of them needs nothing in particular, so any Record may be of interest."""
         for heuristic in heuristics:
@@ -36,31 +37,49 @@ class Heuristics:
 
     def add(self, heuristic: Heuristic) -> None:
         """Add a heuristic; one of the same name goes. The list is replaced, never changed."""
-        needs = tuple(sum(_BIT.get(n, 0) for n in need.split("|")) for need in heuristic.needs)
-        others = [plan for plan in self._plans if plan[0].name != heuristic.name]
-        self._plans = [*others, (heuristic, needs, getattr(heuristic, "applies", None))]
-        self.reads_anything = any(not needs for _, needs, _ in self._plans)
+        fields = [need.split("|") for need in heuristic.needs]
+        bits = dict(self._bits)
+        for name in (name for names in fields for name in names):
+            bits.setdefault(name, 1 << len(bits))
+        plan = _Plan(
+            heuristic,
+            tuple(sum(bits[name] for name in set(names)) for names in fields),
+            getattr(heuristic, "applies", None),
+            getattr(heuristic, "postponed", None),
+        )
+        others = [each for each in self._plans if each.heuristic.name != heuristic.name]
+        self._bits = bits
+        self._plans = [*others, plan]
+        self.reads_anything = any(not each.needs for each in self._plans)
 
     def __len__(self) -> int:
         return len(self._plans)
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""
-        return next((plan[0] for plan in self._plans if plan[0].name == name), None)
+        return next((each.heuristic for each in self._plans if each.heuristic.name == name), None)
 
-    def run(self, record: Record, *, but: Collection[str] = ()) -> list[Evaluation]:
-        """Run those whose inputs the Record has; what is not applicable leaves nothing."""
+    def run(
+        self, record: Record, *, but: Collection[str] = (), postponed: bool = False
+    ) -> list[Evaluation]:
+        """Run those whose inputs the Record has; what is not applicable leaves nothing.
+
+        ``postponed`` runs only those that ask to be left to the worker for this Record, which
+        otherwise are left out.
+        """
         there = 0
-        for name, bit in _BITS:
+        for name, bit in self._bits.items():
             if getattr(record, name) is not None:
                 there |= bit
         found = []
-        for heuristic, needs, applies in self._plans:
+        for heuristic, needs, applies, later in self._plans:
             for need in needs:
                 if not there & need:
                     break
             else:
                 if heuristic.name in but or (applies is not None and not applies(record)):
+                    continue
+                if postponed if later is None else later(record) is not postponed:
                     continue
                 evaluation = run_heuristic(heuristic, record)
                 if evaluation.value is not None or evaluation.error is not None:

@@ -32,6 +32,8 @@ class FunctionHeuristic(Generic[R_co]):
     automatic: bool = True
     applies: Callable[[Record], bool] | None = None
     """What more must hold for it to attach by itself; asked for by name, it runs all the same."""
+    postponed: Callable[[Record], bool] | None = None
+    """For which Records an inline one runs in the worker, because it runs somebody's code."""
     kind: Literal["heuristic"] = "heuristic"
 
     def __call__(self, record: Record, /) -> R_co:

@@ -13,6 +13,7 @@ from llmeval_sdk.model import Evaluation, Record
 WORDS = {"HIGH": 0.90, "MEDIUM": 0.75, "LOW": 0.50}
 OTHERWISE = 0.70
 WRONG_FORMAT = 0.50
+NAMED = ("date", "number", "money")
 
 
 def _aggregated_confidence(record: Record) -> Evaluation:
@@ -62,9 +63,17 @@ def _single(confidence: Any) -> float | None:
     return None if absent else _word(confidence)
 
 
+def _runs_code(record: Record) -> bool:
+    """Say whether the field's format is a function or expression of the app's own."""
+    config = record.field_config
+    form = config.get("format") if isinstance(config, Mapping) else None
+    return form is not None and not (isinstance(form, str) and form.strip().lower() in NAMED)
+
+
 aggregated_confidence = FunctionHeuristic(
     _aggregated_confidence,
     "aggregated_confidence",
     needs=("confidence|extractions",),
     inline=True,
+    postponed=_runs_code,
 )

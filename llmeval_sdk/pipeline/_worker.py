@@ -225,7 +225,8 @@ class Worker:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
                 yield run_heuristic(heuristic, record)
                 self._pace.rest(hurry=self._hurry)
-        yield from self._plan.background.run(record, but=set(done))
+        yield from self._plan.inline.run(record, but=done, postponed=True)
+        yield from self._plan.background.run(record, but=done)
 
     def _decide(
         self,

@@ -141,7 +141,7 @@ class Scope:
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         self._name = name
         self._options: dict[str, Any] = {"kind": kind, "evaluators": tuple(evaluators), **options}
-        Spec(name=name or str(kind), **self._options)  # a wrong option is told here, not at the call
+        Spec(name=name or str(kind), **self._options)  # a wrong option is told at once
         self._annotations = {"request": request, "metadata": metadata}
         self._span: Span | None = None
         self._before: Span | Link | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from time import perf_counter_ns, time_ns
+from types import FunctionType
 from typing import Any, NamedTuple, final
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_texts, to_usage
@@ -358,6 +360,14 @@ def _tags(span: Span, value: Any) -> None:
         _mirror(span)
 
 
+def _field_config(span: Span, value: Any) -> None:
+    """Capture what is known of a field; a format that is a function stays one, for the worker."""
+    span._field_config = capture(value, span._room)
+    form = dict.get(value, "format") if type(value) is dict else None
+    if type(form) is FunctionType or type(form) is re.Pattern:
+        span._field_config["format"] = form
+
+
 def _set(name: str) -> Any:
     def write(span: Span, value: Any) -> None:
         setattr(span, name, str(capture(value, span._room)))
@@ -386,7 +396,7 @@ _WRITERS: dict[str, Any] = {
     "extractions": _nouns("_extractions", Extraction, to_extractions),
     "value": _put("_value"),
     "confidence": _put("_confidence"),
-    "field_config": _put("_field_config"),
+    "field_config": _field_config,
     "retrieval": _merge("_retrieval"),
     "expected_facts": _expect("expected_facts", to_texts),
     "expected_response": _expect("expected_response", lambda value: value),

@@ -128,8 +128,9 @@ def test_everything_was_delivered(finished):
 
 def test_the_commands_it_suggests_name_the_store_and_a_span(finished, reader):
     """What to try next can be copied: the store's path, and a span that is in it."""
-    assert "llmeval report --store traces.db" in finished[1]
-    span = re.search(r"llmeval explain ([0-9a-f]{16}) --store traces.db", finished[1])
+    program = r"(?:llmeval|\S+ -m llmeval_sdk)"
+    assert re.search(rf"^ +{program} report --store traces.db$", finished[1], re.MULTILINE)
+    span = re.search(rf"{program} explain ([0-9a-f]{{16}}) --store traces.db", finished[1])
     assert span is not None
     assert reader.span(span[1]) is not None
 

@@ -337,3 +337,29 @@ def test_the_settings_table_reads_every_row():
         assert getattr(settings, row.name) == row.default
     assert config.table().count("\n") == len(config.ROWS) + 2
     assert runtime.settings().store
+
+
+def test_a_format_of_the_apps_own_is_checked_in_the_worker():
+    """A function or expression that checks a value never runs on the caller's thread."""
+    import threading
+
+    ran = []
+
+    def looks_right(value):
+        ran.append(threading.current_thread().name)
+        return value.startswith("A")
+
+    with capture() as seen:
+        for value in ("A-1", "B-1"):
+            with llmeval.workflow("w", request="q") as span:
+                span.annotate(confidence="HIGH", value=value, field_config={"format": looks_right})
+        with llmeval.workflow("named", request="q") as span:
+            span.annotate(confidence="HIGH", value="soon", field_config={"format": "date"})
+        seen.drain()
+    found = [e.evaluation for e in seen.evaluations if e.evaluation.name == "aggregated_confidence"]
+    assert sorted((e.value, e.metadata["format_valid"]) for e in found) == [
+        (0.5, False),
+        (0.5, False),
+        (0.9, True),
+    ]
+    assert set(ran) == {"llmeval-worker"}
