@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas lint types contract tests bench quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog lint types contract tests bench quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -36,6 +36,7 @@ lint: $(VENV)/.dev  ## Check style and format.
 
 types: $(VENV)/.dev  ## Check types, strictly.
 	@$(BIN)/mypy
+	@$(BIN)/mypy tests/typing
 
 contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
@@ -57,8 +58,30 @@ test-ragas: $(VENV)-ragas/.ready  ## Run the tests that need Ragas, in an enviro
 fresh-ragas:  ## Install the extra into fresh environments on 3.11, 3.12 and 3.13 and use it once.
 	@$(PYTHON) tests/fresh_install.py ragas
 
+DATADOG_AGENT := $(VENV)-datadog-agent/bin/ddapm-test-agent
+
+$(DATADOG_AGENT):
+	@echo "installing Datadog's test agent into $(VENV)-datadog-agent"
+	@$(PYTHON) -m venv $(VENV)-datadog-agent
+	@$(VENV)-datadog-agent/bin/python -m pip install --quiet --disable-pip-version-check ddapm-test-agent==1.69.1
+
+$(VENV)-datadog/.ready: pyproject.toml constraints.txt
+	@echo "installing ddtrace into $(VENV)-datadog"
+	@$(PYTHON) -m venv $(VENV)-datadog
+	@$(VENV)-datadog/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-datadog/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[datadog,openai]' --group tests
+	@touch $@
+
+test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
+	@$(VENV)-datadog/bin/python -m pytest tests/datadog $(ARGS)
+
+demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
+	@$(VENV)-datadog/bin/python tests/datadog/demo.py
+
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@$(BIN)/python -m benchmarks.overhead $(ARGS)
+	@$(BIN)/python -m benchmarks.judging $(ARGS)
 
 quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
 	@$(BIN)/python -m benchmarks.quality.semantic_validation --data $(or $(DATA),../shared/data)/sroie.json
@@ -70,4 +93,4 @@ matrix: ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
