@@ -103,6 +103,11 @@ def evaluator(name: str) -> Evaluator:
     return found
 
 
+def is_judge(name: str) -> bool:
+    """Say whether a name is that of a judge that comes with the package."""
+    return name in JUDGES or name in LIBRARY_JUDGES or name.partition(":")[0] in FAMILIES
+
+
 def judge_model(model: object = None) -> LLM:
     """Make an LLM of a model's name or address, an LLM or a callable; ``None``: the configured one.
 

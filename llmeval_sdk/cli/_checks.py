@@ -165,6 +165,15 @@ def extras() -> Iterator[Finding]:
             yield Finding(True, name, "complete")
 
 
+def ragas(settings: Settings) -> Iterator[Finding]:
+    """Say where Ragas runs and whether it can, where one of its evaluators was asked for."""
+    if not any(name.startswith("ragas") for name in settings.evaluators):
+        return
+    from llmeval_sdk.judges.ragas import where
+
+    yield Finding(*where(settings))
+
+
 def greenlets() -> Iterator[Finding]:
     """Say what cooperative threads mean for the background work."""
     for package in ("gevent", "eventlet"):

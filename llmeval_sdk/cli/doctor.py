@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
         "Evaluators": list(_checks.evaluators(settings)),
         "Store": [_checks.store(settings)],
         "Judge model": list(_judge(settings, offline=args.offline)),
+        "Ragas": list(_checks.ragas(settings)),
         "Extras": list(_checks.extras()),
         "Threads": list(_checks.greenlets()),
         "Problems with settings": [
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     from llmeval_sdk.llms import DEFAULT_MODEL
 
-    judges = [name for name in settings.evaluators if name in registry.JUDGES]
+    judges = [name for name in settings.evaluators if registry.is_judge(name)]
     if not settings.judge_model and not judges:
         words = "none is configured; judges are counted as not run (no_judge_model)"
         if settings.judge_api_key is not None:

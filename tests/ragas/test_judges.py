@@ -124,6 +124,7 @@ def test_no_ragas_anywhere_is_one_clear_line_and_a_counted_reason(monkeypatch, t
     monkeypatch.setattr(_where, "find_spec", lambda name: None)
     monkeypatch.setattr(_where, "default_home", lambda: tmp_path)
     assert "llmeval ragas setup" in _where.problem(settings())
+    assert _where.where(settings())[:2] == (False, "Ragas")
     with (
         pytest.raises(JudgeError) as error,
     ):

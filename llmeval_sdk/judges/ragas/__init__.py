@@ -12,7 +12,7 @@ from llmeval_sdk.judges.ragas._judge import (
     ragas_faithfulness,
 )
 from llmeval_sdk.judges.ragas._objects import is_metric, judge_of
-from llmeval_sdk.judges.ragas._where import problem
+from llmeval_sdk.judges.ragas._where import problem, where
 
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "ragas_answer_relevancy",
     "ragas_context_precision",
     "ragas_faithfulness",
+    "where",
 ]

@@ -122,6 +122,15 @@ def _paths(settings: Settings, *, own: bool) -> tuple[str, ...]:
     return tuple(path for path in here if not path.startswith(prefixes))
 
 
+def where(settings: Settings) -> tuple[bool, str, str]:
+    """Say for ``doctor`` whether Ragas can run, in which interpreter, and how or why not."""
+    wrong = problem(settings)
+    place = "a thread of the app" if settings.judge_worker == "thread" else "a child process"
+    if settings.judge_worker is None and settings.ragas_python is None:
+        place += ", or on a thread where the app has imported Ragas itself"
+    return wrong is None, python_of(settings) or "Ragas", wrong or f"runs in {place}"
+
+
 def problem(settings: Settings) -> str | None:
     """Say in one line why Ragas cannot run, for ``doctor``; ``None`` where nothing is known."""
     python = python_of(settings)
