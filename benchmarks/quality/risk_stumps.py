@@ -11,7 +11,7 @@ from llmeval_sdk.heuristics.risk.additive import Additive, Table
 
 
 _LOWERS = (
-    "best", "best_pair", "worst_best", "worst_best_pair", "bigrams", "trigrams", "copied",
+    "best", "best_pair", "worst_best", "worst_best_pair", "bigrams", "copied",
     "best_sentence", "best_window", "best_passage", "all", "soft", "rare_sentence", "rare_passage",
     "overlap",
 )  # fmt: skip

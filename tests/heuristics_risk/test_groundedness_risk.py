@@ -57,6 +57,7 @@ def test_a_number_that_the_context_lacks_raises_the_risk(wrong, figure):
     found = risk(TRUE.replace("1874", wrong))
     assert found.value > risk(TRUE).value + 0.2
     assert found.metadata["numbers_absent"] == [figure]
+    assert found.metadata["unsupported_spans"] == [[0, len(TRUE) + len(wrong) - 4]]
     assert figure in found.explanation
 
 

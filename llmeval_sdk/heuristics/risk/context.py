@@ -31,7 +31,6 @@ class Context:
         "numbers",
         "postings",
         "prefixes",
-        "trigrams",
     )  # fmt: skip
 
     def __init__(self, contents: Sequence[str], *, english: bool | None = None) -> None:
@@ -40,7 +39,6 @@ class Context:
         self.chunks: list[int] = []
         """Sentence -> passage, by rank."""
         self.bigrams: set[int] = set()
-        self.trigrams: set[int] = set()
         self.numbers: set[str] = set()
         self.language = text.language("\n".join(content[:1000] for content in contents[:8]))
         english = self.language.english if english is None else english
@@ -57,6 +55,7 @@ class Context:
         self.prefixes = {stem[:PREFIX] for stem in self.postings if len(stem) >= PREFIX}
 
     def _add(self, rank: int, content: str, *, english: bool) -> None:
+        postings, ranks = self.postings, self.chunks
         for start, end in text.sentences(content):
             if self._tokens >= MAX_TOKENS:
                 self.capped = True
@@ -64,14 +63,13 @@ class Context:
             stems = text.stems(content[start:end].lower(), english=english)
             self._tokens += 1 + len(stems)
             self.bigrams.update(bigrams(stems))
-            self.trigrams.update(trigrams(stems))
             if min(stems, default=":") < ":":  # one starts with a digit
                 self._add_numbers(stems)
             for first in range(0, len(stems), _WINDOW):
-                here = len(self.chunks)
-                self.chunks.append(rank)
+                here = len(ranks)
+                ranks.append(rank)
                 for stem in set(stems[first : first + _WINDOW]):
-                    self.postings[stem].append(here)
+                    postings[stem].append(here)
 
     def _add_numbers(self, stems: list[str]) -> None:
         for at, stem in enumerate(stems):
@@ -85,11 +83,6 @@ class Context:
 def bigrams(stems: Sequence[str]) -> Iterator[int]:
     """Hash each pair of neighbours: a set of numbers costs the garbage collector nothing."""
     return map(hash, pairwise(stems))
-
-
-def trigrams(stems: Sequence[str]) -> Iterator[int]:
-    """Hash each three neighbours."""
-    return map(hash, zip(stems, stems[1:], stems[2:], strict=False))
 
 
 _Key = tuple[tuple[str, ...], "bool | None"]

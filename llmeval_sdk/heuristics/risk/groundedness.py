@@ -123,7 +123,11 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
         why = "the response declines to answer" if claims else "the response claims nothing"
         return Evaluation(NAME, round(value, 4), None, why, None, metadata)
     least = resources.data("groundedness")["span_threshold"]
-    spans = [[s.start, s.end] for s, risk in zip(found, risks, strict=True) if risk >= least]
+    spans = [
+        [each.start, each.end]
+        for each, risk in zip(found, risks, strict=True)
+        if risk >= (least / 2 if each.numbers_absent else least)  # a missing figure is evidence
+    ]
     absent = dict.fromkeys(
         answer[token.start : token.end] for each in found for token in each.numbers_absent
     )

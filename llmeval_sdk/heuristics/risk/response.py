@@ -15,7 +15,7 @@ from llmeval_sdk.heuristics.risk.sentence import Sentence
 NAMES = (
     "novel_mass", "novel_share", "novel_count", "worst_mass", "second_mass", "novel_run",
     "novel_run_mass", "novel_max", "fresh_mass", "best", "best_pair", "worst_best",
-    "worst_best_pair", "bigrams", "trigrams", "copied", "numbers_absent", "numbers_far",
+    "worst_best_pair", "bigrams", "copied", "numbers_absent", "numbers_far",
     "numbers_unpaired", "capitals_absent", "split_pairs", "question_share", "risk_1", "risk_2",
     "risk_3", "risk_mean", "risk_sum", "risk_any",
 )  # fmt: skip
@@ -50,7 +50,6 @@ def measure(sentences: Sequence[Sentence], risks: Sequence[float]) -> dict[str, 
         "worst_best": min(row["best"] for row in rows),
         "worst_best_pair": min(row["best_pair"] for row in rows),
         "bigrams": mean("bigrams"),
-        "trigrams": mean("trigrams"),
         "copied": max(row["copied"] for row in rows),
         "numbers_absent": total("numbers_absent"),
         "numbers_far": total("numbers_far"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import cues, text
-from llmeval_sdk.heuristics.risk.context import PREFIX, Context, bigrams, trigrams
+from llmeval_sdk.heuristics.risk.context import PREFIX, Context, bigrams
 from llmeval_sdk.heuristics.risk.text import Token
 from llmeval_sdk.heuristics.risk.words import SCALES, STOP_WORDS
 
@@ -25,7 +25,7 @@ _COMMON = 24
 NAMES = (
     "content", "mass", "novel_mass", "novel_count", "novel_share", "novel_max", "novel_run",
     "novel_run_mass", "fresh_mass", "question_share", "soft_share", "best", "best_pair",
-    "split_pairs", "bigrams", "trigrams", "copied", "numbers", "numbers_absent", "numbers_far",
+    "split_pairs", "bigrams", "copied", "numbers", "numbers_absent", "numbers_far",
     "numbers_unpaired", "capitals_absent", "position", "last", "item", "lead_in", "refusal",
     "hedge", "meta", "advice", "tokens",
 )  # fmt: skip
@@ -89,7 +89,7 @@ def measure(
         features[name] = side.english and cue.search(raw) is not None
     aligned = _align(words, total, features)
     _novelty(words, side, seen, total, features)
-    _ngrams(stems, side.context, features)
+    _copying(stems, side.context, features)
     _numbers(words, stems, side.context, aligned, features)
     novel = [word.token for word in words if not word.known]
     return Sentence(start, end, features, absent, novel)
@@ -214,17 +214,15 @@ def _novelty(
     features["capitals_absent"] = capitals
 
 
-def _ngrams(stems: list[str], context: Context, features: dict[str, float]) -> None:
-    two = sum(map(context.bigrams.__contains__, bigrams(stems)))
-    three = longest = current = 0
-    for known in map(context.trigrams.__contains__, trigrams(stems)):
+def _copying(stems: list[str], context: Context, features: dict[str, float]) -> None:
+    """Measure how many neighbours stand side by side in the context too, and how many in a row."""
+    two = longest = current = 0
+    for known in map(context.bigrams.__contains__, bigrams(stems)):
         current = current + 1 if known else 0
-        three += known
+        two += known
         longest = max(longest, current)
-    length = len(stems)
-    features["bigrams"] = two / (length - 1) if length > 1 else 1.0
-    features["trigrams"] = three / (length - 2) if length > 2 else 1.0
-    features["copied"] = (longest + 2) / length if longest else 0.0
+    features["bigrams"] = two / (len(stems) - 1) if len(stems) > 1 else 1.0
+    features["copied"] = (longest + 1) / len(stems) if longest else 0.0
 
 
 def _numbers(
