@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -60,12 +60,17 @@ class Heuristics:
         return next((each.heuristic for each in self._plans if each.heuristic.name == name), None)
 
     def run(
-        self, record: Record, *, but: Collection[str] = (), postponed: bool = False
+        self,
+        record: Record,
+        *,
+        but: Collection[str] = (),
+        postponed: bool = False,
+        rest: Callable[[], None] | None = None,
     ) -> list[Evaluation]:
         """Run those whose inputs the Record has; what is not applicable leaves nothing.
 
         ``postponed`` runs only those that ask to be left to the worker for this Record, which
-        otherwise are left out.
+        otherwise are left out. ``rest`` is called after each, so that a worker can pause.
         """
         there = 0
         for name, bit in self._bits.items():
@@ -84,6 +89,8 @@ class Heuristics:
                 evaluation = run_heuristic(heuristic, record)
                 if evaluation.value is not None or evaluation.error is not None:
                     found.append(evaluation)
+                if rest is not None:
+                    rest()
         return found
 
 

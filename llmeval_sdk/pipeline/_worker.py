@@ -124,11 +124,14 @@ class Worker:
             for barrier in barriers:
                 barrier.done.set()
 
+    def _rest(self) -> None:
+        self._pace.rest(hurry=self._hurry)
+
     def _drain(self) -> None:
         for lane in (self._intake.reserved, self._intake.lane):
             while (item := lane.take()) is not None:
                 self._take(item)
-                self._pace.rest(hurry=self._hurry)
+                self._rest()
 
     def _tend(self) -> None:
         """Acknowledge at the spool what is dealt with, and take in what other processes left."""
@@ -139,7 +142,7 @@ class Worker:
                 else:
                     self._intake.evaluations.add("submitted")
                 self._take(kept)
-                self._pace.rest(hurry=self._hurry)
+                self._rest()
 
     def _take(self, item: Any) -> None:
         if type(item) is Unread:
@@ -167,7 +170,7 @@ class Worker:
             for span in item.read():
                 self._intake.score(span)
                 self._take(span)
-                self._pace.rest(hurry=self._hurry)
+                self._rest()
         except Exception as error:
             if not swallow("sources", error):
                 raise
@@ -224,9 +227,9 @@ class Worker:
         for heuristic in asked:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
                 yield run_heuristic(heuristic, record)
-                self._pace.rest(hurry=self._hurry)
+                self._rest()
         yield from self._plan.inline.run(record, but=done, postponed=True)
-        yield from self._plan.background.run(record, but=done)
+        yield from self._plan.background.run(record, but=done, rest=self._rest)
 
     def _decide(
         self,
