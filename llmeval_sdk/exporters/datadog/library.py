@@ -30,6 +30,7 @@ class Library:
         self._config = ddtrace.config
         self.apm = llmobs._instance.tracer.context_provider
         self.tracer = llmobs._instance.tracer
+        self._utils = import_module("ddtrace.llmobs._utils")
 
     @property
     def active(self) -> Any:
@@ -54,6 +55,11 @@ class Library:
         """Return how many finished spans wait in the queue that holds 1,000 of them."""
         return len(self.llmobs._instance._llmobs_span_writer._buffer)
 
+    def trace_of(self, opened: Any) -> str:
+        """Return the trace id in LLM Observability of ddtrace's span, 32 hex characters."""
+        found = self._utils.get_llmobs_trace_id(opened)
+        return f"{found:032x}" if type(found) is int else str(found)  # a number in 4.8
+
     def send_spans(self) -> None:
         """Send the spans that were finished; blocks as long as ddtrace does."""
         if self.llmobs.enabled:
@@ -66,9 +72,11 @@ class Library:
 
     def rename(self, opened: Any, trace_id: str, parent_id: str | None) -> None:
         """Put a new root of LLM Observability into a trace, below a span of another process."""
-        utils = import_module("ddtrace.llmobs._utils")
+        trace: Any = trace_id
+        if type(self._utils.get_llmobs_trace_id(opened)) is int:
+            trace = int(trace_id, 16)
         above = {} if parent_id is None else {"parent_id": str(int(parent_id, 16))}
-        utils._annotate_llmobs_span_data(opened, trace_id=trace_id, **above)
+        self._utils._annotate_llmobs_span_data(opened, trace_id=trace, **above)
 
 
 def load(settings: Settings) -> Library:

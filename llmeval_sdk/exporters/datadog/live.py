@@ -165,7 +165,7 @@ class Live:
 
     def _agree(self, span: Any, opened: Any, around: Any, *, below: bool) -> None:
         """Agree on the trace id where ddtrace's parent is not the span of our parent."""
-        trace = self._library.llmobs.export_span(span=opened)["trace_id"]
+        trace = self._library.trace_of(opened)
         number = int(trace, 16)
         if below:
             wanted = self._traces.get(span.trace_number) or f"{span.trace_number:032x}"
