@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog lint types contract tests bench quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -79,9 +79,28 @@ test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
 	@$(VENV)-datadog/bin/python tests/datadog/demo.py
 
+BACKENDS := $(VENV)-backends
+
+$(BACKENDS)/%/.ready:
+	@echo "installing $* into $(BACKENDS)/$*; Phoenix and MLflow take minutes"
+	@$(PYTHON) -m venv $(BACKENDS)/$*
+	@$(BACKENDS)/$*/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGE_$*)
+	@touch $@
+
+PACKAGE_phoenix := arize-phoenix==20.26.1
+PACKAGE_mlflow := mlflow==3.17.2
+PACKAGE_ddapm := ddapm-test-agent==1.69.1
+
+test-backends: $(VENV)/.dev $(BACKENDS)/phoenix/.ready $(BACKENDS)/mlflow/.ready $(BACKENDS)/ddapm/.ready  ## Read spans and scores back from Phoenix, MLflow and an OTLP receiver.
+	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)
+
+demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
+	@$(BIN)/python tests/backends/demo.py $* --backends $(BACKENDS) $(ARGS)
+
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@$(BIN)/python -m benchmarks.overhead $(ARGS)
 	@$(BIN)/python -m benchmarks.judging $(ARGS)
+	@$(BIN)/python -m benchmarks.otel_cpu $(ARGS)
 
 quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
 	@$(BIN)/python -m benchmarks.quality.semantic_validation --data $(or $(DATA),../shared/data)/sroie.json
@@ -93,4 +112,4 @@ matrix: ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
