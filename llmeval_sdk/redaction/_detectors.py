@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import count
 
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.redaction._checksums import is_card, is_iban
@@ -24,31 +23,37 @@ class Detector:
     """Pairs of a text that must occur (empty: any) and what to look for then."""
     found: Callable[[str], int] | None = None
     """Has the last word on a match: how many characters of it are one, 0 for none."""
+    skip: int = 0
+    """After how many characters of a match that is none another can begin; 0: only behind it."""
 
     def redact(self, text: str) -> str:
         """Replace what is found by ``<redacted:name>``."""
         for hint, pattern in self.patterns:
             if hint in text:
-                text = pattern.sub(self._replacer(), text)
+                text = self._replace(pattern, text)
         return text
 
-    def _replacer(self) -> str | Callable[[re.Match[str]], str]:
-        found, replacement = self.found, f"<redacted:{self.name}>"
-        if found is None:
-            return replacement
-        checks = count()
+    def _replace(self, pattern: re.Pattern[str], text: str) -> str:
+        mark = f"<redacted:{self.name}>"
+        if self.found is None:
+            return pattern.sub(mark, text)
+        pieces: list[str] = []
+        done = at = 0
+        for _ in range(_MAX_CHECKS):
+            match = pattern.search(text, at)
+            if match is None:
+                return "".join((*pieces, text[done:])) if pieces else text
+            begin = match.start()
+            length = self.found(match[0])
+            if length:
+                pieces += (text[done:begin], mark)
+                done = at = begin + length
+            else:
+                at = begin + self.skip if self.skip else match.end()
+        return "".join((*pieces, pattern.sub(mark, text[done:])))
 
-        def replace(match: re.Match[str]) -> str:
-            if next(checks) > _MAX_CHECKS:
-                return replacement
-            text = match[0]
-            length = found(text)
-            return replacement + text[length:] if length else text
 
-        return replace
-
-
-_MAX_CHECKS = 10_000
+_MAX_CHECKS = 5_000
 """More in one text are replaced unchecked: it bounds the time, and prose never has so many."""
 
 
@@ -86,8 +91,9 @@ _PRIVATE_KEY = Detector(
         (
             "PRIVATE KEY-----",
             re.compile(
-                "-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*"
-                "(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
+                "-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----"
+                "(?:(?:[^-]|-(?!----))*-----END [A-Z ]{0,30}PRIVATE KEY-----"
+                r"|(?:[\s\\nr]{0,4}[A-Za-z0-9+/=]{16,})*)"
             ),
         ),
     ),
@@ -126,11 +132,13 @@ _CARD = Detector(
         ),
     ),
     is_card,
+    skip=4,
 )
 _IBAN = Detector(
     "iban",
     (("", re.compile("(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}")),),
     is_iban,
+    skip=4,
 )
 _PHONE = Detector(
     "phone",

@@ -82,7 +82,7 @@ class Redactor:
         return _replace(value, changed), FAILED not in changed.values()
 
     def _detect(self, text: str) -> str:
-        if len(text) > 7:
+        if len(text) > 5:
             for detector in self._detectors:
                 text = detector.redact(text)
         return text
