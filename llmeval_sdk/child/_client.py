@@ -23,8 +23,9 @@ from llmeval_sdk.errors import JudgeError
 START_SECONDS = 60.0
 """A child that is not ready by then is killed."""
 CONNECT_SECONDS = 10.0
-GRACE_SECONDS = 2.0
-"""How much longer than its deadline a job may take before the child counts as stuck."""
+GRACE_SECONDS, GRACE_SHARE = 2.0, 0.08
+"""How much longer than its deadline a job may take before the child counts as stuck: so many
+seconds, or that share of the deadline where it is less."""
 _BOOT = Path(__file__).with_name("boot.py")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
@@ -155,7 +156,8 @@ class _Connection:
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             self._send({"id": number, "job": job, "seconds": seconds})
-            done, _ = await asyncio.wait([answer], timeout=seconds + GRACE_SECONDS)
+            longer = min(GRACE_SECONDS, seconds * GRACE_SHARE)
+            done, _ = await asyncio.wait([answer], timeout=seconds + longer)
         except BaseException:
             self._send({"id": number, "cancel": True})
             raise

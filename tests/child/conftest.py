@@ -19,7 +19,6 @@ HERE = str(Path(__file__).parent)
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Do not wait for what production waits for."""
-    monkeypatch.setattr(_client, "GRACE_SECONDS", 0.2)
     monkeypatch.setattr(_client, "_FIRST_PAUSE", 0.3)
     short = tempfile.mkdtemp(prefix="llmeval")  # the path of a local socket may not be long
     monkeypatch.setattr("tempfile.tempdir", short)

@@ -48,12 +48,12 @@ async def run(job: Mapping[str, Any], llm: LLM, settings: Settings) -> Mapping[s
 
 def in_thread(metric: Any, address: Mapping[str, Any] | None, settings: Settings) -> bool:
     """Say whether a metric runs in this process."""
+    if not isinstance(metric, str):
+        return True
     if settings.judge_worker is not None:
         return settings.judge_worker == "thread"
     imported = "ragas" in sys.modules and settings.ragas_python is None
-    return (
-        imported or not isinstance(metric, str) or address is None or not hasattr(socket, "AF_UNIX")
-    )
+    return imported or address is None or not hasattr(socket, "AF_UNIX")
 
 
 def address_of(llm: Any) -> Mapping[str, Any] | None:
