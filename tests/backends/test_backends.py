@@ -153,7 +153,9 @@ def test_mlflow_shows_spans_scores_and_ground_truth(mlflow, answer, screenshot):
     }
     name = f"{mlflow}/api/2.0/mlflow/experiments/get-by-name?experiment_name=survey"
     experiment = fetch(name)["experiment"]["experiment_id"]
-    screenshot(f"{mlflow}/#/experiments/{experiment}/traces?selectedEvaluationId={trace}", "mlflow")
+    pages = f"{mlflow}/#/experiments/{experiment}"
+    screenshot(f"{pages}/traces?selectedEvaluationId={trace}", "mlflow-trace")
+    screenshot(f"{pages}/overview/quality", "mlflow")
 
 
 def test_a_generic_receiver_reads_spans_and_events(test_agent, answer):

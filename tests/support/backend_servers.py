@@ -29,10 +29,15 @@ def fetch(url, body=None, headers=None):
 
 
 def eventually(look, seconds=30.0):
-    """Return the first true result of ``look``."""
+    """Return the first true result of ``look``, which may answer 404 before."""
     end = monotonic() + seconds
     while True:
-        found = look()
+        try:
+            found = look()
+        except urllib.error.HTTPError as error:  # 404: it is not there yet
+            found = None
+            if error.code != 404:
+                raise
         if found:
             return found
         assert monotonic() < end, "not in time"
