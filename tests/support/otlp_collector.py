@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,6 +47,8 @@ class Collector:
         self.span_count = 0
         self.max_body = None
         self.reject = 0
+        self.pages = {}
+        self.posted = []
         self.url = ""
 
     def receive(self, path, headers, body):
@@ -80,6 +83,10 @@ class Collector:
                     for scope in resource.scope_logs:
                         self.logs.extend(scope.log_records)
                 return 200, {}, b""
+            for start, answer in self.pages.items():
+                if path.startswith(start):
+                    self.posted.append((path, json.loads(body) if body else None))
+                    return 200, {}, json.dumps(answer).encode()
         return 404, {}, b"no such path"
 
     def span(self, name):
@@ -108,7 +115,7 @@ def _handler(collector):
         disable_nagle_algorithm = True
 
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = self.rfile.read(int(self.headers["content-length"] or 0))
             headers = {key.lower(): value for key, value in self.headers.items()}
             if collector.trickle:
                 self.wfile.write(b"HTTP/1.1 200 OK\r\n")
@@ -126,6 +133,8 @@ def _handler(collector):
             self.send_header("content-length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)
+
+        do_GET = do_POST
 
         def log_message(self, *_):
             pass
