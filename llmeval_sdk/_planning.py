@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder
 from llmeval_sdk.tracing import off, state
+
+
+BUDGETED = "groundedness"
+"""The judge that `Settings.judge_budget` is for."""
 
 
 def make_plan(
@@ -51,21 +56,20 @@ def make_plan(
         _check_decorators(resolved)
     named = [each for each in asked if each.kind == "judge"] or escalations
     spending = bool(llm is not None or resolved.judge_model or named)
-    if escalations is None:
-        escalations = [default_escalation(resolved.recall_threshold)]
+    escalations = _escalations(escalations, resolved, spending=spending)
     judges = _judges(asked, escalations, resolved)
     sampling = _rules(rules, resolved, problems)
-    inline, background = _heuristics(asked, resolved)
+    inline, background = _heuristics([*asked, *_read_by(escalations)], resolved)
     budget = budget or Budget(
         calls_per_minute=resolved.calls_per_minute,
         usd_per_day=resolved.usd_per_day,
         concurrency=max(1, resolved.judge_concurrency),
     )
     worker = _worker(resolved, problems, strict=strict)
+    sinks = () if worker == "off" else _exporters(resolved, exporters, problems, strict=strict)
+    is_stored = any(sink.name == "local" for sink in sinks)
     return Plan(
-        exporters=()
-        if worker == "off"
-        else _exporters(resolved, exporters, problems, strict=strict),
+        exporters=sinks,
         inline=Heuristics(inline),
         background=Heuristics(background),
         judges=judges,
@@ -82,6 +86,7 @@ def make_plan(
         redactor=_redactor(resolved, redact, problems, strict=strict),
         spool=_spool(resolved),
         worker=worker,
+        recent=partial(_recent, resolved) if is_stored else None,
         queue_records=resolved.queue_records,
         queue_bytes=resolved.queue_bytes,
         background_share=resolved.background_share,
@@ -151,6 +156,34 @@ def _check_decorators(resolved: Settings) -> None:
                 _resolve(evaluator, resolved)
             except ConfigurationError as error:
                 raise ConfigurationError(f"evaluators= of {span_name!r}: {error}") from None
+
+
+def _escalations(
+    given: Sequence[Escalation] | None, resolved: Settings, *, spending: bool
+) -> list[Escalation]:
+    """Return the escalations in force: those given, else the plain rule; and the budgeted one."""
+    found = [default_escalation(resolved.recall_threshold)] if given is None else list(given)
+    if resolved.judge_budget and spending and all(each.name != BUDGETED for each in found):
+        found.append(Escalation(BUDGETED, budget=resolved.judge_budget))
+    return found
+
+
+def _read_by(escalations: Sequence[Escalation]) -> list[Heuristic]:
+    """Return the heuristics that escalations read and that would not run by themselves."""
+    names = frozenset[str]().union(*(each.names() for each in escalations))
+    found = map(registry.evaluator, sorted(names))
+    return [each for each in found if each.kind == "heuristic" and not each.automatic]
+
+
+def _recent(resolved: Settings, name: str) -> list[tuple[str | None, float]]:
+    """Read an evaluator's latest scores from the store, if there is one; see `Plan.recent`."""
+    from llmeval_sdk.store.files import path_of
+    from llmeval_sdk.store.reader import StoreReader
+
+    if not path_of(resolved.store).exists():
+        return []
+    with StoreReader(resolved.store) as reader:
+        return reader.recent_scores(name)
 
 
 def _judges(

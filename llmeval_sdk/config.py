@@ -104,6 +104,12 @@ class Settings(DatadogSettings):
         read=positive,
         doc="Judge money a day (UTC), where the model's price is known.",
     )
+    judge_budget: float | None = setting(
+        None,
+        "LLMEVAL_JUDGE_BUDGET",
+        read=fraction,
+        doc="Share of records, the riskiest, that `groundedness` judges: `0.2`. 0 is off.",
+    )
     recall_threshold: float = setting(
         0.7,
         "LLMEVAL_RECALL_THRESHOLD",

@@ -42,6 +42,9 @@ class Plan:
     """Where records survive the process."""
     worker: str = "thread"
     """``off`` leaves the records in the spool, ``agent`` also takes what living processes leave."""
+    recent: Callable[[str], list[tuple[str | None, float]]] | None = None
+    """Returns the span names and latest scores of an evaluator, oldest first, of earlier processes:
+    what budgeted escalation begins with."""
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5

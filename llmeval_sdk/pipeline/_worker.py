@@ -100,6 +100,7 @@ class Worker:
 
     def _run(self) -> None:
         off()
+        self._warm()
         stop = False
         while not stop:
             patience = IDLE_SECONDS if self._spooling is None else self._spooling.patience
@@ -126,6 +127,22 @@ class Worker:
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)
+
+    def _warm(self) -> None:
+        """Give budgeted escalation the scores of earlier processes; without them it warms up."""
+        gate, recent = self._plan.gate, self._plan.recent
+        if recent is None or not gate.budgets:
+            return
+        try:
+            for judge, by in gate.budgets:
+                past: dict[str | None, list[float]] = {}
+                for span_name, score in recent(by):
+                    past.setdefault(span_name, []).append(score)
+                for span_name, scores in past.items():
+                    gate.warm(judge, span_name, by, scores)
+        except Exception as error:
+            if not swallow("warm start", error):
+                raise
 
     def _drain(self) -> None:
         for lane in (self._intake.reserved, self._intake.lane):
@@ -183,7 +200,7 @@ class Worker:
         if not self._foreign:
             self.emit(data, size)
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
-        if not (span.is_evaluated or self._foreign):
+        if not (span.is_evaluated or (self._foreign and span._owner is None)):
             if span.kind == "llm" and span._prompt is not None:
                 self._prompted(span, target)
             return

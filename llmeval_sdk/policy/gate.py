@@ -45,6 +45,12 @@ class Gate:
         """Return the evaluators whose outcomes `decide` reads for a judge."""
         return frozenset().union(*(each.names() for each in self._escalations.get(judge, ())))
 
+    @property
+    def budgets(self) -> frozenset[tuple[str, str]]:
+        """The budgeted judges, each with the score that its budget goes by."""
+        every = (each for escalations in self._escalations.values() for each in escalations)
+        return frozenset((each.name, each.risk) for each in every if each.budget is not None)
+
     def warm(self, judge: str, span_name: str | None, by: str, scores: Iterable[float]) -> None:
         """Give the budgeted escalations of a judge the recent scores of a span, oldest first."""
         past = list(scores)

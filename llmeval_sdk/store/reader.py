@@ -117,6 +117,11 @@ class StoreReader:
         where, given = _where("evaluator", since, until, evaluator, span_name)
         return tuple(self._read(lambda c: summary.not_run_summary(c, where, given)))
 
+    def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
+        """Return the span names and values of an evaluator's latest scores, oldest first."""
+        found = self._read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
+        return [(span_name, value) for span_name, value in reversed(found) if value is not None]
+
     def counts(self) -> Counts:
         """Return how much the store holds."""
         return Counts(*self._read(lambda c: c.execute(_COUNTS).fetchone()))
@@ -170,6 +175,11 @@ SELECT trace_id, span_id, name, start_ns FROM (
   UNION ALL
   SELECT trace_id, span_id, span_name, NULL FROM not_run WHERE span_id >= :low AND span_id < :high
 ) WHERE span_id != '' GROUP BY span_id ORDER BY span_id LIMIT :limit
+"""
+
+_RECENT = """
+SELECT span_name, CASE typeof(value) WHEN 'text' THEN NULL ELSE value END FROM evaluations
+WHERE name = ? ORDER BY time_ns DESC LIMIT ?
 """
 
 _COUNTS = """
