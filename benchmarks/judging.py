@@ -198,10 +198,10 @@ def app_latency(table, ours, count, rounds):
 
     found = {"idle": [], "judging": []}
     for _ in range(rounds):
-        for state in found:
+        for state, p99s in found.items():
             if state == "judging":
                 ours.begin(count)
-            found[state].append(quantile(latencies(traced, "question", 2 * count), 0.99))
+            p99s.append(quantile(latencies(traced, "question", 2 * count), 0.99))
             ours.end()
             llmeval.flush(30)
     idle, judging = (statistics.median(each) for each in found.values())

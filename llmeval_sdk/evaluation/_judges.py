@@ -7,6 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from llmeval_sdk._threads import within
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._outcome import failed, outcome
 from llmeval_sdk.model import Evaluation, Record
@@ -20,7 +21,7 @@ async def run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) -
     """
     begun = perf_counter()
     try:
-        result = await asyncio.wait_for(judge.evaluate(record, llm), timeout)
+        result = await within(timeout, judge.evaluate(record, llm))
         evaluation = outcome(result, judge)
     except (TimeoutError, asyncio.TimeoutError):
         evaluation = failed(judge, "timeout", f"no verdict after {timeout:g} s")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk._threads import within
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, read
@@ -28,7 +29,7 @@ a reply that could not be read). It raises a `JudgeError` where no further reque
 class Call:
     """What one call knows and has spent so far."""
 
-    create: Callable[[Mapping[str, Any], float], Awaitable[Any]]
+    create: Callable[[Mapping[str, Any], float], Coroutine[Any, Any, Any]]
     """Sends one request with so many seconds left; raises `CallFailed`."""
     messages: Sequence[Message]
     schema: Mapping[str, Any] | None
@@ -103,7 +104,7 @@ class Call:
             request["temperature"] = 0
         # The client's own limit is per read: a server that drips would hold it for ever.
         try:
-            completion = await asyncio.wait_for(self.create(request, seconds), seconds)
+            completion = await within(seconds, self.create(request, seconds))
         except asyncio.TimeoutError:
             raise CallFailed(
                 "timeout", f"no answer within {seconds:.1f} s", retryable=True

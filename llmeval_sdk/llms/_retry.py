@@ -29,6 +29,17 @@ async def retrying(
     Raises:
         JudgeError: The last one, as it came.
     """
+
+    def again(error: BaseException) -> bool:
+        return isinstance(error, JudgeError) and error.retryable and worth_it(error)
+
+    try:
+        return await send()
+    except JudgeError as error:
+        if not again(error):
+            raise
+        failed = [error]  # the first attempt, as the retrying below sees it
+
     from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
     pause = wait_random_exponential(multiplier=backoff, max=8.0)
@@ -41,10 +52,9 @@ async def retrying(
         late = time.monotonic() + state.upcoming_sleep >= deadline
         return bool(late or state.attempt_number >= attempts)
 
-    def again(error: BaseException) -> bool:
-        return isinstance(error, JudgeError) and error.retryable and worth_it(error)
-
-    async def attempt() -> T:  # tenacity awaits coroutine functions only
+    async def attempt() -> T:
+        if failed:
+            raise failed.pop()
         return await send()
 
     retry = AsyncRetrying(wait=wait, stop=stop, retry=retry_if_exception(again), reraise=True)

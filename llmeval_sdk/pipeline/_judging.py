@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
@@ -39,10 +40,11 @@ class Job:
 class _Turn:
     """A job under way; whoever takes it first tells its outcome, and nobody else does."""
 
-    __slots__ = ("_taken", "job")
+    __slots__ = ("_taken", "done", "job")
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.done: Future[None] = Future()
         self._taken = count()
 
     def take(self) -> bool:
@@ -63,6 +65,8 @@ class Judging:
         self._emit = emit
         self._cache = JudgementCache()
         self._waiting: dict[Future[None], _Turn] = {}
+        self._queue: deque[_Turn] = deque()
+        self._running: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._models = Models(plan)
@@ -79,10 +83,10 @@ class Judging:
         else:
             assert self._loop is not None
             turn = _Turn(job)
-            future = asyncio.run_coroutine_threadsafe(self._run(turn), self._loop)
-            self._waiting[future] = turn
-            future.add_done_callback(lambda done: self._waiting.pop(done, None))
-            return future
+            self._waiting[turn.done] = turn
+            self._queue.append(turn)
+            self._loop.call_soon_threadsafe(self._run_more)
+            return turn.done
         return None
 
     @property
@@ -98,10 +102,11 @@ class Judging:
     def shut(self) -> None:
         """Give up what still waits or runs; each is emitted as not run."""
         self._shut = True
-        for future, turn in list(self._waiting.items()):
+        for turn in list(self._waiting.values()):
             if turn.take():
                 self._emit(not_run(turn.job, "shutdown", "the process was ending"))
-            future.cancel()
+            if self._waiting.pop(turn.done, None) is not None:
+                turn.done.cancel()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -113,7 +118,6 @@ class Judging:
         def run() -> None:
             off()  # a judge that calls the app's decorated helpers is not traced, nor judged
             loop = self._loop = asyncio.new_event_loop()
-            self._places = asyncio.Semaphore(self._plan.concurrency)
             loop.call_soon(ready.set)
             loop.run_forever()
             with shield("judges' loop"):
@@ -134,18 +138,38 @@ class Judging:
 
     # -- on the judges' thread ------------------------------------------------------------------
 
-    async def _run(self, turn: _Turn) -> None:
-        job = turn.job
-        try:
-            async with self._places:
+    def _run_more(self) -> None:
+        """Start another task where there is work and room for it."""
+        if self._queue and len(self._running) < self._plan.concurrency:
+            task = asyncio.get_running_loop().create_task(self._run())
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _run(self) -> None:
+        """Judge one job after the other: going on at once keeps the client's connections busy."""
+        while self._queue and not self._shut:
+            turn = self._queue.popleft()
+            job = turn.job
+            try:
                 outcome = await self._judge(job)
-        except Exception as error:
-            if not swallow(f"judge {job.judge.name}", error, calls_out=True):
-                raise
-            outcome = [not_run(job, "error", type(error).__name__)]
-        if turn.take():
-            for item in outcome:
-                self._emit(item)
+            except asyncio.CancelledError:
+                if self._shut:
+                    raise
+                outcome = [not_run(job, "error", "CancelledError")]  # the judge's own
+            except Exception as error:
+                if not swallow(f"judge {job.judge.name}", error, calls_out=True):
+                    self._settle(turn)
+                    raise
+                outcome = [not_run(job, "error", type(error).__name__)]
+            if turn.take():
+                for item in outcome:
+                    self._emit(item)
+            self._settle(turn)
+
+    def _settle(self, turn: _Turn) -> None:
+        """Say that a job is dealt with, to whoever waits for it."""
+        if self._waiting.pop(turn.done, None) is not None:
+            turn.done.set_result(None)
 
     async def _judge(self, job: Job) -> list[EvaluationEvent | NotRun | SpanData]:
         """Judge, and return what there is to tell: the verdict, why there is none, the trace."""

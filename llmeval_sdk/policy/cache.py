@@ -32,7 +32,7 @@ CONTENT = (
 """What a judge may read of a Record and what two identical records share: all but its identity,
 usage and latency."""
 
-_PLAIN = (str, int, float, bool, type(None))
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     kind: attrgetter(*(field.name for field in fields(kind))) for kind in (Chunk, Extraction)
 }
@@ -107,13 +107,9 @@ class JudgementCache(Locked):
 def _feed(digest: blake2b, value: Any) -> bool:
     """Add a value to a digest, unambiguously; False when it holds anything but plain data."""
     kind = type(value)
-    if value is None:
-        digest.update(b"none ")
-        return True
     if kind in _PLAIN:
-        text = value.encode("utf-8", "surrogatepass") if kind is str else repr(value).encode()
-        digest.update(b"%s %d " % (kind.__name__.encode(), len(text)))
-        digest.update(text)
+        digest.update(repr(value).encode())
+        digest.update(b" ")
         return True
     if kind in (list, tuple):
         digest.update(b"list %d " % len(value))
@@ -122,6 +118,10 @@ def _feed(digest: blake2b, value: Any) -> bool:
         digest.update(b"map %d " % len(value))
         return all(_feed(digest, (key, value[key])) for key in sorted(value, key=repr))
     if kind in _PARTS:
+        parts = _PARTS[kind](value)
         digest.update(kind.__name__.encode())
-        return all(_feed(digest, part) for part in _PARTS[kind](value))
+        if _PLAIN.issuperset(map(type, parts)):  # the usual case, at once
+            digest.update(repr(parts).encode())
+            return True
+        return all(_feed(digest, part) for part in parts)
     return False
