@@ -206,6 +206,9 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
 
 def _meet(exporters: Sequence[Exporter]) -> None:
     """Connect tracing with libraries that have a current span of their own."""
+    for each in exporters:
+        if hasattr(each, "before_exit"):
+            each.before_exit = _at_exit
     found = [around for each in exporters if (around := getattr(each, "surroundings", None))]
     state.neighbours = tuple(found)
     state.ambient_parent = partial(_parent_in, state.neighbours) if found else None

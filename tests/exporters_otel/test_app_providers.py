@@ -1,5 +1,8 @@
 """``otel="global"``: the app's providers, sampler and processors decide."""
 
+import subprocess
+import sys
+
 import pytest
 from opentelemetry import context, trace
 from opentelemetry.sdk._logs import LoggerProvider
@@ -203,3 +206,37 @@ def test_a_stream_does_not_leak_its_span_between_its_steps(app):
         seen.drain()
     ours = app.span("invoke_workflow stream").context.span_id
     assert inside == [ours, ours]
+
+
+PROGRAM = """
+import sys
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+import llmeval_sdk as llmeval
+
+def instrument():
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(sys.argv[1] + "/v1/traces")))
+    trace.set_tracer_provider(provider)
+
+if sys.argv[2] == "before":
+    instrument()
+llmeval.configure(otel="global")
+if sys.argv[2] == "after":
+    instrument()
+
+@llmeval.workflow
+def answer(question):
+    return "slate"
+
+answer("Roof?")
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_that_just_ends_loses_no_span(collector, when):
+    """Ours end before the app's provider does, whoever was set up first."""
+    subprocess.run([sys.executable, "-c", PROGRAM, collector.url, when], check=True, timeout=30)
+    assert [span.name for span in collector.spans] == ["invoke_workflow answer"]

@@ -7,6 +7,7 @@ become theirs, so that every exporter names the same spans.
 
 from __future__ import annotations
 
+import atexit
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -56,6 +57,8 @@ class AppOtelExporter(Surroundings):
         self._histogram = Histogram(settings, meter_provider)
         self._roots: OrderedDict[str, Any] = OrderedDict()
         self.surroundings = self
+        self.before_exit: Any = None
+        """Our end, as the runtime installs it; it has to come before that of the app's provider."""
 
     # -- on the caller's thread -----------------------------------------------------------------
 
@@ -85,6 +88,8 @@ class AppOtelExporter(Surroundings):
     def _started(self, span: Any, parent: Any) -> Any:
         if self._tracer is None:
             provider = self._tracers() if callable(self._tracers) else self._tracers
+            if self.before_exit is not None:  # registered after theirs, so it runs before theirs
+                atexit.register(self.before_exit)
             self._tracer = provider.get_tracer(names.SCOPE, version(), schema_url=names.SCHEMA_URL)
         known = {names.KIND: span.kind, names.OI_KIND: names.OI_KINDS[span.kind]}
         if span.kind in names.OPERATIONS:
