@@ -41,7 +41,7 @@ def start_agent(program, port, folder):
         "--disable-llmobs-data-forwarding", "--snapshot-dir", folder,
         "--vcr-cassettes-directory", folder, "--log-level", "ERROR",
     ]  # fmt: skip
-    env = {key: value for key, value in os.environ.items() if not key.startswith("DD_")}
+    env = {key: value for key, value in os.environ.items() if not key.startswith("DD_")}  # noqa: TID251
     with (Path(folder) / "log").open("w") as log:
         process = subprocess.Popen(command, env=env, cwd=folder, stdout=log, stderr=log)
     for _ in range(200):
@@ -158,7 +158,7 @@ def burst(count, _):
 
 
 def in_process(what, port, count, repeat, **extra):
-    env = os.environ | QUIET | {"DD_TRACE_AGENT_URL": f"http://127.0.0.1:{port}"} | extra
+    env = os.environ | QUIET | {"DD_TRACE_AGENT_URL": f"http://127.0.0.1:{port}"} | extra  # noqa: TID251
     command = [sys.executable, "-m", "benchmarks.datadog", "--run", what, str(count), str(repeat)]
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])

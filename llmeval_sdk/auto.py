@@ -12,7 +12,7 @@ from llmeval_sdk import runtime
 from llmeval_sdk._shield import swallow, write_notices
 
 
-SOURCES: tuple[str, ...] = ()
+SOURCES: tuple[str, ...] = ("llmeval_sdk.sources.datadog:connect",)
 """``module:function`` of what connects spans that other libraries make; each takes the Settings,
 decides by them whether it is wanted, and installs itself."""
 

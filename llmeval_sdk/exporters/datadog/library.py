@@ -182,6 +182,32 @@ def _enable(ddtrace: Any, llmobs: Any, settings: Settings) -> None:
     if not llmobs.enabled:
         raise ConfigurationError("DD_LLMOBS_ENABLED is false and keeps ddtrace off: unset it")
     _patch(ddtrace, settings.datadog_integrations)
+    _heed(ddtrace, llmobs)
+
+
+def _heed(ddtrace: Any, llmobs: Any) -> None:
+    """Let what the app says in an enable() of its own count although ours came first.
+
+    By itself, ddtrace ignores a second call: names, instrumented libraries and all.
+    """
+    begin = llmobs.enable
+
+    def enable(*args: Any, **given: Any) -> None:
+        again = llmobs.enabled
+        begin(*args, **given)
+        if not again:
+            return
+        app = given.get("agent_service") or given.get("ml_app") or next(iter(args), None)
+        settings = ddtrace.config
+        settings._llmobs_ml_app = app or settings._llmobs_ml_app
+        settings.env = given.get("env") or settings.env
+        settings.service = given.get("service") or settings.service
+        if given.get("span_processor") is not None:
+            llmobs.register_processor(given["span_processor"])
+        if given.get("integrations_enabled", True):
+            llmobs._patch_integrations()
+
+    llmobs.enable = enable
 
 
 def _patch(ddtrace: Any, integrations: tuple[str, ...]) -> None:

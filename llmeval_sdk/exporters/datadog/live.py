@@ -16,6 +16,8 @@ from llmeval_sdk.exporters.datadog.library import Library
 
 
 KEY = "datadog"
+OWN = "llmeval.own"
+"""Item on ddtrace's spans that are ours, so that a TraceFilter does not take them in again."""
 MODELS = frozenset(("llm", "embedding"))
 KNOWN_TRACES = 10_000
 
@@ -157,6 +159,7 @@ class Live:
             **(span.context or {}),
             KEY: Open(opened, around, around_apm, self.process),
         }
+        opened._set_ctx_item(OWN, True)
         span.span_number = opened.span_id
         parent = span._parent
         mine = parent.context.get(KEY) if getattr(parent, "context", None) else None

@@ -13,12 +13,10 @@ from typing import Any
 from llmeval_sdk._shield import swallow
 from llmeval_sdk.exporters.datadog.content import fields_of, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
-from llmeval_sdk.exporters.datadog.live import KEY, MODELS, Live, Open
+from llmeval_sdk.exporters.datadog.live import KEY, MODELS, OWN, Live, Open
 from llmeval_sdk.model import Failure, SpanData
 
 
-MARK = "llmeval.own"
-"""Tag of ddtrace's spans that are ours, so that a TraceFilter does not take them in again."""
 FLUSH_SPANS = 400
 FLUSH_BYTES = 2 << 20
 
@@ -70,7 +68,6 @@ class Spans:
                     self._annotate(opened, {"_linked_spans": [ids]})
             if span.error is not None:
                 _fail(opened, span.error, found)
-            opened.set_tag(MARK, "1")
             opened.start_ns = span.start_ns
         finally:
             opened.finish(finish_time=span.end_ns / 1e9)
@@ -106,6 +103,7 @@ class Spans:
                 )
             try:
                 opened = getattr(library.llmobs, span.kind)(**options)
+                opened._set_ctx_item(OWN, True)
                 self._rename(opened, span, root=parent is None)
             except Exception as error:
                 if not swallow("exporter datadog: span", error, calls_out=True):

@@ -1,0 +1,62 @@
+"""Spans of plain ddtrace code are scored by our evaluators, with two lines."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def arrived(agent, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("source")
+    found = agent.run("plain_ddtrace.py", folder=folder, DD_LLMOBS_ML_APP=None)
+    assert found.code == 0, found.errors[-2_000:]
+    return found
+
+
+@pytest.fixture(scope="module")
+def root(arrived):
+    found = sorted(arrived.roots("answer"), key=lambda span: span["start_ns"])
+    assert len(found) == 2
+    return found[0]
+
+
+def labels(arrived, span):
+    return {
+        each["label"]
+        for each in arrived.evaluations
+        if each.get("join_on", {}).get("span", {}).get("span_id") == span["span_id"]
+    }
+
+
+def test_the_workflow_is_scored_with_what_is_below_it(arrived, root):
+    """Documents of the retrieval, tokens of the model call, request and response of its own."""
+    relevance = arrived.evaluation("context_relevance", on=root)
+    assert relevance["metadata"]["mean_score"] == 0.5
+    assert relevance["join_on"]["span"]["trace_id"] == root["trace_id"]
+    assert "ml_app:plain" in relevance["tags"]
+    assert arrived.evaluation("total_token_count", on=root)["score_value"] >= 9
+
+
+def test_a_judge_reads_the_same_record(arrived, root):
+    """And runs once."""
+    verdict = arrived.evaluation("groundedness", on=root)
+    assert verdict["categorical_value"] in ("yes", "no")
+    assert "'groundedness': 1" in arrived.output
+    assert "problems {}" in arrived.output
+
+
+def test_a_judges_own_call_is_not_judged(arrived):
+    """Although ddtrace instruments the client it uses."""
+    named = {each["join_on"]["span"]["span_id"] for each in arrived.evaluations}
+    ours = {span["span_id"] for span in arrived.spans if span["name"] in ("answer", "ours", "ask")}
+    assert named <= ours
+
+
+def test_nothing_is_scored_twice_and_nothing_in_disabled(arrived, root):
+    """A span of ours around theirs is scored by us already."""
+    second = sorted(arrived.roots("answer"), key=lambda span: span["start_ns"])[1]
+    assert labels(arrived, second) == set()
+    mine = [
+        each["label"]
+        for each in arrived.evaluations
+        if each["join_on"]["span"]["span_id"] == root["span_id"]
+    ]
+    assert len(mine) == len(set(mine))
