@@ -41,7 +41,6 @@ def answer(question):
 
 
 def configure(folder, worker):
-    os.environ["LLMEVAL_SPOOL_BYTES"] = str(4 << 20)
     llmeval.configure(
         spool=f"{folder}/spool", store=f"{folder}/store.db", exporters=["local"], worker=worker
     )

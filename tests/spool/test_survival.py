@@ -294,7 +294,7 @@ def test_random_kills_lose_nothing(tmp_path):
     script = Path(__file__).with_name("kill_trials.py")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(script), str(tmp_path / "trials"), TRIALS],
-        capture_output=True, text=True, timeout=20 + int(TRIALS),
+        capture_output=True, text=True, timeout=40 + 3 * int(TRIALS),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
