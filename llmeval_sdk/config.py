@@ -40,7 +40,8 @@ class Settings(DatadogSettings):
         (),
         "LLMEVAL_EXPORTERS",
         read=names,
-        doc="Where spans and scores go: `local`, `console`, `memory`. Default: `local`.",
+        doc="Where spans and scores go: `local`, `console`, `memory`, `otlp`, `datadog`, `phoenix`,"
+        " `mlflow`. Default: those that have an address here, else `local`.",
     )
     evaluators: tuple[str, ...] = setting(
         (),
