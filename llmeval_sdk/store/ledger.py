@@ -9,32 +9,24 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from llmeval_sdk.store.connection import Database
 
 
 T = TypeVar("T")
 
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
-_abandoned: list[_Connection] = []
-"""Connections that a fork left in the child: closing one there could hurt the parent's."""
-
-
-class _Connection(NamedTuple):
-    pid: int
-    lock: threading.Lock
-    database: sqlite3.Connection
-
 
 class HostLedger:
     """Books next to the store, for `llmeval_sdk.policy.budget`.
 
-    Opened when first used and again after a fork. Blocks for about ``timeout`` seconds at most
-    while other processes write, then raises ``sqlite3.OperationalError``. Where the folder cannot
+    Opened when first used, and again after a fork, which closes it. Blocks for about ``timeout``
+    seconds at most while other processes write, then raises ``sqlite3.OperationalError``. Where the folder cannot
     be written (a read-only disk) the books are kept in memory and `shared` is False. Only the
     worker may use it.
     """
@@ -42,15 +34,13 @@ class HostLedger:
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 0.5) -> None:
         self._path = Path(path)
         self._timeout = timeout
-        self._opening = threading.Lock()
-        self._connection: _Connection | None = None
+        self._database = Database(self._connect)
         self.shared = True
         """Whether other processes see these books, known after the first use."""
 
     def update(self, change: Callable[[str], tuple[str | None, T]], /) -> T:
         """Replace the text by what ``change`` makes of it (``None``: leave it); return the rest."""
-        _, lock, database = self._open()
-        with lock:
+        with self._database.use() as database:
             database.execute("BEGIN IMMEDIATE")
             try:
                 (text,) = database.execute("SELECT text FROM books").fetchone()
@@ -65,24 +55,7 @@ class HostLedger:
 
     def close(self) -> None:
         """Close the file; using the ledger again opens it again."""
-        connection, self._connection = self._connection, None
-        if connection is not None and connection.pid == os.getpid():
-            with connection.lock:
-                connection.database.close()
-
-    def _open(self) -> _Connection:
-        connection = self._connection
-        pid = os.getpid()
-        if connection is not None and connection.pid == pid:
-            return connection
-        if connection is not None:
-            _abandoned.append(connection)
-            self._opening = threading.Lock()
-            self._connection = None
-        with self._opening:
-            if self._connection is None:
-                self._connection = _Connection(pid, threading.Lock(), self._connect())
-            return self._connection
+        self._database.close()
 
     def _connect(self) -> sqlite3.Connection:
         database = sqlite3.connect(

@@ -149,7 +149,7 @@ for _ in range(3):
     child = os.fork()
     if child == 0:
         count()
-        os._exit(ledger._connection.pid != os.getpid())
+        os._exit(0)
     children.append(child)
 count()
 print(max(os.waitpid(child, 0)[1] for child in children), ledger.update(lambda text: (None, len(text))))
