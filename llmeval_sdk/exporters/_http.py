@@ -193,6 +193,8 @@ class _Bounded(io.RawIOBase):
     def __init__(self, inner: socket) -> None:
         self._inner = inner
         self._deadline = 0.0
+        self._readers = 0
+        self._ended = False
 
     def until(self, deadline: float) -> None:
         self._deadline = deadline
@@ -204,6 +206,7 @@ class _Bounded(io.RawIOBase):
         return left
 
     def makefile(self, mode: str = "rb", *_: Any, **__: Any) -> Any:
+        self._readers += 1
         return io.BufferedReader(_Reader(self))
 
     def sendall(self, data: Any) -> None:
@@ -217,7 +220,15 @@ class _Bounded(io.RawIOBase):
         return self._inner.recv_into(buffer)
 
     def close(self) -> None:
-        self._inner.close()
+        """Close, once nobody reads any more: the client closes before it reads a last answer."""
+        self._ended = True
+        if not self._readers:
+            self._inner.close()
+
+    def released(self) -> None:
+        self._readers -= 1
+        if self._ended:
+            self.close()
 
 
 class _Reader(io.RawIOBase):
@@ -231,3 +242,8 @@ class _Reader(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         return self._source.receive(buffer)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._source.released()

@@ -1,0 +1,40 @@
+"""The exporters' HTTP client."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from llmeval_sdk.exporters._http import Sender
+
+
+@pytest.mark.parametrize("protocol", ["HTTP/1.0", "HTTP/1.1"])
+def test_an_answer_is_read_whole_from_a_server_that_then_closes(protocol):
+    """Each request arrives once: one that seemed lost would be sent again."""
+    arrived = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = protocol
+
+        def do_POST(self):
+            arrived.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(202)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"taken" * 1_000)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        sender = Sender(f"http://127.0.0.1:{server.server_port}", timeout=5)
+        for body in (b"one", b"two"):
+            answer = sender.post("/", body, {})
+            assert (answer.status, answer.body) == (202, b"taken" * 1_000)
+        sender.close()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert arrived == [b"one", b"two"]
