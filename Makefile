@@ -66,11 +66,11 @@ $(DATADOG_AGENT):
 	@$(VENV)-datadog-agent/bin/python -m pip install --quiet --disable-pip-version-check ddapm-test-agent==1.69.1
 
 $(VENV)-datadog/.ready: pyproject.toml constraints.txt
-	@echo "installing ddtrace into $(VENV)-datadog"
+	@echo "installing ddtrace and the demo into $(VENV)-datadog"
 	@$(PYTHON) -m venv $(VENV)-datadog
 	@$(VENV)-datadog/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(VENV)-datadog/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[datadog,openai]' --group tests
+		-c constraints.txt -e '.[datadog,demo]' --group tests
 	@touch $@
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.

@@ -84,11 +84,18 @@ def load(settings: Settings) -> Library:
 
     Raises `ConfigurationError`, with what to do about it.
     """
-    check(installed())
-    ddtrace, llmobs = _import(settings)
-    if not llmobs.enabled:
-        _enable(ddtrace, llmobs, settings)
-    return Library(ddtrace, llmobs)
+    version = installed()
+    check(version)
+    try:
+        ddtrace, llmobs = _import(settings)
+        if not llmobs.enabled:
+            _enable(ddtrace, llmobs, settings)
+        return Library(ddtrace, llmobs)
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        problem = f"ddtrace {version} cannot be used: {type(error).__name__}: {error}"
+        raise ConfigurationError(problem[:300]) from error
 
 
 def installed() -> str | None:
