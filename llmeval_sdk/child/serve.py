@@ -44,10 +44,10 @@ def serve(told: Mapping[str, Any]) -> int:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(address)
     listening.listen(128)  # clients may connect from here on; they wait for `ready`
-    with suppress(OSError):
-        os.nice(_NICE)
     os.environ.update(told["environment"])  # noqa: TID251 - before the libraries are imported
     handle, greeting = _open(told)
+    with suppress(OSError):  # from here on; somebody waits for the start
+        os.nice(_NICE)
     if handle is not None:
         _limit_memory(told["memory_bytes"])
     asyncio.run(Server(handle, greeting, told["idle_seconds"]).run(listening))
