@@ -49,4 +49,4 @@ def test_every_reason_is_explained():
     from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
 
     missing = [reason for reason in NOT_RUN_REASONS if f"`{reason}`" not in README]
-    assert missing in ([], ["disabled"])
+    assert missing == []
