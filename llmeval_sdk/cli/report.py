@@ -8,18 +8,31 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk._terminal import number, printable
+from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
 from llmeval_sdk.cli._options import add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
+from llmeval_sdk.cli._population import PERIODS, Alert, Population, alert, overall, populations
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
 
 _EPILOG = """\
 example:
   llmeval report --since 24h --span-name extract_field
+  llmeval report --by day --alert 'groundedness<0.9'
 
 A mean in brackets is over all traffic: judged requests are a selection, so each
 score weighs the inverse of its chance to be judged. Bars go from 0 to 1, or over
 the range beside them.
+
+Of the records that a judge could have judged (eligible), escalation and sampling
+select some, the budget lets some of those through, and what ran may fail. "All
+traffic" is the mean over the eligible ones with its 95 % interval; with * a free
+score on all of them narrowed it (pip install 'llmeval-sdk[stats]'). Yes and pass
+count 1, no and fail count 0.
+
+Exit codes: 0 all is well; 1 an alert: a whole interval lies beyond its bound;
+2 could not be done, also where an alert cannot be decided, because nothing was
+judged or the judged records cannot stand for the rest.
 """
 
 
@@ -39,6 +52,22 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--evaluator", metavar="NAME", help="only this evaluator")
     parser.add_argument("--span-name", metavar="NAME", help="only spans of this name")
+    parser.add_argument(
+        "--by", choices=sorted(PERIODS), help="show a trend too, by UTC day or hour"
+    )
+    parser.add_argument(
+        "--alert",
+        type=alert,
+        action="append",
+        default=[],
+        metavar="BOUND",
+        help="exit with 1 when the mean over all traffic lies beyond it: 'groundedness<0.9'",
+    )
+    parser.add_argument(
+        "--predictor",
+        metavar="NAME",
+        help="free score that narrows the intervals; default: the built-in one for each judge",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead")
     parser.set_defaults(run=run)
 
@@ -49,19 +78,50 @@ def run(args: argparse.Namespace) -> int:
     with open_store(args.store) as reader:
         scores = reader.score_summary(*given)
         not_run = reader.not_run_summary(*given)
+        judged = populations(reader, given, args.predictor)
+        trend = populations(reader, given, args.predictor, PERIODS[args.by]) if args.by else []
+        alerts = [
+            (each, overall(reader, given, args.predictor, each.evaluator)) for each in args.alert
+        ]
         location = reader.location
     if args.json:
-        found = {"store": location, "since_ns": args.since, "scores": scores, "not_run": not_run}
+        found = {
+            "store": location,
+            "since_ns": args.since,
+            "scores": scores,
+            "judged": judged,
+            "trend": trend,
+            "not_run": not_run,
+            "alerts": [
+                {"alert": str(each), "holds": _holds(each, whole), "estimate": whole.estimate}
+                for each, whole in alerts
+            ],
+        }
         say(json.dumps(found, default=asdict, allow_nan=False))
-        return 0
+        return _exit_code(alerts)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     if scores:
         _scores(scores)
     else:
         say("No evaluations" + (" match." if any(given) else " yet."))
+    if judged:
+        show_judged(judged)
+    if trend:
+        show_trend(trend, args.by)
     if not_run:
         _not_run(not_run)
-    return 0
+    for each, whole in alerts:
+        show_alert(each, whole)
+    return _exit_code(alerts)
+
+
+def _holds(each: Alert, found: Population) -> bool | None:
+    return None if found.estimate is None else each.holds(found.estimate)
+
+
+def _exit_code(alerts: list[tuple[Alert, Population]]) -> int:
+    held = [_holds(each, found) for each, found in alerts]
+    return 1 if True in held else 2 if None in held else 0
 
 
 def _scores(scores: tuple[ScoreSummary, ...]) -> None:

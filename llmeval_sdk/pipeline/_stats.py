@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.model import Usage
 
 
@@ -68,6 +69,14 @@ class Stats:
     the next one, ``torn``; and why some were not kept, such as ``full``."""
     complete: bool = True
     """For ``flush`` and ``shutdown``: all was done before the deadline."""
+
+    @property
+    def funnels(self) -> Mapping[str, Funnel]:
+        """By judge, how many records it could have judged and how many of them it did."""
+        return {
+            name: funnel(self.judged.get(name, 0), self.not_run.get(name, {}))
+            for name in {**self.judged, **self.not_run}
+        }
 
     @property
     def delivered(self) -> int:

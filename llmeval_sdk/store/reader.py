@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.store import rows, schema, summary
+from llmeval_sdk.store import rows, samples, schema, summary
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 from llmeval_sdk.store.rows import COLUMNS, Row
+from llmeval_sdk.store.samples import Judged, Key
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
 
@@ -116,6 +117,31 @@ class StoreReader:
         """Count the judges that did not run, by judge and reason; see `score_summary`."""
         where, given = _where("evaluator", since, until, evaluator, span_name)
         return tuple(self._read(lambda c: summary.not_run_summary(c, where, given)))
+
+    def judged(
+        self,
+        since: int | None = None,
+        until: int | None = None,
+        evaluator: str | None = None,
+        span_name: str | None = None,
+        *,
+        period_ns: int = 0,
+        every_kind: bool = False,
+    ) -> dict[Key, Judged]:
+        """Collect judgements, and the records without one, by judge, span name and period.
+
+        See `score_summary` for the arguments; a ``period_ns`` of 0 is one period for all, and with
+        ``every_kind`` heuristics count as judges.
+        """
+        scores = _where("name", since, until, evaluator, span_name)
+        not_run = _where("evaluator", since, until, evaluator, span_name)
+        return self._read(
+            lambda c: samples.judged(c, scores, not_run, period_ns=period_ns, every_kind=every_kind)
+        )
+
+    def scores_by_span(self, name: str) -> dict[str, float]:
+        """Return an evaluator's scores by span id."""
+        return self._read(lambda c: samples.scores_by_span(c, name))
 
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""

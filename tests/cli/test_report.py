@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from llmeval_sdk.model import Batch, Failure, Usage
+from llmeval_sdk.model import (
+    Batch,
+    Evaluation,
+    EvaluationEvent,
+    Failure,
+    NotRun,
+    Target,
+    Usage,
+)
 
 
 def fill(store):
@@ -62,7 +70,16 @@ def test_scores_are_shown_by_evaluator_and_span_name(llmeval, store):
         "700",
         "█········█ 200..1,200",
     ]
-    assert rows[13:17] == [
+    at = rows.index(["Judges, from eligible records to scores"])
+    assert rows[at + 1 : at + 6] == [
+        ["judge", "span", "eligible", "selected", "budgeted", "run", "scored", "mean", "all traffic (95 %)", "cost"],
+        ["context_recall_llm", "answer", "0", "0", "0", "0", "0", "-", "-", "$0.0025"],
+        ["context_recall_llm", "extract_field", "2", "2", "2", "2", "2", "0.50", "0.8 [0, 1]", "$0.0050"],
+        ["correctness", "extract_field", "2", "0", "0", "0", "0", "-", "-", "-"],
+        ["safety", "answer", "0", "0", "0", "0", "0", "-", "-", "-"],
+    ]  # fmt: skip
+    at = rows.index(["Judges that did not run"])
+    assert rows[at : at + 4] == [
         ["Judges that did not run"],
         ["judge", "reason", "count", "latest detail"],
         ["correctness", "not_sampled", "2", "sample_rate 0"],
@@ -222,3 +239,90 @@ def test_a_reader_that_goes_away_is_no_traceback(store):
     done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=50)
     assert done.stdout == f"{store.path}\n"
     assert done.stderr == ""
+
+
+DAY = 86_400 * 10**9
+FIRST = 1_767_225_600_000_000_000
+"""2026-01-01."""
+
+
+def judge(store, *, records=400, bad=0.1, control=0.02, start_ns=FIRST, first=0, name="answer"):
+    """A budgeted day: the riskiest fifth is judged, and every 50th of the rest."""
+    events, refused = [], []
+    for number in range(records):
+        risky = number % 5 == 0
+        span = Target("ab" * 16, f"{first + number:016x}", name, "workflow")
+        at = start_ns + number * 10**9
+        risk = Evaluation("groundedness_risk", 0.9 if risky else number % 7 / 20)
+        events.append(EvaluationEvent(f"r{first + number}", span, risk, at))
+        chance = 1.0 if risky else control
+        if risky or (control and number % 50 == 1):
+            said = "no" if risky and number % 100 < 100 * 5 * bad else "yes"
+            verdict = Evaluation(
+                "groundedness", said, evaluator_kind="judge", inclusion_probability=chance
+            )
+            events.append(EvaluationEvent(f"g{first + number}", span, verdict, at))
+        else:
+            refused.append(
+                NotRun(f"n{first + number}", span, "groundedness", "not_escalated", "", at)
+            )
+    store.writer.write(Batch((), tuple(events), tuple(refused)))
+
+
+def test_ratings_of_a_judge_speak_for_all_traffic(llmeval, store):
+    """Half of the judged answers are bad but a tenth of all; yes and no count 1 and 0."""
+    judge(store)
+    found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["judged"]
+    (row,) = found
+    assert row["funnel"]["eligible"] == 400
+    assert row["funnel"]["selected"] == row["funnel"]["scored"] == 88
+    assert row["mean"] == pytest.approx(1 - 40 / 88)
+    assert row["estimate"]["mean"] == pytest.approx(1 - 40 / 480)
+    assert row["estimate"]["low"] < 0.9 < row["estimate"]["high"]
+    assert "0.917 [0." in llmeval("report", "--store", store.path).stdout
+
+
+def test_without_a_control_sample_nothing_is_said_about_the_rest(llmeval, store):
+    """Judged records that were all certain to be judged cannot stand for those that never were."""
+    judge(store, control=0.0)
+    done = llmeval("report", "--store", store.path, "--alert", "groundedness<0.9")
+    assert "no control sample: the mean describes the judged records only" in done.stdout
+    assert "groundedness<0.9: cannot be decided (no control sample" in done.stdout
+    assert done.returncode == 2
+
+
+def test_an_alert_ends_with_1_when_the_whole_interval_lies_below(llmeval, store):
+    """Above the bound, or across it, is no alert."""
+    judge(store, records=4_000)
+
+    def code(*bounds):
+        alerts = [part for bound in bounds for part in ("--alert", bound)]
+        return llmeval("report", "--store", store.path, *alerts).returncode
+
+    assert code("groundedness<0.999") == 1
+    assert code("groundedness<0.9") == 0
+    assert code("groundedness>0.5") == 1
+    assert code("groundedness<0.5", "groundedness<0.999") == 1
+    assert code("groundednes<0.9") == 2
+    done = llmeval("report", "--store", store.path, "--alert", "groundedness is bad")
+    assert done.returncode == 2
+    assert "expected 'groundedness<0.9'" in done.stderr
+
+
+def test_an_alert_may_be_about_a_free_score(llmeval, store):
+    """A heuristic saw every record, so its mean needs no correction."""
+    judge(store)
+    args = ("report", "--store", store.path, "--alert", "groundedness_risk>0.2")
+    assert llmeval(*args).returncode == 1
+
+
+def test_a_trend_shows_each_period(llmeval, store):
+    """The second day is worse, and each day has its own funnel."""
+    judge(store)
+    judge(store, start_ns=FIRST + DAY, first=10_000, bad=0.15)
+    args = ("report", "--store", store.path, "--by", "day")
+    found = json.loads(llmeval(*args, "--json").stdout)["trend"]
+    assert [each["period_ns"] for each in found] == [FIRST, FIRST + DAY]
+    assert found[0]["estimate"]["mean"] > found[1]["estimate"]["mean"]
+    assert [each["funnel"]["eligible"] for each in found] == [400, 400]
+    assert re.search(r"groundedness +answer +2026-01-02 +400 +88 ", llmeval(*args).stdout)

@@ -1,0 +1,166 @@
+"""From the judgements of a store to what they say about all traffic, for ``llmeval report``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from llmeval_sdk.estimates.funnel import Funnel, funnel
+from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.estimates.powered import best_mean
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.samples import Judged
+
+
+PREDICTORS = {
+    "groundedness": "groundedness_risk",
+    "ragas_faithfulness": "groundedness_risk",
+    "correctness": "groundedness_risk",
+    "context_sufficiency": "retrieval_risk",
+    "context_recall_llm": "context_recall_heuristic",
+}
+"""The free score that says most about each judge's verdicts, from other judges' records."""
+PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
+NO_CONTROL = "no control sample: the mean describes the judged records only"
+NO_CHANCE = "no inclusion probabilities: the mean describes the judged records only"
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What one judge says about the spans of one name, judged and not."""
+
+    judge: str
+    span_name: str | None
+    period_ns: int | None
+    """When its period began; ``None`` where there is only one."""
+    funnel: Funnel
+    mean: float | None
+    """Plain mean of what was judged; pass and yes count 1, fail and no count 0."""
+    estimate: Estimate | None
+    """Mean over all traffic; ``None`` where it cannot be said, and ``note`` says why."""
+    note: str
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A bound that a judge's mean over all traffic should keep, such as ``groundedness<0.9``."""
+
+    evaluator: str
+    sign: str
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.evaluator}{self.sign}{self.bound:g}"
+
+    def holds(self, estimate: Estimate) -> bool:
+        """Say whether the whole interval lies beyond the bound."""
+        return estimate.high < self.bound if self.sign == "<" else estimate.low > self.bound
+
+
+def alert(text: str) -> Alert:
+    """Read ``groundedness<0.9``."""
+    found = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no alert: expected 'groundedness<0.9'")
+    return Alert(found[1], found[2], float(found[3]))
+
+
+def populations(
+    reader: StoreReader, given: tuple[Any, ...], predictor: str | None, period_ns: int = 0
+) -> list[Population]:
+    """Estimate for every judge and span name, and for every period where periods have a length."""
+    scores = _Scores(reader, predictor)
+    return [
+        _population(*key, found, scores)
+        for key, found in reader.judged(*given, period_ns=period_ns).items()
+    ]
+
+
+def overall(
+    reader: StoreReader, given: tuple[Any, ...], predictor: str | None, evaluator: str
+) -> Population:
+    """Estimate for one evaluator over the spans of all names."""
+    since, until, _, span_name = given
+    whole = Judged()
+    for found in reader.judged(since, until, evaluator, span_name, every_kind=True).values():
+        whole.add(found)
+    return _population(evaluator, None, None, whole, _Scores(reader, predictor))
+
+
+class _Scores:
+    """Free scores by span, read once for each that is needed."""
+
+    def __init__(self, reader: StoreReader, predictor: str | None) -> None:
+        self._reader = reader
+        self._predictor = predictor
+        self._known: dict[str, dict[str, float]] = {}
+
+    def of(self, judge: str) -> dict[str, float]:
+        name = self._predictor or PREDICTORS.get(judge)
+        if name is None:
+            return {}
+        if name not in self._known:
+            self._known[name] = self._reader.scores_by_span(name)
+        return self._known[name]
+
+
+def _population(
+    judge: str, span_name: str | None, period: int | None, found: Judged, scores: _Scores
+) -> Population:
+    steps = funnel(found.answered, found.reasons)
+    mean = sum(found.values) / len(found.values) if found.values else None
+    estimate, note = _estimate(judge, steps, found, scores)
+    return Population(judge, span_name, period, steps, mean, estimate, note, found.cost_usd)
+
+
+def _estimate(
+    judge: str, steps: Funnel, found: Judged, scores: _Scores
+) -> tuple[Estimate | None, str]:
+    if not found.values:
+        return None, "nothing was judged" if steps.eligible else "nothing could be judged"
+    known = [place for place, chance in enumerate(found.chances) if chance > 0]
+    if not known:
+        return None, NO_CHANCE
+    values = [found.values[place] for place in known]
+    chances = [found.chances[place] for place in known]
+    spans = [found.span_ids[place] for place in known]
+    if found.passed_over and not _reaches(chances, steps):
+        return None, NO_CONTROL
+    bounds = (0.0, 1.0) if min(values) >= 0 and max(values) <= 1 else None
+    by_span = scores.of(judge) if found.passed_over else {}
+    everywhere = _predicted([*spans, *found.passed_over], by_span)
+    estimate = best_mean(values, chances, everywhere[: len(spans)], everywhere, bounds=bounds)
+    return estimate, _note(len(found.values) - len(known), steps)
+
+
+def _reaches(chances: list[float], steps: Funnel) -> bool:
+    """Say whether the judged records can stand for all eligible ones.
+
+    Then the inverses of their chances add up to the number of those, but for chance; records that
+    could never be judged are missing from that sum.
+    """
+    weights = [1 / chance for chance in chances]
+    total, spread = sum(weights), sqrt(sum(w * (w - 1) for w in weights))
+    return total + 3 * spread >= 0.9 * steps.eligible * len(chances) / steps.selected
+
+
+def _predicted(spans: Iterable[str], by_span: dict[str, float]) -> list[float]:
+    """Return the free score of each span; one without any gets the mean, which predicts nothing."""
+    found = [by_span.get(span_id) for span_id in spans]
+    known = [score for score in found if score is not None]
+    middle = sum(known) / len(known) if known else 0.0
+    return [middle if score is None else score for score in found]
+
+
+def _note(unknown: int, steps: Funnel) -> str:
+    notes = []
+    if unknown:
+        notes.append(f"{unknown:,} judgements without an inclusion probability are left out")
+    if lost := steps.selected - steps.scored:
+        notes.append(f"{lost:,} selected records were not scored and are taken to be like the rest")
+    return "; ".join(notes)

@@ -1,0 +1,106 @@
+"""What is needed to say something about all traffic from the records that were judged."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+
+Key = tuple[str, str | None, int | None]
+"""Judge, span name and where its period began, in nanoseconds since the epoch."""
+Row = tuple[Any, ...]
+RATINGS = {"yes": 1.0, "no": 0.0}
+
+
+@dataclass(slots=True)
+class Judged:
+    """One judge on the spans of one name in one period."""
+
+    values: list[float] = field(default_factory=list)
+    """Scores; pass, fail, yes and no are 1 and 0."""
+    chances: list[float] = field(default_factory=list)
+    """The inclusion probability of each value; 0 where it is unknown."""
+    span_ids: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    """The spans that were not escalated or not sampled."""
+    answered: int = 0
+    """Judgements without an error, also those that are no number."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    cost_usd: float | None = None
+
+    def add(self, other: Judged) -> None:
+        """Join in another period, or another span name."""
+        self.values += other.values
+        self.chances += other.chances
+        self.span_ids += other.span_ids
+        self.passed_over += other.passed_over
+        self.answered += other.answered
+        self.reasons += other.reasons
+        if other.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
+
+
+def judged(
+    connection: sqlite3.Connection,
+    scores: tuple[str, Row],
+    not_run: tuple[str, Row],
+    *,
+    period_ns: int = 0,
+    every_kind: bool = False,
+) -> dict[Key, Judged]:
+    """Collect judgements, and the records without one, by judge, span name and period.
+
+    ``scores`` and ``not_run`` are conditions with their arguments; a ``period_ns`` of 0 is one
+    period for all. Heuristics count as judges with ``every_kind``.
+    """
+    found: dict[Key, Judged] = {}
+
+    def at(name: str, span_name: str | None, time_ns: int) -> Judged:
+        period = time_ns - time_ns % period_ns if period_ns else None
+        return found.setdefault((name, span_name, period), Judged())
+
+    where, given = scores
+    for name, span_name, time_ns, span_id, value, failed, chance, cost in connection.execute(
+        _JUDGED.format(where or "WHERE 1", "" if every_kind else "AND evaluator_kind = 'judge'"),
+        given,
+    ):
+        each = at(name, span_name, time_ns)
+        if cost is not None:
+            each.cost_usd = (each.cost_usd or 0.0) + cost
+        each.answered += not failed and (value is not None or not every_kind)
+        number = RATINGS.get(value) if isinstance(value, str) else value
+        if number is not None and not failed:
+            each.values.append(float(number))
+            each.chances.append(chance or 0.0)
+            each.span_ids.append(span_id)
+    where, given = not_run
+    for name, span_name, time_ns, span_id, reason in connection.execute(
+        _NOT_RUN.format(where), given
+    ):
+        each = at(name, span_name, time_ns)
+        each.reasons[reason] += 1
+        if reason in ("not_escalated", "not_sampled"):
+            each.passed_over.append(span_id)
+    return dict(sorted(found.items(), key=lambda item: tuple(str(part or "") for part in item[0])))
+
+
+def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float]:
+    """Return an evaluator's scores by span."""
+    found = connection.execute(_BY_SPAN, (name,))
+    return {span_id: float(value) for span_id, value in found}
+
+
+_JUDGED = """
+SELECT name, span_name, time_ns, span_id, value, error_type IS NOT NULL, inclusion_probability,
+  cost_usd
+FROM evaluations {} {}
+"""
+
+_NOT_RUN = "SELECT evaluator, span_name, time_ns, span_id, reason FROM not_run {}"
+
+_BY_SPAN = """
+SELECT span_id, value FROM evaluations
+WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != ''
+"""
