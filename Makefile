@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -77,7 +77,10 @@ test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against 
 	@$(VENV)-datadog/bin/python -m pytest tests/datadog $(ARGS)
 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
-	@$(VENV)-datadog/bin/python tests/datadog/demo.py
+	@$(VENV)-datadog/bin/python tests/datadog/demo.py $(ARGS)
+
+bench-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Print what Datadog costs the caller, and whether a burst arrives whole.
+	@$(VENV)-datadog/bin/python -m benchmarks.datadog --agent $(DATADOG_AGENT) $(ARGS)
 
 BACKENDS := $(VENV)-backends
 
@@ -111,8 +114,8 @@ quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
 readme: $(VENV)/.dev  ## Write the settings table into the README.
 	@$(BIN)/python tests/support/update_readme.py
 
-matrix: ## Run the tests on every Python that is installed.
-	@$(PYTHON) tests/matrix.py
+matrix:  ## Run the tests on every Python that is installed.
+	@$(PYTHON) tests/matrix.py $(ARGS)
 
 clean:  ## Remove the environment and what tools left.
 	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

@@ -6,8 +6,8 @@ id of LLM Observability. An evaluation finds its span by them, from any process 
 
 from __future__ import annotations
 
-import traceback
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from traceback import walk_tb
 from typing import Any
 
 from llmeval_sdk._shield import swallow
@@ -20,12 +20,13 @@ OWN = "llmeval.own"
 """Item on ddtrace's spans that are ours, so that a TraceFilter does not take them in again."""
 MODELS = frozenset(("llm", "embedding"))
 KNOWN_TRACES = 10_000
+MAX_FRAMES = 30
 
 
 class Open:
     """ddtrace's span of a span of ours, and what was active before it."""
 
-    __slots__ = ("around", "around_apm", "finished", "process", "span", "stack", "type")
+    __slots__ = ("around", "around_apm", "finished", "frames", "process", "span", "type")
 
     def __init__(self, span: Any, around: Any, around_apm: Any, process: object) -> None:
         self.span = span
@@ -33,7 +34,7 @@ class Open:
         self.around_apm = around_apm
         self.process = process
         self.finished = False
-        self.stack: traceback.StackSummary | None = None
+        self.frames: deque[tuple[str, int, str, None]] | None = None
         self.type = ""
 
 
@@ -200,6 +201,11 @@ def _keep_traceback(name: str, found: Open) -> None:
 
     kind, _, trace = sys.exc_info()
     if trace is not None and kind is not None and kind.__name__ == name:
-        frames = traceback.walk_tb(trace)
-        found.stack = traceback.StackSummary.extract(frames, limit=-30, lookup_lines=False)
+        found.frames = deque(
+            (
+                (frame.f_code.co_filename, line, frame.f_code.co_name, None)
+                for frame, line in walk_tb(trace)
+            ),
+            MAX_FRAMES,
+        )
         found.type = f"{kind.__module__}.{name}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from traceback import StackSummary
 from typing import Any
 
 from llmeval_sdk._shield import swallow
@@ -128,9 +129,10 @@ def _fail(opened: Any, failure: Failure, found: Open) -> None:
     opened.error = 1
     opened.set_tag("error.type", kind)
     opened.set_tag("error.message", failure.message)
-    if found.stack is not None:
+    if found.frames is not None:
+        stack = StackSummary.from_list(list(found.frames))
         last = f"{kind.removeprefix('builtins.')}: {failure.message}\n"
-        lines = ["Traceback (most recent call last):\n", *found.stack.format(), last]
+        lines = ["Traceback (most recent call last):\n", *stack.format(), last]
         opened.set_tag("error.stack", "".join(lines))
 
 

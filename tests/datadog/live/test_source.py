@@ -60,3 +60,15 @@ def test_nothing_is_scored_twice_and_nothing_in_disabled(arrived, root):
         if each["join_on"]["span"]["span_id"] == root["span_id"]
     ]
     assert len(mine) == len(set(mine))
+
+
+def test_a_judges_run_is_a_trace_of_its_own_with_a_link(arrived, root):
+    """It never stretches the trace it is about; its tokens are on the call below it."""
+    (run,) = arrived.roots("groundedness")
+    (link,) = run["span_links"]
+    assert (link["span_id"], link["trace_id"]) == (root["span_id"], root["trace_id"])
+    assert run["trace_id"] != root["trace_id"]
+    (call,) = arrived.children(run)
+    assert call["meta"]["span"]["kind"] == "llm"
+    assert call["metrics"]["total_tokens"] > 0
+    assert call["trace_id"] == run["trace_id"]

@@ -1,0 +1,59 @@
+"""Exporters with a live span of their own hear of every span that will not be exported."""
+
+import threading
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import runtime
+
+
+class Live:
+    """Opens something with each span, and must close it."""
+
+    name = "live"
+
+    def __init__(self):
+        self.open, self.exported, self.dropped = set(), set(), set()
+        self.release = threading.Event()
+
+    def on_start(self, span):
+        self.open.add(span.span_number)
+
+    def on_end(self, span):
+        span.context = {**(span.context or {}), "live": span.span_number}
+
+    def on_drop(self, span):
+        self.dropped.add(span.context["live"])
+
+    def export(self, batch):
+        self.release.wait(10)
+        self.exported |= {span.context["live"] for span in batch.spans}
+
+    def flush(self, timeout):
+        pass
+
+    def close(self, timeout):
+        pass
+
+
+@llmeval.workflow
+def call(text):
+    return text
+
+
+def test_every_span_is_exported_or_dropped_and_never_both():
+    """Whether the app's queue was full, the exporter's, or the pipeline had ended."""
+    live = Live()
+    with runtime.isolated():
+        llmeval.configure(exporters=[live], queue_records=20)
+        for number in range(500):
+            call(str(number))
+        pipeline = runtime.pipeline()
+        live.release.set()
+        llmeval.flush(10)
+        assert pipeline is not None
+        pipeline.shutdown(5)
+        call("after the end")
+    assert len(live.open) == 501
+    assert live.dropped
+    assert live.exported | live.dropped == live.open
+    assert not live.exported & live.dropped
