@@ -36,7 +36,9 @@ def main(arguments):
         install = [here, "-m", "pip", "install", "--quiet", "-c", "constraints.txt"]
         subprocess.run([python, "-m", "venv", str(place)], check=True)
         subprocess.run([*install, "--upgrade", "pip"], cwd=ROOT, check=True)
-        subprocess.run([*install, "-e", ".[all]", "--group", "dev"], cwd=ROOT, check=True)
+        subprocess.run(
+            [*install, "-e", ".[all]", "--group", "tests", "--group", "bench"], cwd=ROOT, check=True
+        )
         done = subprocess.run([here, "-m", "pytest", *arguments], cwd=ROOT, check=False)
         print(f"Python {version}: {'ok' if done.returncode == 0 else 'FAILED'}", flush=True)
         failed += [version] * (done.returncode != 0)
