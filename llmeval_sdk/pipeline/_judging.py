@@ -140,13 +140,19 @@ class Judging:
 
     def _run_more(self) -> None:
         """Start another task where there is work and room for it."""
-        if self._queue and len(self._running) < self._plan.concurrency:
+        if self._queue and not self._shut and len(self._running) < self._plan.concurrency:
             task = asyncio.get_running_loop().create_task(self._run())
             self._running.add(task)
-            task.add_done_callback(self._running.discard)
 
     async def _run(self) -> None:
         """Judge one job after the other: going on at once keeps the client's connections busy."""
+        try:
+            await self._run_queue()
+        finally:  # at once, not by a callback: who comes in between has to find the place free
+            self._running.discard(asyncio.current_task())
+            self._run_more()
+
+    async def _run_queue(self) -> None:
         while self._queue and not self._shut:
             turn = self._queue.popleft()
             job = turn.job

@@ -126,7 +126,7 @@ class MeteredLLM(LLM):
             self._free(reserved, trouble)
             reserved.append(self._reserve(messages, max_tokens))
 
-        permit.set(again)  # of this task's context; the client's further requests are calls as well
+        asking = permit.set(again)  # the client's further requests are calls as well
         call = ModelCall("chat", time_ns(), 0, self.model)
         try:
             completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
@@ -143,6 +143,8 @@ class MeteredLLM(LLM):
             stopped = isinstance(error, asyncio.CancelledError)
             self._settle(reserved, call, None, error="timeout" if stopped else type(error).__name__)
             raise
+        finally:
+            permit.reset(asking)
         breaker.succeeded(probe)
         call = replace(call, model=completion.model or self.model, response=completion.text)
         self._settle(reserved, call, completion.usage)

@@ -152,7 +152,12 @@ def test_feedback_in_the_store_is_compared(run, tmp_path):
     store = str(tmp_path / "s.db")
     verdicts = FakeLLM({"rationale": "all there", "rating": "yes"})
     with capture(
-        llm=verdicts, evaluators=["groundedness"], escalations=[], exporters=["local"], store=store
+        llm=verdicts,
+        evaluators=["groundedness"],
+        escalations=[],
+        exporters=["local"],
+        store=store,
+        heuristics="off",
     ) as seen:
         for number in range(24):
             with llmeval.workflow("answer", request=f"question {number}") as span:
@@ -177,7 +182,7 @@ def test_feedback_in_the_store_is_compared(run, tmp_path):
 def test_several_kinds_of_feedback_have_to_be_told_apart(run, tmp_path):
     """The message names them."""
     store = str(tmp_path / "s.db")
-    with capture(exporters=["local"], store=store) as seen:
+    with capture(exporters=["local"], store=store, heuristics="off") as seen:
         with llmeval.workflow("answer", request="q") as span:
             llmeval.submit_feedback(label="thumbs", value="up", span=span)
             llmeval.submit_feedback(label="stars", value=4.0, span=span)

@@ -156,3 +156,20 @@ def test_the_cap_on_money_holds(serve, judging, answer):
     spent = stats.judge_usage.cost_usd
     assert 0 < spent <= 0.02
     assert stats.not_run.get("groundedness", {}).keys() <= {"over_budget"}
+
+
+def test_no_judgement_is_left_behind():
+    """With one place, what comes in just as the last judgement ends is judged as well."""
+    from llmeval_sdk.testing import FakeLLM, capture
+
+    budget = llmeval.Budget(calls_per_minute=10_000, concurrency=1)
+    with capture(
+        llm=FakeLLM(), evaluators=["relevance_to_query"], heuristics="off", budget=budget
+    ) as seen:
+        for number in range(300):
+            with llmeval.workflow("answer", request=f"question {number}") as span:
+                span.response = "an answer"
+            if number % 7 == 0:
+                time.sleep(number % 3 * 0.001)  # so that some come one by one
+        stats = seen.drain(20)
+    assert stats.judged == {"relevance_to_query": 300}
