@@ -1,6 +1,5 @@
 """Properties of finding values in texts: what is written differently is found, the rest is not."""
 
-
 import datetime as dt
 
 import pytest
