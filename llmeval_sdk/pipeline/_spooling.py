@@ -21,6 +21,8 @@ from llmeval_sdk.spool import Folder, Place, SpoolError, SpoolFile, Torn
 
 
 ACKNOWLEDGE_SECONDS = 0.2
+MAX_READY = 1_000
+"""More are acknowledged at once, so that a burst finds slots again."""
 SCAN_SECONDS = 10.0
 LIVING_SCAN_SECONDS = 0.2
 RETRY_SECONDS = 30.0
@@ -173,7 +175,8 @@ class Spooling:
             (self._ready if done else waiting).append(record)
         self._judging = waiting
         now = monotonic()
-        if self._batch is None and self._ready and now - self._acknowledged > ACKNOWLEDGE_SECONDS:
+        due = now - self._acknowledged > ACKNOWLEDGE_SECONDS or len(self._ready) > MAX_READY
+        if self._batch is None and self._ready and due:
             self._acknowledged = now
             barriers = [delivery.barrier() for delivery in self._deliveries]
             self._batch, self._ready = _Batch(self._ready, barriers), []
