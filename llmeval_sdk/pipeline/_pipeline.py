@@ -127,6 +127,8 @@ class Pipeline:
                 delivered &= delivery.join(deadline)
         if self._spooling is not None:
             self._spooling.close(delivered=delivered)
+        with _shield.shield("the budget's books"):
+            self.plan.keeper.close()
         _shield.write_notices()
         self._ended = replace(self.stats(), complete=complete and delivered)
         self._done.set()

@@ -117,6 +117,12 @@ class BudgetKeeper:
         """Give a reservation back: the call was never made."""
         self.settle(reservation, calls=0, tokens=0, usd=0.0)
 
+    def close(self) -> None:
+        """Let go of what the ledger holds; using it again opens it again."""
+        close = getattr(self._ledger, "close", None)
+        if close is not None:
+            close()
+
     def used(self, judge: str | None = None) -> Used:
         """Return what was used, in all or by one judge that has limits of its own."""
         account = "" if judge is None else judge
