@@ -3,7 +3,7 @@
 The estimate is Hájek's (1971): each value weighs the inverse of its inclusion probability. Its
 variance is the linearised one, sum(w² (y - mean)²) / sum(w)². A small control sample may hold no
 bad record at all although there are some, and then this variance is far too small. So, for the
-interval only, two records are added at the ends of the scale that weigh half as much as the
+interval only, two records are added at the ends of the scale that weigh 0.7 times as much as the
 heaviest (the idea of Agresti and Coull 1998), and the quantile is Student's with as many degrees
 of freedom as Kish's effective sample size has. The truth that it covers is the mean of the process
 behind the traffic, so an interval has a width also where every record was judged.
@@ -19,7 +19,7 @@ from typing import Literal
 
 
 CONFIDENCE = 0.95
-PADDING = 0.5
+PADDING = 0.7
 """What the two added records weigh, in heaviest records."""
 
 Bounds = tuple[float, float] | None
