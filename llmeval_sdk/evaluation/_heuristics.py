@@ -13,6 +13,17 @@ from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import Heuristic
 
 
+_METADATA = frozenset((
+    "retrieved_context", "extractions", "confidence", "expected_facts", "expected_response",
+    "expected_retrieved_context", "retrieval", "field_config",
+))  # fmt: skip
+"""Fields of a Record that are only there when the app retrieved or annotated something."""
+
+
+def _waits(heuristic: Heuristic) -> bool:
+    return any(_METADATA.issuperset(need.split("|")) for need in heuristic.needs)
+
+
 class _Plan(NamedTuple):
     heuristic: Heuristic
     needs: tuple[int, ...]
@@ -31,7 +42,7 @@ class Heuristics:
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
         self.reads_anything = False
-        """True when one of them needs nothing in particular, so any Record may be of interest."""
+        """True when one of them may have something to say of a Record without any metadata."""
         for heuristic in heuristics:
             self.add(heuristic)
 
@@ -50,7 +61,7 @@ class Heuristics:
         others = [each for each in self._plans if each.heuristic.name != heuristic.name]
         self._bits = bits
         self._plans = [*others, plan]
-        self.reads_anything = any(not each.needs for each in self._plans)
+        self.reads_anything = not all(_waits(each.heuristic) for each in self._plans)
 
     def __len__(self) -> int:
         return len(self._plans)

@@ -227,6 +227,15 @@ def test_content_can_stay_at_home():
     assert "marker" not in repr(seen.spans) + repr(seen.evaluations)
 
 
+def test_latency_can_be_asked_for_on_plain_workflows():
+    """A heuristic that was asked for runs although the span has no metadata."""
+    with capture(evaluators=["latency_seconds"]) as seen:
+        with llmeval.workflow("w", request="q"):
+            pass
+        seen.drain()
+    assert seen.scores("w")["latency_seconds"].value > 0
+
+
 def test_a_heuristic_declared_late_attaches_too():
     """@heuristic after configure() runs on every evaluated span from then on."""
     with capture() as seen:
