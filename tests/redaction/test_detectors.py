@@ -164,7 +164,7 @@ def test_time_is_linear_in_the_size_of_any_text(name, piece):
 
     assert min(seconds(large) for _ in range(5)) < 0.12
     quick = min(seconds(small) for _ in range(5))
-    assert min(seconds(large) for _ in range(3)) < max(30 * quick, 0.02)
+    assert min(seconds(large) for _ in range(5)) < max(30 * quick, 0.02)
 
 
 def test_more_candidates_than_can_be_checked_are_redacted_unchecked():
