@@ -9,6 +9,7 @@ from typing import Any
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli._options import add_store, moment, open_store
 from llmeval_sdk.cli._output import heading, say
+from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
@@ -151,4 +152,6 @@ def _failed(event: EvaluationEvent, not_run: tuple[NotRun, ...]) -> list[str]:
 def _refused(event: NotRun) -> list[str]:
     reason = explain_reason(event.reason)
     said = f"{event.reason} ({event.detail})" if event.detail else event.reason
+    if step := step_of(event.reason):
+        said += f"  [not {step}]"
     return [f"{event.evaluator}  {said}", reason.meaning, reason.advice]

@@ -36,6 +36,14 @@ class Funnel:
         return " > ".join(f"{count:,}" for count in steps)
 
 
+def step_of(reason: str) -> str | None:
+    """Name the step of the funnel that a reason kept a record from; ``None`` for ``cached``."""
+    steps = {"eligible": NOT_ELIGIBLE, "selected": NOT_SELECTED, "budgeted": NOT_BUDGETED}
+    steps |= {"scored": FAILED}
+    found = (step for step, group in steps.items() if reason in group)
+    return None if reason == "cached" else next(found, "run")
+
+
 def funnel(scored: int, reasons: Mapping[str, int]) -> Funnel:
     """Make the funnel of one judge: what it scored, and how often it did not for what reason."""
 

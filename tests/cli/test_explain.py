@@ -29,10 +29,10 @@ Failed
       The detail names the error; `llmeval doctor` checks the model's endpoint.
 
 Did not run
-  correctness  missing_inputs (expected_facts|expected_response)
+  correctness  missing_inputs (expected_facts|expected_response)  [not eligible]
       The record lacks something that this judge needs.
       Annotate the missing field on the span, e.g. llmeval.annotate(request=..., response=...).
-  safety  over_budget
+  safety  over_budget  [not budgeted]
       The budget for judge calls or money was used up.
       Raise LLMEVAL_BUDGET_CALLS_PER_MINUTE or LLMEVAL_BUDGET_USD_PER_DAY, or sample less.
 
