@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.redaction._checksums import is_card, is_iban
@@ -19,8 +20,8 @@ class Detector:
     """One kind of text that does not leave."""
 
     name: str
-    patterns: tuple[tuple[str, re.Pattern[str]], ...]
-    """Pairs of a text that must occur (empty: any) and what to look for then."""
+    patterns: tuple[tuple[str, str], ...]
+    """Pairs of a text that must occur (empty: any) and the pattern to look for then."""
     found: Callable[[str], int] | None = None
     """Has the last word on a match: how many characters of it are one, 0 for none."""
     skip: int = 0
@@ -30,7 +31,7 @@ class Detector:
         """Replace what is found by ``<redacted:name>``."""
         for hint, pattern in self.patterns:
             if hint in text:
-                text = self._replace(pattern, text)
+                text = self._replace(_compiled(pattern), text)
         return text
 
     def _replace(self, pattern: re.Pattern[str], text: str) -> str:
@@ -57,6 +58,12 @@ _MAX_CHECKS = 5_000
 """More in one text are replaced unchecked: it bounds the time, and prose never has so many."""
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile when first needed: all at once would cost a process some milliseconds."""
+    return re.compile(pattern)
+
+
 def _has_digit(text: str) -> int:
     return len(text) if _DIGIT.search(text) else 0
 
@@ -64,9 +71,9 @@ def _has_digit(text: str) -> int:
 _DIGIT = re.compile("[0-9]")
 
 
-def _after(hint: str, rest: str, *, boundary: str = "A-Za-z0-9") -> tuple[str, re.Pattern[str]]:
+def _after(hint: str, rest: str, *, boundary: str = "A-Za-z0-9") -> tuple[str, str]:
     """Look for a literal at the beginning of a word; literal first, which the engine finds fast."""
-    return hint, re.compile(f"{hint}(?<![{boundary}]{hint}){rest}")
+    return hint, f"{hint}(?<![{boundary}]{hint}){rest}"
 
 
 _API_KEY = Detector(
@@ -81,7 +88,7 @@ _API_KEY = Detector(
         *(_after(kind, "[A-Z0-9]{16}(?![A-Za-z0-9])") for kind in ("AKIA", "ASIA")),
         _after("AIza", "[A-Za-z0-9_-]{35}"),
         _after("hf_", "[A-Za-z0-9]{30,}"),
-        ("earer ", re.compile("earer (?<=[Bb]earer )[A-Za-z0-9._~+/-]{18,}={0,2}")),
+        ("earer ", "earer (?<=[Bb]earer )[A-Za-z0-9._~+/-]{18,}={0,2}"),
     ),
     _has_digit,
 )  # fmt: skip
@@ -90,7 +97,7 @@ _PRIVATE_KEY = Detector(
     (
         (
             "PRIVATE KEY-----",
-            re.compile(
+            (
                 "-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----"
                 "(?:(?:[^-]|-(?!----))*-----END [A-Z ]{0,30}PRIVATE KEY-----"
                 r"|(?:[\s\\nr]{0,4}[A-Za-z0-9+/=]{16,})*)"
@@ -113,7 +120,7 @@ _EMAIL = Detector(
     (
         (
             "@",
-            re.compile(
+            (
                 r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@"
                 r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
             ),
@@ -125,7 +132,7 @@ _CARD = Detector(
     (
         (
             "",
-            re.compile(
+            (
                 "(?<![0-9])[3-6][0-9]{3}(?:[0-9]{9,15}|"
                 r"([ -])(?:[0-9]{4}\1[0-9]{4}\1[0-9]{1,7}|[0-9]{6}\1[0-9]{5}))(?![0-9])"
             ),
@@ -136,19 +143,17 @@ _CARD = Detector(
 )
 _IBAN = Detector(
     "iban",
-    (("", re.compile("(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}")),),
+    (("", "(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}"),),
     is_iban,
     skip=4,
 )
 _PHONE = Detector(
     "phone",
     (
-        ("+", re.compile(r"\+(?<![0-9A-Za-z+]\+)[1-9](?:[ .()/-]{0,2}[0-9]){7,14}(?![0-9])")),
+        ("+", r"\+(?<![0-9A-Za-z+]\+)[1-9](?:[ .()/-]{0,2}[0-9]){7,14}(?![0-9])"),
         (
             "",
-            re.compile(
-                r"(?<![0-9A-Za-z])(?:\([0-9]{3}\) ?|[0-9]{3}[. -])[0-9]{3}[. -][0-9]{4}(?![0-9])"
-            ),
+            (r"(?<![0-9A-Za-z])(?:\([0-9]{3}\) ?|[0-9]{3}[. -])[0-9]{3}[. -][0-9]{4}(?![0-9])"),
         ),
     ),
 )

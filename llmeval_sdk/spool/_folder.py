@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import secrets
 import stat
 import time
 from collections.abc import Container, Iterator
@@ -103,7 +102,7 @@ class Folder:
         used = sum(size for _, size in self._sizes())
         if used + self._file_bytes > self._max_bytes:
             raise SpoolError("quota", f"{self.path} holds {used} bytes already")
-        name = f"{os.getpid()}-{secrets.token_hex(8)}{_SUFFIX}"
+        name = f"{os.getpid()}-{os.urandom(8).hex()}{_SUFFIX}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(name + _NEW, flags, 0o600, dir_fd=self.descriptor)
