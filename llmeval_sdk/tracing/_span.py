@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from time import perf_counter_ns, time_ns
-from types import FunctionType
 from typing import Any, NamedTuple, final
 
-from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_texts, to_usage
 from llmeval_sdk._shield import swallow
 from llmeval_sdk.model import (
     Chunk,
@@ -20,7 +17,8 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.tracing import _ids
-from llmeval_sdk.tracing._capture import Room, _name_of, capture, new_room, rows, used
+from llmeval_sdk.tracing._capture import Room, _name_of, capture, new_room, used
+from llmeval_sdk.tracing._fields import WRITERS
 from llmeval_sdk.tracing._state import recorder, state
 
 
@@ -216,7 +214,7 @@ class Span:
             if value is None:
                 continue
             try:
-                writer = _WRITERS.get(name)
+                writer = WRITERS.get(name)
                 if writer is None:
                     raise TypeError(name)
                 writer(self, value)
@@ -300,112 +298,3 @@ def _late(span: Span) -> None:
     from llmeval_sdk._shield import caught
 
     caught.add("annotate after the span ended")
-
-
-def _put(name: str) -> Any:
-    def write(span: Span, value: Any) -> None:
-        setattr(span, name, capture(value, span._room))
-
-    return write
-
-
-def _read(name: str, read: Any) -> Any:
-    def write(span: Span, value: Any) -> None:
-        setattr(span, name, read(capture(value, span._room)))
-
-    return write
-
-
-def _merge(name: str) -> Any:
-    def write(span: Span, value: Any) -> None:
-        added = capture(value, span._room)
-        if type(added) is not dict:
-            raise TypeError(name)
-        setattr(span, name, {**(getattr(span, name) or {}), **added})
-
-    return write
-
-
-def _nouns(name: str, noun: type, read: Any) -> Any:
-    """Take a sequence of our own frozen nouns as it is, anything else captured."""
-
-    def write(span: Span, value: Any) -> None:
-        if type(value) is not tuple or not all(type(item) is noun for item in value):
-            if type(value) is list and value and all(type(item) is noun for item in value):
-                value = tuple(value)
-            else:
-                value = rows(value, span._room)
-        setattr(span, name, read(value))
-
-    return write
-
-
-def _expect(name: str, read: Any) -> Any:
-    def write(span: Span, value: Any) -> None:
-        span._expected = {**(span._expected or {}), name: read(capture(value, span._room))}
-
-    return write
-
-
-def _usage(span: Span, value: Any) -> None:
-    _merge("_metrics")(span, value)
-    span._usage = to_usage(span._metrics) or span._usage
-
-
-def _tags(span: Span, value: Any) -> None:
-    _merge("_tags")(span, value)
-    session = (span._tags or {}).get("session_id")
-    if type(session) is str:
-        span.session_id = session
-        _mirror(span)
-
-
-def _field_config(span: Span, value: Any) -> None:
-    """Capture what is known of a field; a format that is a function stays one, for the worker."""
-    span._field_config = capture(value, span._room)
-    form = dict.get(value, "format") if type(value) is dict else None
-    if type(form) is FunctionType or type(form) is re.Pattern:
-        span._field_config["format"] = form
-
-
-def _set(name: str) -> Any:
-    def write(span: Span, value: Any) -> None:
-        setattr(span, name, str(capture(value, span._room)))
-
-    return write
-
-
-def _prompt(span: Span, value: Any) -> None:
-    span._prompt = to_prompt(value if type(value) is Prompt else capture(value, span._room))
-    _mirror(span)
-
-
-def _mirror(span: Span) -> None:
-    """Tell a library whose own span is live what those below it inherit: prompt and session."""
-    if span.context is not None:
-        for neighbour in state.neighbours:
-            mirror = getattr(neighbour, "mirror", None)
-            if mirror is not None:
-                mirror(span)
-
-
-_WRITERS: dict[str, Any] = {
-    "request": _put("_request"),
-    "response": _put("_response"),
-    "retrieved_context": _nouns("_retrieved", Chunk, to_chunks),
-    "extractions": _nouns("_extractions", Extraction, to_extractions),
-    "value": _put("_value"),
-    "confidence": _put("_confidence"),
-    "field_config": _field_config,
-    "retrieval": _merge("_retrieval"),
-    "expected_facts": _expect("expected_facts", to_texts),
-    "expected_response": _expect("expected_response", lambda value: value),
-    "expected_retrieved_context": _expect("expected_retrieved_context", to_chunks),
-    "prompt": _prompt,
-    "metadata": _merge("_attributes"),
-    "attributes": _merge("_attributes"),
-    "metrics": _usage,
-    "tags": _tags,
-    "name": _set("name"),
-    "session_id": _set("session_id"),
-}
