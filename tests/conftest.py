@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from llmeval_sdk import _shield, runtime
+from llmeval_sdk import _shield, registry, runtime
 
 
 @pytest.fixture(autouse=True)
@@ -15,8 +15,11 @@ def _fresh_environment(monkeypatch, tmp_path):
         if name.startswith(("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "store" / "llmeval.db"))
+    registered = dict(registry._own)
     with runtime.isolated():
         yield
+    registry._own.clear()
+    registry._own.update(registered)
     _shield.raise_again(False)
     _shield._last_told.clear()
     _shield.notices.clear()
