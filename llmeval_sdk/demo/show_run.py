@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from statistics import median, quantiles
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.demo.results import Result
@@ -79,14 +81,15 @@ def delivery(console: Console, stats: Stats) -> None:
 def next_steps(console: Console, store: str, results: Sequence[Result], threshold: float) -> None:
     """Say where everything is, and which commands show more of it."""
     good, bad = picked(results, threshold)
-    where = "" if store == Settings().store else f" --store {store}"
+    where = "" if store == Settings().store else f" --store {shlex.quote(store)}"
     program = _program()
     commands = [f"{program} report{where}", f"{program} doctor"]
     row = bad or good
     if row is not None:
         commands.insert(1, f"{program} explain {row.span.span_id}{where}")
-    lines = [f"  {command}" for command in commands]
-    section(console, f"Everything is in {store}. Next:", "\n".join(lines))
+    console.print(Text(f"\nEverything is in {store}. Next:", style="bold"))
+    for command in commands:
+        console.print(Text(f"  {command}"), soft_wrap=True)  # whole, so that it can be copied
 
 
 def _program() -> str:
@@ -94,7 +97,7 @@ def _program() -> str:
     found = shutil.which("llmeval")
     if found and Path(found).parent == Path(sys.executable).parent:
         return "llmeval"
-    return f"{os.path.relpath(sys.executable)} -m llmeval_sdk"
+    return f"{shlex.quote(os.path.relpath(sys.executable))} -m llmeval_sdk"
 
 
 def _milliseconds(seconds: float) -> str:

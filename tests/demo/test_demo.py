@@ -18,6 +18,11 @@ from llmeval_sdk.store.reader import StoreReader
 for needed in run.NEEDED:
     pytest.importorskip(needed)
 
+from rich.console import Console  # noqa: E402 - it comes with the demo
+
+from llmeval_sdk.demo.show_run import next_steps  # noqa: E402
+
+
 ROOT = Path(run.__file__).parents[2]
 
 
@@ -133,6 +138,14 @@ def test_the_commands_it_suggests_name_the_store_and_a_span(finished, reader):
     span = re.search(rf"{program} explain ([0-9a-f]{{16}}) --store traces.db", finished[1])
     assert span is not None
     assert reader.span(span[1]) is not None
+
+
+def test_a_suggested_command_stays_on_one_line(capsys, tmp_path):
+    """However narrow the terminal and however deep the store, a command can be copied whole."""
+    store = str(tmp_path / "a folder" / ("deep-" * 30) / "traces.db")
+    next_steps(Console(width=40), store, [], 0.7)
+    told = capsys.readouterr().out.splitlines()
+    assert any(line.endswith(f" report --store '{store}'") for line in told)
 
 
 def test_a_missing_library_is_named_with_its_extra(capsys, monkeypatch):
