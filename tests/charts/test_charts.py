@@ -17,7 +17,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def drawn():
-    rows = [{"day": f"day {n}", "score": n / 9, "of": HOSTILE} for n in range(9)]
+    rows = [{"day": f"day {n}", "score": n / 8, "of": HOSTILE} for n in range(9)]
     return charts.svg(
         {
             "data": {"values": rows},
