@@ -24,7 +24,7 @@ class Aside:
     def __init__(self, function: Callable[[str], str], timeout: float) -> None:
         self._function = function
         self._timeout = timeout
-        self._tasks: SimpleQueue[_Task] = SimpleQueue()
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._overdue: _Task | None = None
         self._process = 0
 
@@ -49,7 +49,7 @@ class Aside:
         """Start the thread, anew in a forked child."""
         self._tasks, self._overdue = SimpleQueue(), None
         thread = threading.Thread(
-            target=self._run, args=(self._tasks,), name="llmeval-redact", daemon=True
+            target=_work, args=(self._function, self._tasks), name="llmeval-redact", daemon=True
         )
         try:
             thread.start()
@@ -58,14 +58,18 @@ class Aside:
         self._process = os.getpid()
         return True
 
-    def _run(self, tasks: SimpleQueue[_Task]) -> None:
-        while True:
-            task = tasks.get()
-            for text in list(task.texts):
-                try:
-                    answer = self._function(text)
-                except BaseException:  # even a SystemExit: nothing may leave unredacted
-                    continue
-                if type(answer) is str:
-                    task.texts[text] = answer
-            task.done.set()
+    def __del__(self) -> None:
+        self._tasks.put(None)
+
+
+def _work(function: Callable[[str], str], tasks: SimpleQueue[_Task | None]) -> None:
+    """Serve until the Aside, which this thread must not keep alive, is gone."""
+    while (task := tasks.get()) is not None:
+        for text in list(task.texts):
+            try:
+                answer = function(text)
+            except BaseException:  # even a SystemExit: nothing may leave unredacted
+                continue
+            if type(answer) is str:
+                task.texts[text] = answer
+        task.done.set()

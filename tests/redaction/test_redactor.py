@@ -1,5 +1,6 @@
 """The redactor over plain values: every text, and closed when the app's function fails."""
 
+import gc
 import os
 import threading
 import time
@@ -118,3 +119,15 @@ def test_without_detectors_and_function_there_is_nothing_to_do():
     assert not Redactor(["off"]).is_needed
     assert Redactor(["jwt"]).is_needed
     assert Redactor(["api_key"]).detect([KEY]) == ["<redacted:api_key>"]
+
+
+def test_its_thread_ends_with_it():
+    """An app that configures itself again and again keeps no thread of an earlier redactor."""
+    before = set(threading.enumerate())
+    redactor = Redactor(custom=str.upper)
+    assert redactor.call_custom("a") == ("A", True)
+    (thread,) = set(threading.enumerate()) - before
+    del redactor
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()

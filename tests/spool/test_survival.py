@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,9 +72,14 @@ def stored(folder):
     path = folder / "store.db"
     if not path.exists():
         return (0, 0, 0)
-    with sqlite3.connect(path) as store:
-        spans = dict(store.execute("SELECT kind, count(*) FROM spans GROUP BY kind"))
-        mine = store.execute("SELECT count(*) FROM evaluations WHERE name = 'mine'").fetchone()[0]
+    with closing(sqlite3.connect(path)) as store:
+        try:
+            spans = dict(store.execute("SELECT kind, count(*) FROM spans GROUP BY kind"))
+            mine, *_ = store.execute(
+                "SELECT count(*) FROM evaluations WHERE name = 'mine'"
+            ).fetchone()
+        except sqlite3.OperationalError:  # another process is making the tables
+            return (0, 0, 0)
     return (spans.get("workflow", 0), spans.get("retrieval", 0), mine)
 
 
