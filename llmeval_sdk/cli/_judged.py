@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk._terminal import number, printable
+from llmeval_sdk.cli._alerts import Alert
 from llmeval_sdk.cli._options import moment
 from llmeval_sdk.cli._output import heading, say, table
-from llmeval_sdk.cli._population import Alert, Population
+from llmeval_sdk.store.populations import Population
 
 
 STEPS = ("eligible", "selected", "budgeted", "run", "scored")

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk._terminal import number, printable
+from llmeval_sdk.cli._alerts import Alert, alert
 from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
 from llmeval_sdk.cli._options import add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
-from llmeval_sdk.cli._population import PERIODS, Alert, Population, alert, overall, populations
+from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
 

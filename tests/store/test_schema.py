@@ -42,7 +42,7 @@ def test_a_store_of_an_older_release_is_brought_forward(path, make, monkeypatch)
         writer.write(Batch((make.span(),)))
         assert writer.fallback_reason is None
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (2,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
         assert raw.execute("SELECT count(*) FROM later").fetchone() == (1,)
         assert columns(raw, "not_run")[-1] == "later"
     with closing(StoreReader(path)) as reader:
@@ -57,7 +57,7 @@ def test_a_reader_brings_an_older_store_forward(path, make, monkeypatch):
     with closing(StoreReader(path)) as reader:
         assert reader.counts().spans == 1
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (2,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path, make, monkeypatch):
@@ -70,7 +70,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(path, make, monkeypatc
         writer.write(Batch((make.span(),)))
         assert "UNIQUE constraint failed" in writer.fallback_reason
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (1,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS) - 1,)
         assert not columns(raw, "half")
 
 
@@ -99,3 +99,18 @@ def test_pages_of_a_large_store_are_read_by_an_index(writer, path, make, query, 
     found = plan(path, query)
     assert index in found
     assert "TEMP B-TREE" not in found
+
+
+def test_a_store_of_the_first_release_gets_the_indices_of_the_viewer(path, make, monkeypatch):
+    """Upgrading keeps every record and makes lists of failed and judged spans cheap."""
+    span = make.span()
+    with monkeypatch.context() as first:
+        first.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        with closing(StoreWriter(path)) as writer:
+            writer.write(Batch((span,), (make.evaluation(span),)))
+    with closing(StoreReader(path)) as reader:
+        assert reader.span(span.span_id) == span
+        assert len(reader.evaluations_of(span.span_id)) == 1
+    with closing(sqlite3.connect(path)) as raw:
+        found = {row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type='index'")}
+    assert {"evaluations_judged", "spans_failed", "spans_linked"} <= found

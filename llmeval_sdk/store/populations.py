@@ -1,9 +1,7 @@
-"""From the judgements of a store to what they say about all traffic, for ``llmeval report``."""
+"""From the judgements of a store to what they say about all traffic."""
 
 from __future__ import annotations
 
-import argparse
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import sqrt
@@ -44,30 +42,6 @@ class Population:
     """Mean over all traffic; ``None`` where it cannot be said, and ``note`` says why."""
     note: str
     cost_usd: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """A bound that a judge's mean over all traffic should keep, such as ``groundedness<0.9``."""
-
-    evaluator: str
-    sign: str
-    bound: float
-
-    def __str__(self) -> str:
-        return f"{self.evaluator}{self.sign}{self.bound:g}"
-
-    def holds(self, estimate: Estimate) -> bool:
-        """Say whether the whole interval lies beyond the bound."""
-        return estimate.high < self.bound if self.sign == "<" else estimate.low > self.bound
-
-
-def alert(text: str) -> Alert:
-    """Read ``groundedness<0.9``."""
-    found = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no alert: expected 'groundedness<0.9'")
-    return Alert(found[1], found[2], float(found[3]))
 
 
 def populations(
