@@ -207,10 +207,12 @@ class Spooling:
                 self._leave(file)
         if now - self._scanned < (LIVING_SCAN_SECONDS if self._living else SCAN_SECONDS):
             return
-        self._scanned = now
         self._avoid = {name: until for name, until in self._avoid.items() if until > now}
-        for file in self._folder.adopt(living=self._living, but=self._avoid):
-            self._adopted[file] = _Adopted(file)
+        try:
+            for file in self._folder.adopt(living=self._living, but=self._avoid):
+                self._adopted[file] = _Adopted(file)
+        finally:
+            self._scanned = now  # not before: who waits until nothing waits would go too early
 
     def _take(self) -> Iterator[Kept]:
         under_way = sum(len(adopted.under_way) for adopted in self._adopted.values())
