@@ -54,7 +54,7 @@ class StoreReader:
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self._location = location
         self._database = Database(self._open)
-        self._read(schema.version_of)
+        self.read(schema.version_of)
 
     def span(self, span_id: str, trace_id: str | None = None) -> SpanData | None:
         """Return one span; the latest where several traces have the id."""
@@ -90,7 +90,7 @@ class StoreReader:
     def find(self, prefix: str, limit: int = 10) -> tuple[SpanRef, ...]:
         """Return the spans whose id begins so; of some, only the evaluations may be here."""
         given = {"low": prefix, "high": prefix + "\U0010ffff", "limit": limit}
-        found = self._read(lambda connection: connection.execute(_FIND, given).fetchall())
+        found = self.read(lambda connection: connection.execute(_FIND, given).fetchall())
         return tuple(SpanRef(*row) for row in found)
 
     def score_summary(
@@ -105,7 +105,7 @@ class StoreReader:
         ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
         """
         where, given = _where("name", since, until, evaluator, span_name)
-        return tuple(self._read(lambda c: summary.score_summary(c, where, given)))
+        return tuple(self.read(lambda c: summary.score_summary(c, where, given)))
 
     def not_run_summary(
         self,
@@ -116,7 +116,7 @@ class StoreReader:
     ) -> tuple[NotRunSummary, ...]:
         """Count the judges that did not run, by judge and reason; see `score_summary`."""
         where, given = _where("evaluator", since, until, evaluator, span_name)
-        return tuple(self._read(lambda c: summary.not_run_summary(c, where, given)))
+        return tuple(self.read(lambda c: summary.not_run_summary(c, where, given)))
 
     def judged(
         self,
@@ -135,22 +135,34 @@ class StoreReader:
         """
         scores = _where("name", since, until, evaluator, span_name)
         not_run = _where("evaluator", since, until, evaluator, span_name)
-        return self._read(
+        return self.read(
             lambda c: samples.judged(c, scores, not_run, period_ns=period_ns, every_kind=every_kind)
         )
 
     def scores_by_span(self, name: str) -> dict[str, float]:
         """Return an evaluator's scores by span id."""
-        return self._read(lambda c: samples.scores_by_span(c, name))
+        return self.read(lambda c: samples.scores_by_span(c, name))
 
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""
-        found = self._read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
+        found = self.read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
         return [(span_name, value) for span_name, value in reversed(found) if value is not None]
 
     def counts(self) -> Counts:
         """Return how much the store holds."""
-        return Counts(*self._read(lambda c: c.execute(_COUNTS).fetchone()))
+        return Counts(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
+
+    def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do one reading in one transaction, so that all of it sees the same state.
+
+        For the functions of `pages`, `traces` and `trends`, which take a connection.
+        """
+        with self._database.use() as connection:
+            connection.execute("BEGIN")
+            try:
+                return work(connection)
+            finally:
+                connection.execute("ROLLBACK")
 
     @property
     def location(self) -> str:
@@ -169,16 +181,7 @@ class StoreReader:
 
     def _rows(self, table: str, where: str, given: Row) -> list[Row]:
         query = f"SELECT {','.join(COLUMNS[table])} FROM {table} WHERE {where}"  # noqa: S608
-        return self._read(lambda connection: connection.execute(query, given).fetchall())
-
-    def _read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Do one reading in one transaction, so that all of it sees the same state."""
-        with self._database.use() as connection:
-            connection.execute("BEGIN")
-            try:
-                return work(connection)
-            finally:
-                connection.execute("ROLLBACK")
+        return self.read(lambda connection: connection.execute(query, given).fetchall())
 
     def _open(self) -> sqlite3.Connection:
         try:

@@ -1,0 +1,127 @@
+"""A store of a million spans, made in a minute: real tables and indices, rows in bulk."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from llmeval_sdk.store import schema
+from llmeval_sdk.store.rows import COLUMNS
+
+
+TRACE_SPANS = 4
+EVERY_NS = 50_000_000
+HEURISTICS = (
+    "context_precision", "context_recall_heuristic", "context_relevance", "groundedness_risk",
+    "multi_source_agreement", "aggregated_confidence", "retrieval_risk",
+)  # fmt: skip
+WORDS = (  # noqa: SIM905 - a text is easier to read
+    "roof slate barn tile house window brick wall garden stone north river harbour window copper "
+    "lease owner tenant deposit notice clause repair winter heating boiler survey parcel ledger"
+).split()
+
+
+def fill(path: Path, spans: int) -> None:
+    """Write traces of a workflow, a retrieval, a task and an llm span, with their scores."""
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        for pragma in ("journal_mode = WAL", "synchronous = OFF", "cache_size = -400000"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        schema.migrate(connection)
+        indices = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+        ).fetchall()
+        for name, _ in indices:
+            connection.execute(f"DROP INDEX {name}")
+        connection.execute("BEGIN")
+        batch: dict[str, list[tuple[object, ...]]] = {table: [] for table in COLUMNS}
+        for number, rows in enumerate(_traces(spans // TRACE_SPANS), 1):
+            for table, found in rows.items():
+                batch[table] += found
+            if number % 5_000 == 0:
+                _flush(connection, batch)
+        _flush(connection, batch)
+        for _, sql in indices:
+            connection.execute(sql)
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _flush(connection: sqlite3.Connection, batch: dict[str, list[tuple[object, ...]]]) -> None:
+    for table, rows in batch.items():
+        columns = COLUMNS[table]
+        marks = ",".join("?" * len(columns))
+        connection.executemany(f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})", rows)
+        rows.clear()
+
+
+def _traces(count: int) -> Iterator[dict[str, list[tuple[object, ...]]]]:
+    chance = random.Random(7)
+    texts = [" ".join(chance.choices(WORDS, k=80)) for _ in range(2_000)]
+    first = time.time_ns() - count * EVERY_NS
+    for number in range(count):
+        yield _trace(number, first + number * EVERY_NS, chance, texts)
+
+
+def _trace(
+    number: int, start: int, chance: random.Random, texts: list[str]
+) -> dict[str, list[tuple[object, ...]]]:
+    trace = f"{chance.getrandbits(128):032x}"
+    ids = [f"{chance.getrandbits(64):016x}" for _ in range(TRACE_SPANS)]
+    question = f"What does document {number} say about the {chance.choice(WORDS)}?"
+    chunks = [
+        {"content": chance.choice(texts), "chunk_id": str(rank), "score": 0.9 - rank / 10}
+        for rank in range(5)
+    ]
+    answer = chance.choice(texts)[:200]
+    failed = "TimeoutError" if number % 997 == 0 else None
+    common = {"trace_id": trace, "trace_flags": 1}
+    spans = [
+        {"name": "answer", "kind": "workflow", "request": question, "response": answer},
+        {"name": "search", "kind": "retrieval", "request": question, "retrieved_context": chunks},
+        {"name": "rank", "kind": "task", "request": {"question": question, "limit": 5}},
+        {"name": "chat", "kind": "llm", "response": answer, "model_name": "gpt-4o-mini"},
+    ]
+    for place, span in enumerate(spans):
+        begun = start + place * 1_000_000
+        span |= {**common, "span_id": ids[place], "parent_id": ids[0] if place else None}
+        span |= {"start_ns": begun, "end_ns": begun + 40_000_000 - place * 5_000_000}
+        span["error_type"] = failed if place in (0, 3) else None
+    target = {"trace_id": trace, "span_id": ids[0], "span_name": "answer", "span_kind": "workflow"}
+    said = [(name, round(chance.betavariate(5, 2), 4), "heuristic") for name in HEURISTICS]
+    said.append(
+        ("agreement_pattern", chance.choice(("unanimous", "majority", "mixed")), "heuristic")
+    )
+    refused = []
+    if number % 5 == 0:
+        said.append(("groundedness", "no" if chance.random() < 0.2 else "yes", "judge"))
+    else:
+        refused.append({"evaluator": "groundedness", "reason": "not_escalated", "detail": "0.4"})
+    outcomes = [
+        {**target, "id": f"{ids[0]}-{name}", "name": name, "value": value, "evaluator_kind": kind}
+        | {"time_ns": start + 41_000_000, "evaluator_version": "1"}
+        | {"inclusion_probability": 0.2 if kind == "judge" else 1.0}
+        | ({"cost_usd": 0.0004, "duration": chance.random()} if kind == "judge" else {})
+        for name, value, kind in said
+    ]
+    for refusal in refused:
+        refusal |= {**target, "id": f"{ids[0]}-groundedness", "time_ns": start + 41_000_000}
+    return {
+        "spans": [_row("spans", span) for span in spans],
+        "evaluations": [_row("evaluations", each) for each in outcomes],
+        "not_run": [_row("not_run", each) for each in refused],
+        "feedback": [],
+    }
+
+
+_JSON = {"request", "response", "retrieved_context"}
+
+
+def _row(table: str, given: dict[str, object]) -> tuple[object, ...]:
+    return tuple(
+        json.dumps(given[name]) if name in _JSON and name in given else given.get(name)
+        for name in COLUMNS[table]
+    )

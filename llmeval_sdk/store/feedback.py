@@ -1,0 +1,48 @@
+"""The one thing that a reader of the store may write: what a person said."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.model import EvaluationEvent
+from llmeval_sdk.store import rows, schema
+from llmeval_sdk.store.files import path_of
+
+
+WAIT_SECONDS = 2.0
+
+
+def add_feedback(store: str | os.PathLike[str], event: EvaluationEvent) -> None:
+    """Store what a person said, as `submit_feedback` would have it stored.
+
+    The connection may add rows to the table of feedback and do nothing else: SQLite itself refuses
+    any other statement.
+
+    Raises:
+        ExportError: the store cannot be written now.
+    """
+    path = path_of(store)
+    row = rows.evaluation_row(event)
+    try:
+        with closing(_connect(f"{path.as_uri()}?mode=rw")) as connection:
+            schema.version_of(connection)
+            connection.set_authorizer(_only_feedback)
+            connection.execute(_INSERT, row)
+    except (sqlite3.Error, schema.SchemaError) as error:
+        raise ExportError("store_failed", f"{path}: {error}") from error
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+
+
+def _only_feedback(action: int, table: str | None, *_: str | None) -> int:
+    allowed = action == sqlite3.SQLITE_INSERT and table == "feedback"
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+_COLUMNS = rows.COLUMNS["feedback"]
+_INSERT = f"INSERT INTO feedback ({','.join(_COLUMNS)}) VALUES ({','.join('?' * len(_COLUMNS))})"  # noqa: S608

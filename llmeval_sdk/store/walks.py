@@ -1,0 +1,192 @@
+"""Which index a list of spans walks along, and what it checks on the way.
+
+A walk gives candidates in the order of the list. A filter that the index settles is part of the
+walk; any other is a condition on the candidate's span. A ``+`` before a column keeps SQLite from
+choosing that column's index, where another one is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.query import Place, Query
+
+
+Given = dict[str, Any]
+
+JUDGE_TAG = '"llmeval.judge"'
+"""In the tags of every span of a judge's own run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One way along an index."""
+
+    source: str
+    """What stands behind ``FROM``, with its ``WHERE``; the table is called ``w``."""
+    key: str
+    """The column of ``w`` that orders it; ``seq`` decides between equals."""
+    conditions: tuple[str, ...]
+    """What a candidate's span ``s`` must meet."""
+    given: Given
+    descending: bool = True
+
+    def candidates(self, after: Place | None, size: int) -> tuple[str, Given]:
+        """Return the query for the next candidates: key, seq, the span's seq, does it match."""
+        way, sign = ("DESC", "<") if self.descending else ("ASC", ">")
+        of_spans = self.source.startswith("spans")
+        sql = _CANDIDATES.format(
+            source=self.source,
+            key=self.key,
+            way=way,
+            beyond=f"AND (w.{self.key}, w.seq) {sign} (:key, :seq)" if after else "",
+            ids="" if of_spans else ", w.span_id AS span_id, w.trace_id AS trace_id",
+            same="s.seq = c.seq"
+            if of_spans
+            else "s.span_id = c.span_id AND s.trace_id = c.trace_id",
+            matches=" AND ".join(("s.seq IS NOT NULL", *self.conditions)),
+        )
+        return sql, {**self.given, **(after._asdict() if after else {}), "size": size}
+
+
+_CANDIDATES = """
+SELECT c.key, c.seq, s.seq, {matches} FROM (
+  SELECT w.{key} AS key, w.seq AS seq{ids} FROM {source} {beyond}
+  ORDER BY w.{key} {way}, w.seq {way} LIMIT :size
+) c LEFT JOIN spans s ON {same}
+ORDER BY c.key {way}, c.seq {way}
+"""
+
+
+def choose(query: Query) -> Walk:
+    """Choose the walk that leaves the least to check."""
+    checks = dict(_checks(query))
+    given = _given(query)
+    since = "" if query.since is None else "AND w.time_ns >= :since"  # spans begin before
+    if query.order != "newest" and query.order_by is not None:
+        source = "evaluations w WHERE w.name = :order_by AND w.value IS NOT NULL AND w.value < ''"
+        if query.order_by == query.evaluator and query.reason is None:
+            checks.pop("evaluator")
+            source += _value("w", query)
+        down = query.order == "highest"
+        return Walk(source, "value", tuple(checks.values()), given, descending=down)
+    if query.evaluator is not None and query.reason is not None:
+        source = f"not_run w WHERE w.evaluator = :evaluator {since}"
+        return Walk(source, "time_ns", tuple(checks.values()), given)
+    if query.evaluator is not None:
+        checks.pop("evaluator")
+        source = f"evaluations w WHERE w.name = :evaluator {since}{_value('+w', query)}"
+        return Walk(source, "time_ns", tuple(checks.values()), given)
+    if query.judged not in ("", "no"):
+        checks["once"] = _LATEST_JUDGEMENT
+        source = f"evaluations w WHERE w.evaluator_kind = 'judge' {since}"
+        return Walk(source, "time_ns", tuple(checks.values()), given)
+    return _of_spans(query, checks, given)
+
+
+def _of_spans(query: Query, checks: dict[str, str], given: Given) -> Walk:
+    if query.failed:
+        source = "spans w WHERE w.error_type IS NOT NULL"
+    elif query.span_name is not None:
+        source = "spans w WHERE w.name = :span_name"
+        checks.pop("span_name")
+    else:
+        source = "spans w WHERE w.parent_id IS NULL"
+    for name in ("since", "until"):
+        if name in checks:
+            source += f" AND {checks.pop(name).replace('s.', 'w.')}"
+    return Walk(source, "start_ns", tuple(checks.values()), given)
+
+
+def _checks(query: Query) -> Iterator[tuple[str, str]]:
+    """Give one condition on the span ``s`` for each filter."""
+    if not query.judges:
+        yield "judges", "instr(ifnull(s.tags, ''), :judge_tag) = 0"
+    if query.since is not None:
+        yield "since", "s.start_ns >= :since"
+    if query.until is not None:
+        yield "until", "s.start_ns < :until"
+    if query.span_name is not None:
+        yield "span_name", "s.name = :span_name"
+    if query.evaluator is not None and query.reason is not None:
+        yield "reason", _REFUSED
+    elif query.evaluator is not None:
+        yield "evaluator", _EVALUATED.format(_value("e", query))
+    if query.judged:
+        yield "judged", _JUDGED[query.judged]
+    if query.failed:
+        yield "failed", _FAILED
+    if query.text is not None:
+        yield "text", _TEXT
+
+
+def _value(table: str, query: Query) -> str:
+    """Return the conditions on an evaluation's value; numbers stand before texts in its order."""
+    parts = {
+        "below": f"{table}.value < :below",
+        "above": f"{table}.value > :above AND {table}.value < ''",
+        "verdict": f"{table}.value IN (:verdict, :verdict_flag)",
+    }
+    return "".join(
+        f" AND {part}" for name, part in parts.items() if getattr(query, name) is not None
+    )
+
+
+def _given(query: Query) -> Given:
+    names = ("since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason")
+    given: Given = {name: getattr(query, name) for name in names}
+    given |= {"order_by": query.order_by, "judge_tag": JUDGE_TAG}
+    given["verdict_flag"] = {"pass": 1, "fail": 0}.get(query.verdict or "")
+    given["text"] = None if query.text is None else _pattern(query.text)
+    return given
+
+
+def _pattern(text: str) -> str:
+    """Return the LIKE pattern that finds a text inside stored JSON."""
+    inside = (dumps(text) or "")[1:-1]
+    for character in "\\%_":
+        inside = inside.replace(character, f"\\{character}")
+    return f"%{inside}%"
+
+
+_EVALUATED = (
+    "EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator{})"
+)
+
+_REFUSED = """
+EXISTS (SELECT 1 FROM not_run n WHERE n.span_id = s.span_id AND +n.evaluator = :evaluator
+  AND n.reason = :reason)
+"""
+
+_RAN = """
+EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND e.evaluator_kind = 'judge'{})
+"""
+_CONTROL = """e.metadata LIKE '%"why":"%control sample%'"""
+_UNASKED = """e.metadata LIKE '%"why":"every record%' OR e.metadata LIKE '%"why":"sample_rate %'"""
+
+_JUDGED = {
+    "yes": _RAN.format(""),
+    "control": _RAN.format(f" AND {_CONTROL}"),
+    "escalated": _RAN.format(f" AND NOT (ifnull({_CONTROL} OR {_UNASKED}, 0))"),
+    "no": f"NOT {_RAN.format('')}",
+}
+
+_LATEST_JUDGEMENT = """
+NOT EXISTS (SELECT 1 FROM evaluations later WHERE later.span_id = s.span_id
+  AND later.evaluator_kind = 'judge' AND (later.time_ns, later.seq) > (c.key, c.seq))
+"""
+
+_FAILED = """
+s.error_type IS NOT NULL AND NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id = s.trace_id
+  AND p.span_id = s.parent_id AND p.error_type IS NOT NULL)
+"""
+
+_TEXT = r"""
+EXISTS (SELECT 1 FROM spans t WHERE t.trace_id = s.trace_id AND (
+  t.request LIKE :text ESCAPE '\' OR t.response LIKE :text ESCAPE '\'
+  OR t.retrieved_context LIKE :text ESCAPE '\' OR t.extractions LIKE :text ESCAPE '\'
+  OR t.attributes LIKE :text ESCAPE '\'))
+"""
