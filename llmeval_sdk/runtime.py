@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from llmeval_sdk import _shield, config, registry
+from llmeval_sdk._hard_exit import before_hard_exit
 from llmeval_sdk._planning import make_plan
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.pipeline import Pipeline, Plan, Stats
@@ -173,6 +174,10 @@ def isolated() -> Iterator[None]:
             state.neighbours, state.ambient_parent = others
 
 
+def _make(plan: Plan) -> Pipeline:
+    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit))
+
+
 def _current() -> list[Pipeline]:
     return [_pipeline] if _pipeline is not None else []
 
@@ -190,7 +195,8 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
     with _lock:
         for problem in problems:
             _shield.tell(f"configure: {problem}"[:300], "ignored")
-        old, _pipeline, _settings = _pipeline, Pipeline(plan), resolved
+        old, _settings = _pipeline, resolved
+        _pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
         state.recorder = _pipeline if resolved.enabled else None
@@ -254,6 +260,15 @@ def _at_exit() -> None:
         _shield.write_notices()
 
 
+def _at_hard_exit() -> None:
+    """Deliver what is there; where threads of the app still run, what they record may follow."""
+    main = threading.main_thread()
+    if all(each.daemon or each is main for each in threading.enumerate()):
+        _at_exit()
+    else:
+        flush((_settings or Settings()).shutdown_timeout)
+
+
 def _after_fork() -> None:
     """Begin anew in a child: what waited in the parent is the parent's, and so are its threads."""
     global _pipeline, _lock
@@ -267,7 +282,7 @@ def _after_fork() -> None:
         if restart is not None:
             with _shield.shield(f"exporter {exporter.name}", calls_out=True):
                 restart()
-    _pipeline = Pipeline(_pipeline.plan)
+    _pipeline = _make(_pipeline.plan)
     state.recorder = _pipeline if state.enabled else None
 
 

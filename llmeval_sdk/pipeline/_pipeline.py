@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 
@@ -23,10 +24,16 @@ JUDGES_SHARE = 0.6
 
 
 class Pipeline:
-    """Records spans for a Plan until it is shut down. Threads start with the first record."""
+    """Records spans for a Plan until it is shut down. Threads start with the first record.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        plan: what to run and where to send it.
+        begun: called once, when the threads have started.
+    """
+
+    def __init__(self, plan: Plan, *, begun: Callable[[], None] | None = None) -> None:
         self.plan = plan
+        self._begun = begun
         self._intake = Intake(plan, self._start)
         self._deliveries = {
             exporter.name: Delivery(
@@ -140,6 +147,9 @@ class Pipeline:
         with self._starting:
             if not self._started:
                 self._started = self._worker.start()
+                if self._started and self._begun is not None:
+                    with _shield.shield("the end of the process"):
+                        self._begun()
             return self._started
 
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:

@@ -1,5 +1,7 @@
 """Forked and spawned processes trace and deliver; nothing twice, nobody hangs."""
 
+import pytest
+
 
 def test_a_child_delivers_its_own_and_nothing_twice(app):
     """What waited in the parent at the fork stays the parent's."""
@@ -80,31 +82,87 @@ os._exit(0)
     assert ended.out == "True\n", ended.err
 
 
-def test_multiprocessing_children_deliver(app, tmp_path):
-    """Fork, spawn and forkserver children deliver what they traced when they flush."""
-    module = tmp_path / "work.py"
-    module.write_text(
-        "import llmeval_sdk as llmeval\n"
-        "@llmeval.workflow\n"
-        "def answer(question): return question\n"
-        "def work(name):\n"
-        "    for n in range(20): answer(f'{name}{n}')\n"
-        "    llmeval.flush(10)\n"
-    )
+WORK = """
+import llmeval_sdk as llmeval
+@llmeval.workflow
+def answer(question): return question
+def work(name):
+    for n in range(20): answer(f"{name}{n}")
+"""
+METHODS = "fork", "spawn", "forkserver"
+CHILDREN = {
+    "Process": """
+    child = context.Process(target=work.work, args=("child",))
+    child.start(); child.join(30)
+    assert child.exitcode == 0
+""",
+    "Pool": """
+    pool = context.Pool(2, maxtasksperchild=1)
+    pool.map(work.work, ["child"], chunksize=1)
+    pool.close(); pool.join()
+""",
+    "ProcessPoolExecutor": """
+    from concurrent.futures import ProcessPoolExecutor
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        list(pool.map(work.work, ["child"]))
+""",
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("children", CHILDREN)
+def test_multiprocessing_children_deliver(app, tmp_path, method, children):
+    """They leave by ``os._exit``, after multiprocessing's own finalizers, of which ours is one."""
+    (tmp_path / "work.py").write_text(WORK)
     ended = app(
         f"""
-sys.path.insert(0, {str(tmp_path)!r})
-import multiprocessing, work
+import multiprocessing
+import work
 if __name__ == "__main__":
-    for method in ("fork", "spawn", "forkserver"):
-        context = multiprocessing.get_context(method)
-        child = context.Process(target=work.work, args=(method,))
-        child.start(); child.join(30)
-        assert child.exitcode == 0
+    work.work("parent")
+    context = multiprocessing.get_context({method!r})
+    leaving = os._exit
+{CHILDREN[children]}
+    assert os._exit is leaving
 """,
         PYTHONPATH=str(tmp_path),
-        timeout=90,
     )
     assert (ended.code, ended.quiet) == (0, True), ended.err
     found = ended.requests()
-    assert len(found) == len(set(found)) == 60
+    assert len(found) == len(set(found)) == 40
+
+
+def test_threads_of_a_multiprocessing_child_may_outlive_its_work(app):
+    """Its finalizers run before the app's last threads end; what those record is still taken."""
+    ended = app("""
+import multiprocessing
+from multiprocessing.util import Finalize
+def work():
+    trace(20, "first")
+    over = threading.Event()
+    Finalize(None, over.set, exitpriority=-1_000)
+    threading.Thread(target=lambda: (over.wait(), trace(20, "late"), llmeval.flush(10))).start()
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start(); child.join(30)
+print(child.exitcode)
+""")
+    assert (ended.code, ended.quiet, ended.out) == (0, True, "0\n"), ended.err
+    assert len(ended.requests()) == 40
+
+
+def test_a_multiprocessing_child_ends_in_time_although_a_backend_hangs(app):
+    """Its end has the same deadline as that of any other process."""
+    ended = app("""
+import multiprocessing
+class Hanging:
+    name = "hanging"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=[Hanging()])
+child = multiprocessing.get_context("fork").Process(target=trace, args=(10,))
+begun = time.monotonic()
+child.start(); child.join(30)
+print(child.exitcode, time.monotonic() - begun < 3)
+""")
+    assert (ended.code, ended.quiet, ended.out) == (0, True, "0 True\n"), ended.err
