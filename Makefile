@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -99,6 +99,9 @@ test-backends: $(VENV)/.dev $(BACKENDS)/phoenix/.ready $(BACKENDS)/mlflow/.ready
 
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
 	@$(BIN)/python tests/backends/demo.py $* --backends $(BACKENDS) $(ARGS)
+
+faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
+	@LLMEVAL_TEST_FAULT_SECONDS=130 $(BIN)/python -m pytest tests/faults/test_network.py --timeout 600 $(ARGS)
 
 kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be lost (20 minutes).
 	@LLMEVAL_TEST_KILL_TRIALS=1000 $(BIN)/python -m pytest tests/spool -k random_kills --timeout 3600

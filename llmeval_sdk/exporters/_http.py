@@ -20,6 +20,8 @@ from llmeval_sdk.errors import ExportError
 
 MAX_ANSWER = 1 << 20
 RETRYABLE = frozenset((408, 429, 502, 503, 504))
+NOT_A_BACKEND = "not_a_backend"
+"""The reason where something else answers: a proxy, a sign-in page, another server."""
 
 
 class Answer(NamedTuple):
@@ -31,11 +33,21 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Say whether the request was taken."""
-        return 200 <= self.status < 300
+        """Say whether the request was taken; a web page says nothing of the kind."""
+        return 200 <= self.status < 300 and not self._is_page
+
+    @property
+    def _is_page(self) -> bool:
+        return self.headers.get("content-type", "").startswith("text/html")
 
     def failure(self) -> ExportError:
         """Describe an answer that is not ok, for delivery."""
+        if 200 <= self.status < 300:
+            return ExportError(NOT_A_BACKEND, "the answer is a web page: check the address")
+        if 300 <= self.status < 400:
+            return ExportError(
+                f"http_{self.status}", "redirects are not followed: set the address itself"
+            )
         return ExportError(
             f"http_{self.status}",
             self.body[:200].decode("utf-8", "replace"),

@@ -44,6 +44,13 @@ class Client:
         self._sender.forget()
 
 
+def none_rejected(response: bytes) -> tuple[int, str]:
+    """Read a good answer of an API that takes all or nothing; ValueError where it is not JSON."""
+    if response:
+        json.loads(response)
+    return 0, ""
+
+
 def is_repeatable(given: EvaluationEvent) -> bool:
     """Say whether a second evaluation of this name on this span is the same one again."""
     return given.id == f"{given.target.span_id}-{given.evaluation.name}"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk._shield import tell
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._http import Answer
+from llmeval_sdk.exporters._http import NOT_A_BACKEND, Answer
 from llmeval_sdk.model import Batch
 
 
@@ -25,7 +25,8 @@ class Step(NamedTuple):
     counted: bool = True
     """False for what comes along with a record that another step accounts for."""
     rejected: Callable[[bytes], tuple[int, str]] | None = None
-    """Reads from a good answer how many records were not taken all the same, and why."""
+    """Reads from a good answer how many records were not taken all the same, and why; raises
+    ValueError where no server of the kind would answer so."""
     patience: float = 0.0
     """Seconds in which the answer 404 means: not there yet."""
 
@@ -112,7 +113,12 @@ class StepwiseExporter:
         del progress.steps[0]
 
     def _taken(self, step: Step, answer: Answer, progress: Progress) -> None:
-        lost, why = step.rejected(answer.body) if step.rejected else (0, "")
+        try:
+            lost, why = step.rejected(answer.body) if step.rejected else (0, "")
+        except ValueError as error:
+            tell(f"exporter {self.name}", f"{NOT_A_BACKEND}: {error}; check the address")
+            progress.settle(step, NOT_A_BACKEND)
+            return
         lost = min(lost, len(step.records))
         if lost:
             tell(f"exporter {self.name}", f"the server rejected {lost} records: {why[:200]}")

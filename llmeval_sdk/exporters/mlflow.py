@@ -11,7 +11,7 @@ from urllib.parse import quote
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._http import Answer
-from llmeval_sdk.exporters._scores import Client
+from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel import content
 from llmeval_sdk.exporters.otel.endpoint import Endpoint
@@ -60,7 +60,9 @@ class MlflowExporter(StepwiseExporter):
             if given.target.trace_id is None:
                 progress.refused["no_target"] += 1
                 continue
-            progress.steps.append(Step(self._assess, [_feedback(given)], patience=PATIENCE))
+            progress.steps.append(
+                Step(self._assess, [_feedback(given)], rejected=none_rejected, patience=PATIENCE)
+            )
 
     def flush(self, timeout: float, /) -> None:
         """Do nothing: a batch was answered when `export` returns."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._http import Answer
-from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable
+from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel import names
 from llmeval_sdk.exporters.otel.attributes import value_and_label
@@ -58,7 +58,9 @@ class PhoenixExporter(StepwiseExporter):
             annotations.append(_annotation(given))
             documents.extend(self._documents(given))
         if annotations:
-            progress.steps.append(Step(partial(self._post, SPANS), annotations))
+            progress.steps.append(
+                Step(partial(self._post, SPANS), annotations, rejected=none_rejected)
+            )
         if documents:
             progress.steps.append(Step(partial(self._post, DOCUMENTS), documents, counted=False))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic, time_ns
 
-from llmeval_sdk._shield import shield, swallow
+from llmeval_sdk._shield import shield, swallow, tell
 from llmeval_sdk.evaluation import NoModel, run_judge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target, Usage
 from llmeval_sdk.pipeline._judge_spans import judge_spans
@@ -217,6 +217,7 @@ class Judging:
         if error is None:
             self._cache.put(key, evaluation)
             return told
+        tell(f"judge {job.judge.name}", f"gave no verdict: {error.type}")
         reason = error.type if error.type in NOT_RUN_REASONS else "error"
         return [not_run(job, reason, f"{error.type}: {error.message}"), *told]
 

@@ -88,6 +88,22 @@ class Stats:
         """Records that still wait, over all exporters."""
         return sum(each.undelivered for each in self.exporters.values())
 
+    @property
+    def losses(self) -> str:
+        """Say in a few words what did not arrive and which judges were cut off; empty: nothing."""
+        dropped: dict[str, int] = {}
+        for each in self.exporters.values():
+            dropped = _sum(dropped, each.dropped)
+        dropped.pop("spooled", None)  # which somebody else delivers
+        reasons = ", ".join(f"{reason} {times}" for reason, times in dropped.items())
+        cut_off = sum(reasons.get("shutdown", 0) for reasons in self.not_run.values())
+        told = (
+            (self.undelivered, f"{self.undelivered} records not delivered in time"),
+            (dropped, f"{sum(dropped.values())} dropped ({reasons})"),
+            (cut_off, f"{cut_off} judgements not made in time"),
+        )
+        return ", ".join(words for there, words in told if there)
+
     def __add__(self, other: Stats) -> Stats:
         """Join the counters of two configurations of one process."""
         nothing = ExporterStats()

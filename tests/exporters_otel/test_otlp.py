@@ -224,6 +224,26 @@ def test_what_the_server_rejects_is_counted(collector):
     assert stats.balanced
 
 
+def test_what_the_server_rejects_is_read_from_json_too(collector):
+    """Some collectors answer in JSON whatever they were sent."""
+    body = b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "too old"}}'
+    collector.answers = [(200, {"content-type": "application/json"}, body), (200, {}, b"{}")]
+    stats = send(collector).exporters["otlp"]
+    assert stats.dropped == {"rejected": 2}
+    assert stats.delivered == stats.created - 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("text/html", b""), ("application/x-protobuf", b"<p>Sign in"), ("", b"OK")]
+)
+def test_a_good_status_of_something_else_delivers_nothing(collector, kind, body):
+    """A sign-in page, a proxy, a wrong address: 200 alone does not say that anything was taken."""
+    collector.always = (200, {"content-type": kind}, body)
+    stats = send(collector).exporters["otlp"]
+    assert stats.dropped == {"not_a_backend": 5}
+    assert stats.balanced
+
+
 def test_a_refusal_is_counted_by_its_status_and_not_repeated(collector):
     """A wrong key is no reason to try again."""
     collector.answers = [(401, {}, b"who are you?")]

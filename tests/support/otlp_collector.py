@@ -31,7 +31,10 @@ def attributes_of(record):
 
 
 class Collector:
-    """What arrived, and how to answer: ``answers`` holds (status, headers, body) for the next ones."""
+    """What arrived, and how to answer.
+
+    ``answers`` holds (status, headers, body) for the next requests, ``always`` for all of them.
+    """
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -41,6 +44,7 @@ class Collector:
         self.spans = []
         self.logs = []
         self.answers = []
+        self.always = None
         self.hang = threading.Event()
         self.trickle = False
         self.decode = True
@@ -59,6 +63,8 @@ class Collector:
             self.requests.append((path, headers, len(body)))
             if self.answers:
                 return self.answers.pop(0)
+            if self.always is not None:
+                return self.always
             if self.max_body is not None and len(body) > self.max_body:
                 return 413, {}, b""
             if path.endswith("/v1/traces"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from time import time_ns
 
@@ -116,17 +117,27 @@ def _ids(target: Target) -> tuple[bytes, bytes] | None:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """Read how many records a successful response says were not taken, and why."""
+    """Read how many records a successful response says were not taken, and why.
+
+    Raises ValueError where it is neither protobuf nor JSON.
+    """
+    if response[:1] == b"{":
+        return _rejected_in_json(response)
     count, why = 0, ""
-    try:
-        for field, partial in fields(response):
-            if field != 1 or not isinstance(partial, bytes):
-                continue
-            for inner, value in fields(partial):
-                if inner == 1 and isinstance(value, int):
-                    count = value
-                elif inner == 2 and isinstance(value, bytes):
-                    why = value.decode("utf-8", "replace")
-    except ValueError:  # an answer that is no protobuf, such as JSON or a proxy's page
-        return 0, ""
+    for field, partial in fields(response):
+        if field != 1 or not isinstance(partial, bytes):
+            continue
+        for inner, value in fields(partial):
+            if inner == 1 and isinstance(value, int):
+                count = value
+            elif inner == 2 and isinstance(value, bytes):
+                why = value.decode("utf-8", "replace")
     return max(0, count), why
+
+
+def _rejected_in_json(response: bytes) -> tuple[int, str]:
+    partial = json.loads(response).get("partialSuccess")
+    if not isinstance(partial, dict):
+        return 0, ""
+    counts = (partial.get("rejectedSpans"), partial.get("rejectedLogRecords"))
+    return max(int(count or 0) for count in counts), str(partial.get("errorMessage", ""))

@@ -1,0 +1,68 @@
+"""Traces calls at a steady rate; tells at its end what they cost, what was logged, and the account.
+
+Usage: network.py SECONDS MINUTE [CHARACTERS]. MINUTE is what the log's rate limit takes for one.
+"""
+
+import atexit
+import dataclasses
+import json
+import logging
+import sys
+import threading
+import time
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import _shield, runtime
+
+
+PER_SECOND = 100
+seconds, minute = float(sys.argv[1]), float(sys.argv[2])
+text = "x" * int(sys.argv[3] if len(sys.argv) > 3 else "100")
+_shield.INTERVAL_SECONDS = minute
+told = {"raised": [], "lines": [], "wall": [], "cpu": []}
+
+
+class Lines(logging.Handler):
+    def emit(self, record):
+        line = record.getMessage()
+        told["lines"].append((time.monotonic() - begun, line))
+
+
+logging.getLogger().addHandler(Lines(level=logging.WARNING))
+threading.excepthook = lambda hook: told["raised"].append(f"{hook.thread}: {hook.exc_value!r}")
+sys.unraisablehook = lambda hook: told["raised"].append(f"{hook.object!r}: {hook.exc_value!r}")
+
+
+@atexit.register  # before ours, so it runs after it
+def report():
+    print(json.dumps({**told, "stats": dataclasses.asdict(llmeval.stats())}))
+
+
+agrees = llmeval.LLMJudge("agrees", "Is this true?\n\n{response}")
+
+
+@llmeval.workflow
+def answer(question):
+    llmeval.annotate(retrieved_context=[{"content": text, "score": 0.5}] * 3)
+    llmeval.submit_evaluation(label="mine", value=0.5)
+    return f"{text}{question}"
+
+
+evaluators = []
+if runtime.settings().judge_model:
+    import openai  # noqa: F401 - an app that judges has it; half a second of processor time
+
+    evaluators = [agrees]
+begun = time.monotonic()
+llmeval.configure(evaluators=evaluators)
+answer(0)
+for number in range(1, int(seconds * PER_SECOND)):
+    time.sleep(max(0.0, begun + number / PER_SECOND - time.monotonic()))
+    wall, cpu = time.perf_counter_ns(), time.thread_time_ns()
+    try:
+        assert answer(number) == f"{text}{number}"
+    except BaseException as error:
+        told["raised"].append(repr(error))
+    told["cpu"].append(time.thread_time_ns() - cpu)
+    told["wall"].append(time.perf_counter_ns() - wall)
+told |= {"begun": begun, "ended": time.monotonic()}
