@@ -1,7 +1,7 @@
 """Pages of spans for a list: filtered, in order, and each within a bounded time.
 
-A page walks one index (see `walks`) in slices and checks the other filters row by row, until it is
-full or its time is up. Then it says how far it looked and where to go on, so a rare match in a
+A page walks one index (see `walks`) and checks the other filters row by row, until it is full or
+its time is up. Then it says how far it looked and where to go on, so a rare match in a
 store of millions costs several short pages instead of one long wait.
 """
 
@@ -20,9 +20,6 @@ from llmeval_sdk.store.query import Place, Query
 PAGE_ROWS = 50
 PAGE_SECONDS = 0.12
 """How long a page looks for matches; what it has by then is the page."""
-_FIRST_SLICE = 200
-_LAST_SLICE = 5_000
-_SHORT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +64,20 @@ def page(
 ) -> Page:
     """Read the page of ``query`` that begins after a place."""
     deadline = time.monotonic() + seconds
-    walk = walks.choose(query)
     found: dict[int, None] = {}  # in order, and each span once, however often it was scored
-    looked_at, size = 0, min(_FIRST_SLICE, 2 * rows)
-    while True:
-        begun = time.monotonic()
-        sql, given = walk.candidates(after, size)
-        candidates = connection.execute(sql, given).fetchall()
-        for key, seq, span, matches in candidates:
-            looked_at += 1
-            after = Place(key, seq)
-            if matches:
-                found[span] = None
-                if len(found) == rows:
-                    return Page(_items(connection, found), after, looked_at, full=True)
-        if len(candidates) < size:
-            return Page(_items(connection, found), None, looked_at, full=False)
-        now = time.monotonic()
-        if now >= deadline:
-            return Page(_items(connection, found), after, looked_at, full=False)
-        size = _next_size(size, now - begun, deadline - now)
-
-
-def _next_size(size: int, took: float, left: float) -> int:
-    """Choose a slice that will not go far beyond the deadline."""
-    wanted = size * 4 if took < _SHORT else size
-    fits = int(size * left / max(took, 1e-4))
-    return max(20, min(wanted, fits, _LAST_SLICE))
+    looked_at, end = 0, False
+    sql, given = walks.choose(query).candidates(after)
+    for key, seq, span, matches in connection.execute(sql, given):
+        looked_at += 1
+        after = Place(key, seq)
+        if matches:
+            found[span] = None
+        if len(found) == rows or time.monotonic() >= deadline:
+            break
+    else:
+        end = True
+    items = _items(connection, found)
+    return Page(items, None if end else after, looked_at, full=len(found) == rows)
 
 
 def _items(connection: sqlite3.Connection, wanted: Iterable[int]) -> tuple[Item, ...]:

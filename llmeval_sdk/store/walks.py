@@ -26,79 +26,78 @@ class Walk:
     """One way along an index."""
 
     source: str
-    """What stands behind ``FROM``, with its ``WHERE``; the table is called ``w``."""
+    """What stands behind ``FROM``; the span is called ``s``, and its evaluation ``w``."""
+    where: str
     key: str
-    """The column of ``w`` that orders it; ``seq`` decides between equals."""
+    """The column that orders it; ``seq`` of the same table decides between equals."""
     conditions: tuple[str, ...]
-    """What a candidate's span ``s`` must meet."""
+    """What a candidate's span must meet."""
     given: Given
     descending: bool = True
 
-    def candidates(self, after: Place | None, size: int) -> tuple[str, Given]:
-        """Return the query for the next candidates: key, seq, the span's seq, does it match."""
+    def candidates(self, after: Place | None) -> tuple[str, Given]:
+        """Return the query for the candidates after a place: key, seq, the span's seq, a match?
+
+        They are neither sorted nor read ahead, so whoever has enough can stop.
+        """
         way, sign = ("DESC", "<") if self.descending else ("ASC", ">")
-        of_spans = self.source.startswith("spans")
+        seq = f"{self.key[0]}.seq"
         sql = _CANDIDATES.format(
             source=self.source,
+            where=self.where,
             key=self.key,
+            seq=seq,
             way=way,
-            beyond=f"AND (w.{self.key}, w.seq) {sign} (:key, :seq)" if after else "",
-            ids="" if of_spans else ", w.span_id AS span_id, w.trace_id AS trace_id",
-            same="s.seq = c.seq"
-            if of_spans
-            else "s.span_id = c.span_id AND s.trace_id = c.trace_id",
+            beyond=f"AND ({self.key}, {seq}) {sign} (:key, :seq)" if after else "",
             matches=" AND ".join(("s.seq IS NOT NULL", *self.conditions)),
         )
-        return sql, {**self.given, **(after._asdict() if after else {}), "size": size}
+        return sql, {**self.given, **(after._asdict() if after else {})}
 
 
 _CANDIDATES = """
-SELECT c.key, c.seq, s.seq, {matches} FROM (
-  SELECT w.{key} AS key, w.seq AS seq{ids} FROM {source} {beyond}
-  ORDER BY w.{key} {way}, w.seq {way} LIMIT :size
-) c LEFT JOIN spans s ON {same}
-ORDER BY c.key {way}, c.seq {way}
+SELECT {key}, {seq}, s.seq, {matches} FROM {source} WHERE {where} {beyond}
+ORDER BY {key} {way}, {seq} {way}
 """
+_SCORED = "evaluations w LEFT JOIN spans s ON s.span_id = w.span_id AND s.trace_id = w.trace_id"
+_UNSCORED = _SCORED.replace("evaluations", "not_run")
 
 
 def choose(query: Query) -> Walk:
     """Choose the walk that leaves the least to check."""
     checks = dict(_checks(query))
     given = _given(query)
-    since = "" if query.since is None else "AND w.time_ns >= :since"  # spans begin before
+    since = "" if query.since is None else " AND w.time_ns >= :since"  # spans begin before
     if query.order != "newest" and query.order_by is not None:
-        source = "evaluations w WHERE w.name = :order_by AND w.value IS NOT NULL AND w.value < ''"
+        where = "w.name = :order_by AND w.value IS NOT NULL AND w.value < ''"
         if query.order_by == query.evaluator and query.reason is None:
             checks.pop("evaluator")
-            source += _value("w", query)
+            where += _value("w", query)
         down = query.order == "highest"
-        return Walk(source, "value", tuple(checks.values()), given, descending=down)
+        return Walk(_SCORED, where, "w.value", tuple(checks.values()), given, descending=down)
     if query.evaluator is not None and query.reason is not None:
-        source = f"not_run w WHERE w.evaluator = :evaluator {since}"
-        return Walk(source, "time_ns", tuple(checks.values()), given)
+        where = f"w.evaluator = :evaluator{since}"
+        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), given)
     if query.evaluator is not None:
         checks.pop("evaluator")
-        source = f"evaluations w WHERE w.name = :evaluator {since}{_value('+w', query)}"
-        return Walk(source, "time_ns", tuple(checks.values()), given)
+        where = f"w.name = :evaluator{since}{_value('+w', query)}"
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), given)
     if query.judged not in ("", "no"):
         checks["once"] = _LATEST_JUDGEMENT
-        source = f"evaluations w WHERE w.evaluator_kind = 'judge' {since}"
-        return Walk(source, "time_ns", tuple(checks.values()), given)
+        where = f"w.evaluator_kind = 'judge'{since}"
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), given)
     return _of_spans(query, checks, given)
 
 
 def _of_spans(query: Query, checks: dict[str, str], given: Given) -> Walk:
     if query.failed:
-        source = "spans w WHERE w.error_type IS NOT NULL"
+        where = "s.error_type IS NOT NULL"
     elif query.span_name is not None:
-        source = "spans w WHERE w.name = :span_name"
-        checks.pop("span_name")
+        where = checks.pop("span_name")
     else:
-        source = "spans w WHERE w.parent_id IS NULL"
-    for name in ("since", "until"):
-        if name in checks:
-            source += f" AND {checks.pop(name).replace('s.', 'w.')}"
-    return Walk(source, "start_ns", tuple(checks.values()), given)
+        where = "s.parent_id IS NULL"
+    bounds = [checks.pop(name) for name in ("since", "until") if name in checks]
+    where = " AND ".join((where, *bounds))
+    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), given)
 
 
 def _checks(query: Query) -> Iterator[tuple[str, str]]:
@@ -176,7 +175,7 @@ _JUDGED = {
 
 _LATEST_JUDGEMENT = """
 NOT EXISTS (SELECT 1 FROM evaluations later WHERE later.span_id = s.span_id
-  AND later.evaluator_kind = 'judge' AND (later.time_ns, later.seq) > (c.key, c.seq))
+  AND later.evaluator_kind = 'judge' AND (later.time_ns, later.seq) > (w.time_ns, w.seq))
 """
 
 _FAILED = """
