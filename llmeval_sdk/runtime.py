@@ -255,8 +255,8 @@ def _at_exit() -> None:
     """Deliver what is there, within the deadline; say what was not."""
     with _shield.shield("exit"):
         result = shutdown()
-        if result.undelivered or not result.complete:
-            _shield.tell("exit", f"{result.undelivered} records not delivered in time; see stats()")
+        if losses := result.losses:
+            _shield.tell("exit", f"{losses}; see stats()")
         _shield.write_notices()
 
 

@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -121,6 +122,20 @@ def test_the_log_says_it_and_stays_quiet(of, fault):
     assert len(last) <= 1
     if fault not in ("healthy", "413"):
         assert app.lines
+
+
+@pytest.mark.parametrize(("of", "fault"), [case for case in CASES if case[0] != "judge"])
+def test_the_last_line_says_how_much_was_lost(of, fault):
+    """The whole number, whatever was said on the way; nothing where nothing was lost."""
+    app = ran(of)[fault]
+    last = [line for _, line in app.lines if line.startswith("exit: ")]
+    if fault in ("healthy", "413"):
+        assert not last
+    else:
+        (line,) = last
+        assert sum(map(int, re.findall(r"(\d+) (?:records|dropped)", line))) == sum(
+            app.stats[what] for what in ("spans", "evaluations")
+        )
 
 
 @every_case
