@@ -91,10 +91,14 @@ $(BACKENDS)/%/.ready:
 	@touch $@
 
 PACKAGE_phoenix := arize-phoenix==20.26.1
-PACKAGE_mlflow := mlflow==3.17.2
+PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
 PACKAGE_ddapm := ddapm-test-agent==1.69.1
+# openai-v2 imports httpx, which the client no longer brings, and what util-genai has dropped since
+PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2 logfire==5.2.0 \
+	opentelemetry-instrumentation-openai-v2==2.4b0 opentelemetry-util-genai==0.4b0 httpx \
+	opentelemetry-instrumentation-openai==0.62.4 openinference-instrumentation-openai==0.1.66
 
-test-backends: $(VENV)/.dev $(BACKENDS)/phoenix/.ready $(BACKENDS)/mlflow/.ready $(BACKENDS)/ddapm/.ready  ## Read spans and scores back from Phoenix, MLflow and an OTLP receiver.
+test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
 	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)
 
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
@@ -103,7 +107,18 @@ demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the
 faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
 	@LLMEVAL_TEST_FAULT_SECONDS=130 $(BIN)/python -m pytest tests/faults/test_network.py --timeout 600 $(ARGS)
 
-kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be lost (20 minutes).
+$(VENV)-servers/.ready: pyproject.toml constraints.txt
+	@echo "installing gunicorn, uvicorn and Celery into $(VENV)-servers"
+	@$(PYTHON) -m venv $(VENV)-servers
+	@$(VENV)-servers/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-servers/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e . --group servers
+	@touch $@
+
+test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, Celery and multiprocessing.
+	@$(VENV)-servers/bin/python -m pytest tests/servers $(ARGS)
+
+kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be lost (6 minutes).
 	@LLMEVAL_TEST_KILL_TRIALS=1000 $(BIN)/python -m pytest tests/spool -k random_kills --timeout 3600
 
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
@@ -121,4 +136,4 @@ matrix:  ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py $(ARGS)
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

@@ -152,10 +152,12 @@ def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
     """Return the model's name and provider."""
     model = _first(
         attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name",
-        "embedding.model_name",
+        "embedding.model_name", "mlflow.llm.model",
     )  # fmt: skip
-    provider = _first(attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider")
-    return (str(model) if model else None, str(provider) if provider else None)
+    provider = _first(
+        attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "mlflow.llm.provider"
+    )
+    return _word(model), _word(provider)
 
 
 def session_of(attributes: Attributes) -> str | None:
@@ -217,6 +219,10 @@ def _with_system(found: dict[str, Any], attributes: Attributes) -> dict[str, Any
 
 def _is_chat(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("messages"), list)
+
+
+def _word(value: Any) -> str | None:
+    return str(parsed(value)) if value else None
 
 
 def _first(attributes: Attributes, *names: str) -> Any:

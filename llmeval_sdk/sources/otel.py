@@ -3,6 +3,11 @@
     from llmeval_sdk.sources.otel import EvaluationSpanProcessor
     provider.add_span_processor(EvaluationSpanProcessor())
 
+MLflow keeps its spans from the app's provider unless ``MLFLOW_USE_DEFAULT_TRACER_PROVIDER=false``;
+OpenTelemetry's own instrumentations write no messages unless
+``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only`` asks for them (with
+``OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental``).
+
 The topmost span of a trace that speaks of a model, an agent, a chain or a retrieval is scored, with
 what the spans below it tell: documents, tokens. Its scores go where the exporters send them; the
 span itself is exported by whoever exports it already.

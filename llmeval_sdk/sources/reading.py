@@ -30,7 +30,7 @@ def evaluated(
     for span in spans:
         attributes = _attributes(span)
         kind = conventions.kind_of(attributes)
-        if kind is not None:
+        if kind is not None and not (kind == "llm" and _is_opening(span, attributes)):
             seen[span.context.span_id] = Seen(kind, attributes, span)
     below: dict[int, list[Seen]] = {}
     for each in seen.values():
@@ -39,6 +39,20 @@ def evaluated(
     for top, family in below.items():
         if seen[top].kind in _SCORED:
             yield _span(seen[top], family, evaluators)
+
+
+def _is_opening(span: Any, attributes: Mapping[str, Any]) -> bool:
+    """Say whether the answer of a call stands elsewhere.
+
+    Logfire ends the span of a streamed call when the stream begins, and writes a second one, with
+    question, answer and tokens, when it ended.
+    """
+    return (
+        attributes.get("logfire.span_type") == "span"
+        and not span.status.description
+        and conventions.response_of(attributes) is None
+        and conventions.usage_of(attributes) is None
+    )
 
 
 def _topmost(here: int, seen: Mapping[int, Seen], parents: Mapping[int, int]) -> int:
@@ -52,7 +66,7 @@ def _topmost(here: int, seen: Mapping[int, Seen], parents: Mapping[int, int]) ->
 
 def _span(top: Seen, family: list[Seen], evaluators: tuple[Any, ...]) -> Span:
     source, attributes = top.span, top.attributes
-    model, provider = conventions.model_of(attributes)
+    model, provider = _model(top, family)
     session = conventions.session_of(attributes)
     spec = Spec(top.kind, source.name, evaluators, session, None, model, provider)
     parent = source.parent.span_id if source.parent is not None else 0
@@ -60,6 +74,8 @@ def _span(top: Seen, family: list[Seen], evaluators: tuple[Any, ...]) -> Span:
     span.span_number = source.context.span_id
     span.start_ns = source.start_time or 0
     span.end_ns = source.end_time or span.start_ns
+    asked = {"model_name": model, "model_provider": provider}
+    span._attributes = {name: text for name, text in asked.items() if text is not None}
     request = conventions.request_of(attributes)
     response = conventions.response_of(attributes)
     span._request = capture(request, span._room)
@@ -75,6 +91,14 @@ def _span(top: Seen, family: list[Seen], evaluators: tuple[Any, ...]) -> Span:
         kind = str(attributes.get("error.type") or "error")
         span._error = Failure(kind, (source.status.description or "")[:2_000])
     return span
+
+
+def _model(top: Seen, family: list[Seen]) -> tuple[str | None, str | None]:
+    """Return the model that was asked, and its provider: the span's own, else the last below."""
+    asked = (top, *(each for each in reversed(family) if each.kind == "llm"))
+    return next(
+        filter(any, (conventions.model_of(each.attributes) for each in asked)), (None, None)
+    )
 
 
 def _collect(span: Span, each: Seen) -> None:

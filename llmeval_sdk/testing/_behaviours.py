@@ -51,7 +51,12 @@ def behave(behaviour: str, request: Mapping[str, Any], answer: Answer, retry_aft
     if behaviour == "html":
         return Wire(200, b"<html>Please sign in.</html>", content_type="text/html")
     refused = _not_taken(behaviour, request)
-    return refused or Wire(200, _json(_changed(behaviour, completion(request, answer))))
+    if refused is not None:
+        return refused
+    reply = _changed(behaviour, completion(request, answer))
+    if request.get("stream"):
+        return Wire(200, _streamed(reply), content_type="text/event-stream")
+    return Wire(200, _json(reply))
 
 
 _ERRORS: dict[str, tuple[int, str, str]] = {
@@ -132,6 +137,23 @@ def completion(request: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
         ],
         "usage": usage(prompt, count * max(1, len(text) // 4)),
     }
+
+
+def _streamed(reply: dict[str, Any]) -> bytes:
+    """Spell a reply as the events of a stream: a word each, then the end, then the tokens."""
+    choices, counts = reply.pop("choices"), reply.pop("usage")
+    about = {**reply, "object": "chat.completion.chunk"}
+    events: list[dict[str, Any]] = []
+    for choice in choices:
+        parts = (choice["message"]["content"] or "").split(" ")
+        words = [f"{part} " for part in parts[:-1]] + parts[-1:]
+        for delta, ended in [*(({"role": "assistant", "content": w}, None) for w in words),
+                             ({}, choice["finish_reason"])]:  # fmt: skip
+            one = {"index": choice["index"], "delta": delta, "finish_reason": ended}
+            events.append({**about, "choices": [one]})
+    events.append({**about, "choices": [], "usage": counts})
+    lines = [b"data: " + _json(event) + b"\n\n" for event in events]
+    return b"".join([*lines, b"data: [DONE]\n\n"])
 
 
 def usage(prompt: int, reply: int) -> dict[str, int]:

@@ -5,6 +5,7 @@ import json
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.trace import StatusCode
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
@@ -221,6 +222,45 @@ def test_a_lone_model_call_is_scored(app, dialect):
     }
     assert record.response == ANSWER
     assert record.span_kind == "llm"
+
+
+def test_the_record_names_the_model_that_was_asked(app):
+    """Of the call itself, or of the last one below; MLflow writes its names as JSON."""
+    asked = {
+        "mlflow.spanType": '"CHAT_MODEL"',
+        "mlflow.llm.model": '"gpt-4o"',
+        "mlflow.llm.provider": '"openai"',
+    }
+    with capture() as seen:
+        with app.start_as_current_span("answer", attributes=MLFLOW[0]):
+            with app.start_as_current_span("ask", attributes=asked):
+                pass
+        seen.drain()
+    (record,) = RECORDS
+    assert record.attributes == {"model_name": "gpt-4o", "model_provider": "openai"}
+
+
+def test_a_stream_that_logfire_tells_in_two_spans_is_one_record(app):
+    """The first ends when the stream begins and has no answer; a failed call has one span only."""
+    question = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(text("user", QUESTION)),
+        "logfire.span_type": "span",
+    }
+    told = {
+        **question,
+        "logfire.span_type": "log",
+        "gen_ai.output.messages": json.dumps(text("assistant", ANSWER)),
+    }
+    with capture() as seen:
+        with app.start_as_current_span("Chat Completion", attributes=question):
+            pass
+        with app.start_as_current_span("streaming response", attributes=told):
+            pass
+        with app.start_as_current_span("Chat Completion", attributes=question) as failed:
+            failed.set_status(StatusCode.ERROR, "no route to the model")
+        seen.drain()
+    assert [record.response for record in RECORDS] == [ANSWER, None]
 
 
 def test_messages_in_events_are_read(app):

@@ -53,6 +53,19 @@ def test_a_chat_completion_has_the_shape_of_openai_s():
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
 
 
+def test_a_streamed_answer_comes_in_words_and_ends_with_the_tokens():
+    """Server-sent events, as clients of OpenAI read them."""
+    with JudgeServer(lambda request: "hi there") as server:
+        _, headers, text = call(server, "/chat/completions", {**CHAT, "stream": True})
+    assert headers["Content-Type"] == "text/event-stream"
+    *events, done = text.decode().strip().split("\n\n")
+    chunks = [json.loads(event.removeprefix("data: ")) for event in events]
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    assert [delta.get("content") for delta in deltas] == ["hi ", "there", None]
+    assert chunks[-1]["usage"]["total_tokens"] > 0
+    assert done == "data: [DONE]"
+
+
 def test_a_tool_call_carries_the_answer_where_a_tool_is_offered():
     """As a server that supports tools does."""
     tool = {"type": "function", "function": {"name": "submit", "parameters": {"type": "object"}}}
