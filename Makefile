@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
