@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from statistics import NormalDist, pvariance
 from typing import Any
 
@@ -104,6 +105,11 @@ def _slope(y: Any, y_hat: Any, w: Any, all_hat: Any) -> float:
     hat_rest = w * (y_hat - np.average(y_hat, weights=w)) / total
     spread = float(hat_rest @ hat_rest) + pvariance(all_hat.tolist()) / len(all_hat)
     return float(y_rest @ hat_rest) / spread if spread > 0 else 0.0
+
+
+def available() -> bool:
+    """Say whether a free score can narrow an interval here, without loading what does it."""
+    return find_spec("ppi_py") is not None
 
 
 def _library() -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.estimates.powered import best_mean
+from llmeval_sdk.estimates.powered import available, best_mean
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
 
@@ -66,6 +66,22 @@ def overall(
     return _population(evaluator, None, None, whole, _Scores(reader, predictor))
 
 
+def over_time(
+    reader: StoreReader, given: tuple[Any, ...], evaluator: str, period_ns: int
+) -> list[Population]:
+    """Estimate for one evaluator over the spans of all names, period by period."""
+    since, until, _, span_name = given
+    found: dict[int, Judged] = {}
+    every = reader.judged(since, until, evaluator, span_name, period_ns=period_ns, every_kind=True)
+    for (_, _, period), judged in every.items():
+        found.setdefault(period or 0, Judged()).add(judged)
+    scores = _Scores(reader, None)
+    return [
+        _population(evaluator, None, period, judged, scores)
+        for period, judged in sorted(found.items())
+    ]
+
+
 class _Scores:
     """Free scores by span, read once for each that is needed."""
 
@@ -76,7 +92,7 @@ class _Scores:
 
     def of(self, judge: str) -> dict[str, float]:
         name = self._predictor or PREDICTORS.get(judge)
-        if name is None:
+        if name is None or not available():
             return {}
         if name not in self._known:
             self._known[name] = self._reader.scores_by_span(name)

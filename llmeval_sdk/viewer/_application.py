@@ -1,0 +1,66 @@
+"""The viewer's routes, put together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from llmeval_sdk.viewer import _feedback, _live, _scores, _trace, _traces
+from llmeval_sdk.viewer._guard import Guard
+from llmeval_sdk.viewer._readers import NoStoreError, Readers
+from llmeval_sdk.viewer._render import page
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What all pages share."""
+
+    readers: Readers
+    watch: _live.Watch
+    feedback: bool
+
+
+def build(
+    store: str | os.PathLike[str],
+    *,
+    token: str | None,
+    hosts: Collection[str] | None,
+    feedback: bool,
+) -> ASGIApp:
+    """Put the app together; see `llmeval_sdk.viewer.app`."""
+    readers = Readers(store)
+    routes = [
+        Route("/", _traces.show),
+        Route("/traces/{trace_id}", _trace.show),
+        Route("/traces/{trace_id}/{span_id}/{field}", _trace.text),
+        Route("/scores", _scores.overview),
+        Route("/scores/{evaluator:path}", _scores.detail),
+        Route("/feedback", _feedback.submit, methods=["POST"]),
+        Route("/events", _live.stream),
+        Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
+    ]
+    handlers = {NoStoreError: _no_store, HTTPException: _failed}
+    inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+    inner.state.site = Site(readers, _live.Watch(readers), feedback)
+    return Guard(inner, token=token, hosts=hosts)
+
+
+def _no_store(request: Request, error: NoStoreError) -> Response:
+    if request.method != "GET":
+        root = str(request.scope.get("root_path", "")).rstrip("/")
+        return RedirectResponse(f"{root}/", 303)
+    return page(request, "empty.html", reason=str(error), state="")
+
+
+def _failed(request: Request, error: HTTPException) -> Response:
+    return page(request, "error.html", error.status_code, detail=error.detail)

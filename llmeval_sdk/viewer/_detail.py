@@ -1,0 +1,199 @@
+"""Everything that is known of one span, arranged for its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llmeval_sdk.model import Chunk, EvaluationEvent, Extraction, NotRun, SpanData, Target
+from llmeval_sdk.store import traces
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.reasons import Reason, explain
+from llmeval_sdk.store.traces import JudgeRun, Outline
+from llmeval_sdk.viewer._cells import Cell, cell_of, high_is_bad
+from llmeval_sdk.viewer._format import text
+from llmeval_sdk.viewer._marks import Marked, marked, places
+from llmeval_sdk.viewer._waterfall import last_retrieval
+
+
+MAX_CHUNKS = 200
+_ARRAYS = ("ratings", "rationales", "error_messages")
+_FAILURES = ("error", "timeout")
+"""Reasons that also leave an evaluation with an error: shown once, with that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one evaluator said of the span."""
+
+    event: EvaluationEvent
+    cell: Cell
+    details: Mapping[str, str]
+    """Its metadata, but what is shown elsewhere."""
+    sides: tuple[str, str] | None
+    """What a person who agrees and one who does not would say; ``None`` where that is not clear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One retrieved chunk with what was made of it."""
+
+    rank: int
+    chunk: Chunk
+    text: Marked
+    """The evidence that extractions quote from it is marked."""
+    cited_by: tuple[int, ...]
+    ratings: tuple[tuple[str, Cell, str], ...]
+    """Judge, what it said, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One span."""
+
+    span: SpanData
+    request: Marked
+    response: Marked
+    unsupported: bool
+    """Parts of the response are marked because the context does not support them."""
+    verdicts: tuple[Verdict, ...]
+    refusals: tuple[tuple[NotRun, Reason], ...]
+    people: tuple[tuple[EvaluationEvent, Cell], ...]
+    runs: tuple[JudgeRun, ...]
+    passages: tuple[Passage, ...]
+    retrieved_by: Outline | None
+    extractions: tuple[Extraction, ...]
+    facts: Mapping[str, str]
+    """Metadata, tags, metrics and whatever else the app annotated."""
+    judged: Target | None
+    """For a judge's own run: what it judged."""
+
+
+def read(reader: StoreReader, span: SpanData, spans: Sequence[Outline]) -> Detail:
+    """Read what the store knows of a span."""
+    events = reader.evaluations_of(span.span_id)
+    failed = {event.evaluation.name for event in events if event.evaluation.error}
+    refused = [
+        each
+        for each in reader.not_run_of(span.span_id)
+        if each.evaluator not in failed or each.reason not in _FAILURES
+    ]
+    source = last_retrieval(spans, span.span_id)
+    holder = span if source is None or source.span_id == span.span_id else None
+    if source is not None and holder is None:
+        holder = reader.span(source.span_id, span.trace_id)
+    chunks = holder.retrieved_context if holder is not None else None
+    extractions = span.extractions or ()
+    unsupported = _unsupported(events) if isinstance(span.response, str) else ()
+    return Detail(
+        span,
+        marked(text(span.request)),
+        marked(text(span.response), unsupported),
+        bool(unsupported),
+        tuple(_verdict(event) for event in _judges_first(events)),
+        tuple((each, explain(each.reason)) for each in refused),
+        tuple((each, cell_of(each.evaluation)) for each in reader.feedback_of(span.span_id)),
+        tuple(reader.read(lambda c: traces.judge_runs(c, span.span_id))),
+        _passages(chunks or (), extractions, events),
+        source,
+        extractions,
+        _facts(span),
+        span.links[0] if span.links and "llmeval.judge" in span.tags else None,
+    )
+
+
+def _judges_first(events: Sequence[EvaluationEvent]) -> list[EvaluationEvent]:
+    return sorted(events, key=lambda e: (e.evaluation.evaluator_kind != "judge", e.evaluation.name))
+
+
+def _unsupported(events: Sequence[EvaluationEvent]) -> Sequence[Sequence[int]]:
+    for event in events:
+        if event.evaluation.name == "groundedness_risk":
+            found = event.evaluation.metadata.get("unsupported_spans")
+            return found if isinstance(found, list) else ()
+    return ()
+
+
+def _verdict(event: EvaluationEvent) -> Verdict:
+    evaluation = event.evaluation
+    shown = {*_ARRAYS, "why", "unsupported_spans"}
+    details = {
+        name: text(value)[:500]
+        for name, value in evaluation.metadata.items()
+        if name not in shown and value not in (None, [], "")
+    }
+    return Verdict(event, cell_of(evaluation), details, _sides(event))
+
+
+def _sides(event: EvaluationEvent) -> tuple[str, str] | None:
+    """Say what a thumb up or down on an evaluation means as a label, in yes and no.
+
+    ``yes`` is the good side, also for a risk, as `llmeval agreement` reads it.
+    """
+    name, value = event.evaluation.name, event.evaluation.value
+    if isinstance(value, float) and 0 <= value <= 1:
+        good = (value >= 0.5) != high_is_bad(name)
+    elif isinstance(value, bool):
+        good = value
+    elif value in ("yes", "no", "pass", "fail"):
+        good = value in ("yes", "pass")
+    else:
+        return None
+    return ("yes", "no") if good else ("no", "yes")
+
+
+def _passages(
+    chunks: Sequence[Chunk], extractions: Sequence[Extraction], events: Sequence[EvaluationEvent]
+) -> tuple[Passage, ...]:
+    found = []
+    for rank, chunk in enumerate(chunks[:MAX_CHUNKS], 1):
+        citing = [n for n, each in enumerate(extractions, 1) if each.chunk_number == rank]
+        content = chunk.content or ""
+        quotes = [extractions[n - 1].evidence for n in citing]
+        shown = marked(content, places(content, quotes))
+        ratings = tuple(_ratings(rank, len(chunks), events))
+        found.append(Passage(rank, chunk, shown, tuple(citing), ratings))
+    return tuple(found)
+
+
+def _ratings(
+    rank: int, count: int, events: Sequence[EvaluationEvent]
+) -> list[tuple[str, Cell, str]]:
+    found = []
+    for event in events:
+        arrays = [event.evaluation.metadata.get(name) for name in _ARRAYS]
+        ratings, reasons, errors = (
+            each if isinstance(each, list) and len(each) == count else [None] * count
+            for each in arrays
+        )
+        rating, error = ratings[rank - 1], errors[rank - 1]
+        if error is not None:
+            found.append((event.evaluation.name, Cell("failed", "bad"), text(error)))
+        elif isinstance(rating, (str, float, bool)):
+            said = Cell(str(rating)) if isinstance(rating, float) else _word(rating)
+            found.append((event.evaluation.name, said, text(reasons[rank - 1] or "")))
+    return found
+
+
+def _word(rating: str | bool) -> Cell:
+    word = rating if isinstance(rating, str) else "yes" if rating else "no"
+    return Cell(word, "good" if word == "yes" else "bad" if word == "no" else "plain")
+
+
+def _facts(span: SpanData) -> dict[str, str]:
+    given: dict[str, Any] = {
+        "model": " ".join(filter(None, (span.model_provider, span.model_name))),
+        "session": span.session_id,
+        **span.tags,
+        **span.metrics,
+        **span.attributes,
+        **span.expected,
+    }
+    if span.usage is not None:
+        given["tokens"] = f"{span.usage.input_tokens:,} in, {span.usage.output_tokens:,} out"
+        given["cost"] = None if span.usage.cost_usd is None else f"${span.usage.cost_usd:.4f}"
+    if span.prompt is not None:
+        named = {"prompt": span.prompt.id, "prompt version": span.prompt.version}
+        given |= {**named, "prompt template": span.prompt.template}
+    return {name: text(value)[:2_000] for name, value in given.items() if value not in (None, "")}

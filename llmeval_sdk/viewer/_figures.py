@@ -1,0 +1,121 @@
+"""What many scores of one evaluator come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from llmeval_sdk.store.trends import Recent
+
+
+BINS = 10
+POINTS = 40
+"""Periods of a trend at most."""
+_STEPS = (
+    0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000,
+)  # fmt: skip
+"""Lengths of a period in seconds."""
+RATINGS = {"yes": 1.0, "pass": 1.0, "no": 0.0, "fail": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The scores of one evaluator, summed up."""
+
+    name: str
+    judge: bool
+    count: int
+    mean: float | None
+    """Of numbers; yes and pass count 1, no and fail count 0."""
+    low: float
+    high: float
+    """The range of `histogram`."""
+    histogram: tuple[int, ...]
+    categories: Mapping[str, int]
+    """Most frequent first."""
+    failed: int
+    not_applicable: int
+    capped: bool
+
+    @property
+    def shares(self) -> list[tuple[str, int, float]]:
+        """Return the categories with their counts and shares."""
+        return [(name, times, times / self.count) for name, times in self.categories.items()]
+
+
+def figures(name: str, found: Recent, *, judge: bool) -> Figures:
+    """Sum scores up."""
+    there = [value for value in found.values if value is not None]
+    numbers = [value for value in there if type(value) is float]
+    words = Counter(_word(value) for value in there if type(value) is not float)
+    as_numbers = numbers + [RATINGS[word] for word in words.elements() if word in RATINGS]
+    low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
+    if low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    return Figures(
+        name,
+        judge,
+        len(there),
+        sum(as_numbers) / len(as_numbers) if len(as_numbers) == len(there) > 0 else None,
+        low,
+        high,
+        _histogram(numbers, low, high),
+        dict(words.most_common()),
+        found.failed,
+        len(found.values) - len(there) - found.failed,
+        found.capped,
+    )
+
+
+def _word(value: str | int) -> str:
+    return value if isinstance(value, str) else "pass" if value else "fail"
+
+
+def _histogram(numbers: Sequence[float], low: float, high: float) -> tuple[int, ...]:
+    if not numbers:
+        return ()
+    bins = [0] * BINS
+    scale = BINS / ((high - low) or 1.0)
+    for value in numbers:
+        bins[min(int((value - low) * scale), BINS - 1)] += 1
+    return tuple(bins)
+
+
+def period_of(times: Sequence[int]) -> int:
+    """Return how long the periods of a trend are, in nanoseconds."""
+    seconds = (max(times) - min(times)) / 1e9 if times else 0.0
+    step = next((step for step in _STEPS if seconds / step <= POINTS), _STEPS[-1])
+    return int(step * 1e9)
+
+
+def means_by_period(found: Recent, period_ns: int) -> list[tuple[int, float, int]]:
+    """Return the begin, mean and count of each period that has scores."""
+    sums: dict[int, list[float]] = {}
+    for time_ns, value in zip(found.times, found.values, strict=True):
+        number = (
+            value
+            if type(value) is float
+            else RATINGS.get(_word(value))
+            if value is not None
+            else None
+        )
+        if number is not None:
+            total = sums.setdefault(time_ns - time_ns % period_ns, [0.0, 0])
+            total[0] += number
+            total[1] += 1
+    return [(begin, total / times, int(times)) for begin, (total, times) in sorted(sums.items())]
+
+
+def words_by_period(found: Recent, period_ns: int) -> list[tuple[int, str, int]]:
+    """Return how often each category was given in each period."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for time_ns, value in zip(found.times, found.values, strict=True):
+        if value is not None and type(value) is not float:
+            counts[time_ns - time_ns % period_ns, _word(value)] += 1
+    return [(begin, word, times) for (begin, word), times in sorted(counts.items())]
+
+
+def quantile(ordered: Sequence[float], share: float) -> float | None:
+    """Return the value below which a share of some ordered values lies."""
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else None

@@ -1,0 +1,112 @@
+"""The filters of the list: from an address to a query, and back into addresses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import QueryParams
+
+from llmeval_sdk.store.names import Known
+from llmeval_sdk.store.query import Judged, Place, Query
+from llmeval_sdk.viewer._cells import high_is_bad
+
+
+RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
+JUDGED: Mapping[str, Judged] = {
+    "yes": "yes", "escalated": "escalated", "control": "control", "no": "no",
+}  # fmt: skip
+MAX_COLUMNS = 12
+_FIRST_COLUMNS = (
+    "context_relevance", "context_recall_heuristic", "groundedness_risk", "semantic_validation",
+    "aggregated_confidence", "agreement_pattern", "context_precision", "retrieval_risk",
+)  # fmt: skip
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address of a list asks for; whatever in it makes no sense is as if not there."""
+
+    params: Mapping[str, Any]
+    """As they stand in addresses."""
+    query: Query
+    after: Place | None
+    columns: tuple[str, ...]
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def filtered(self) -> bool:
+        """Whether some spans are left out."""
+        return any(name not in ("sort", "col") for name in self.params)
+
+    def but(self, **changes: Any) -> dict[str, Any]:
+        """Return the address' query with some of it changed; ``None`` leaves one out."""
+        return {**self.params, **changes}
+
+
+def read(given: QueryParams, known: Known) -> Filters:
+    """Read the filters of an address."""
+    names = ("q", "span", "evaluator", "op", "value", "judge", "reason", "range", "sort")
+    params: dict[str, Any] = {name: given[name].strip() for name in names if given.get(name)}
+    params |= {name: "1" for name in ("errors", "runs") if given.get(name)}
+    problems: list[str] = []
+    condition = _condition(params, problems)
+    order_by = params.get("sort")
+    highest = bool(order_by and high_is_bad(order_by.removeprefix("-")))
+    if order_by and order_by.startswith("-"):
+        order_by, highest = order_by[1:], not high_is_bad(order_by[1:])
+    seconds = RANGES.get(params.get("range", ""))
+    query = Query(
+        span_name=params.get("span"),
+        evaluator=params.get("evaluator"),
+        judged=JUDGED.get(params.get("judge", ""), ""),
+        reason=params.get("reason"),
+        failed="errors" in params,
+        text=params.get("q"),
+        since=time.time_ns() - seconds * 1_000_000_000 if seconds else None,
+        judges="runs" in params,
+        order="newest" if not order_by else "highest" if highest else "lowest",
+        order_by=order_by,
+        **condition,
+    )
+    chosen = [name for name in given.getlist("col") if name][:MAX_COLUMNS]
+    if chosen:
+        params["col"] = chosen
+    columns = tuple(dict.fromkeys(chosen)) or _default_columns(known, query)
+    return Filters(params, query, _place(given.get("after")), columns, tuple(problems))
+
+
+def _condition(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Read ``evaluator``, ``op`` and ``value``; half a condition filters nothing."""
+    op, value = params.get("op", "below"), params.get("value")
+    if "evaluator" not in params or value is None:
+        params.pop("op", None)
+        params.pop("value", None)
+        return {}
+    if op == "is":
+        return {"verdict": value}
+    try:
+        return {"above" if op == "above" else "below": float(value)}
+    except ValueError:
+        problems.append(f"{value!r} is no number; to compare a word, choose “is”.")
+        return {}
+
+
+def _place(text: str | None) -> Place | None:
+    key, _, seq = (text or "").partition("~")
+    try:
+        number = float(key) if "." in key or "e" in key else int(key)
+        return Place(number, int(seq))
+    except ValueError:
+        return None
+
+
+def _default_columns(known: Known, query: Query) -> tuple[str, ...]:
+    """Show what is asked for, then judges, then the heuristics that say most."""
+    wanted = [query.evaluator, query.order_by, *known.judges[:3], *_FIRST_COLUMNS]
+    there = set(known.evaluators)
+    shown = [name for name in wanted if name in there] + list(known.heuristics)
+    return tuple(dict.fromkeys(name for name in shown if name))[:_SHOWN]

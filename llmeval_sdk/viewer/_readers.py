@@ -1,0 +1,63 @@
+"""Readers of the store that requests share: each has one to itself while it needs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.reader import StoreReader
+
+
+class NoStoreError(Exception):
+    """There is nothing to show yet, or nothing that can be read; the message says which."""
+
+
+class Readers:
+    """Lends read-only connections to one file, which may come, go or be replaced meanwhile."""
+
+    def __init__(self, store: str | os.PathLike[str]) -> None:
+        self.path: Path = path_of(store)
+        self._idle: SimpleQueue[tuple[tuple[int, int], StoreReader]] = SimpleQueue()
+
+    @contextmanager
+    def lend(self) -> Iterator[StoreReader]:
+        """Lend a reader; raises `NoStoreError` where there is no store."""
+        file = self._file()
+        reader = self._take(file)
+        try:
+            yield reader
+        except BaseException:
+            reader.close()
+            raise
+        self._idle.put((file, reader))
+
+    def _file(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except OSError:
+            raise NoStoreError("") from None
+        return found.st_dev, found.st_ino
+
+    def _take(self, file: tuple[int, int]) -> StoreReader:
+        while True:
+            try:
+                of_file, reader = self._idle.get_nowait()
+            except Empty:
+                break
+            if of_file == file:
+                return reader
+            reader.close()
+        try:
+            return StoreReader(self.path)
+        except ConfigurationError as error:
+            raise NoStoreError(str(error)) from error
+
+    def close(self) -> None:
+        """Close those that are not lent."""
+        while not self._idle.empty():
+            self._idle.get_nowait()[1].close()

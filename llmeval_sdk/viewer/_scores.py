@@ -1,0 +1,164 @@
+"""Scores over time: all evaluators side by side, and one by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from llmeval_sdk.store import names, trends
+from llmeval_sdk.store.populations import Population, over_time, overall
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.reasons import Reason, explain
+from llmeval_sdk.viewer import _charts, _live, _people
+from llmeval_sdk.viewer._cells import high_is_bad
+from llmeval_sdk.viewer._figures import (
+    Figures,
+    figures,
+    means_by_period,
+    period_of,
+    quantile,
+    words_by_period,
+)
+from llmeval_sdk.viewer._filters import RANGES
+from llmeval_sdk.viewer._render import page
+
+
+STEPS = ("eligible", "selected", "budgeted", "run", "scored")
+AGREEMENT = "agreement_pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What one judge did and what it cost."""
+
+    figures: Figures
+    population: Population
+    reasons: tuple[tuple[str, int, Reason], ...]
+    """Why it did not run, most frequent first."""
+    median: float | None
+    """Seconds a judgement takes."""
+    slow: float | None
+    """Seconds that 95 % stay below."""
+    total_tokens: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart and what it shows in words."""
+
+    title: str
+    svg: object
+    note: str = ""
+
+
+def overview(request: Request) -> Response:
+    """Answer with every evaluator's figures."""
+    since = _since(request)
+    with request.app.state.site.readers.lend() as reader:
+        known = reader.read(names.known)
+        judges = [_judge(reader, name, since) for name in known.judges]
+        heuristics = [_figures(reader, name, since, judge=False)[0] for name in known.heuristics]
+        people = _people.said(reader, known)
+        state = reader.read(_live.state)
+    agreement = next((each for each in heuristics if each.name == AGREEMENT and each.count), None)
+    return page(
+        request, "scores.html",
+        judges=judges,
+        heuristics=[each for each in heuristics if each.count + each.failed],
+        agreement=agreement and _charts.drawn(
+            _charts.categories(agreement.categories), "How far extractions agree"
+        ),
+        agreement_figures=agreement, people=people, steps=STEPS, state=state,
+        ranges=RANGES, range=request.query_params.get("range", ""),
+    )  # fmt: skip
+
+
+def detail(request: Request) -> Response:
+    """Answer with one evaluator's charts."""
+    name, since = request.path_params["evaluator"], _since(request)
+    with request.app.state.site.readers.lend() as reader:
+        known = reader.read(names.known)
+        if name not in known.evaluators:
+            raise HTTPException(404, "No such evaluator has scored anything in this store.")
+        found, recent = _figures(reader, name, since, judge=name in known.judges)
+        period = period_of(recent.times)
+        judge = _judge(reader, name, since) if found.judge else None
+        estimates = _estimates(reader, name, since, recent, period) if found.judge else []
+        state = reader.read(_live.state)
+    means = means_by_period(recent, period)
+    drawn = _drawn(found, recent, period, means, estimates)
+    return page(
+        request, "evaluator.html",
+        found=found, judge=judge, charts=drawn, means=means, period=period, steps=STEPS,
+        worst_first=name, high_is_bad=high_is_bad(name), state=state,
+        ranges=RANGES, range=request.query_params.get("range", ""),
+    )  # fmt: skip
+
+
+def _since(request: Request) -> int | None:
+    seconds = RANGES.get(request.query_params.get("range", ""))
+    return time.time_ns() - seconds * 1_000_000_000 if seconds else None
+
+
+def _figures(
+    reader: StoreReader, name: str, since: int | None, *, judge: bool
+) -> tuple[Figures, trends.Recent]:
+    recent = reader.read(lambda c: trends.recent(c, name, since))
+    return figures(name, recent, judge=judge), recent
+
+
+def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
+    found, recent = _figures(reader, name, since, judge=True)
+    begin = recent.times[-1] if recent.capped else since
+    population = overall(reader, (begin, None, None, None), None, name)
+    effort = reader.read(lambda c: trends.effort(c, name, begin))
+    reasons = sorted(population.funnel.reasons.items(), key=lambda item: -item[1])
+    return Judge(
+        found,
+        population,
+        tuple((reason, times, explain(reason)) for reason, times in reasons),
+        quantile(effort.durations, 0.5),
+        quantile(effort.durations, 0.95),
+        effort.total_tokens,
+        effort.cost_usd,
+    )
+
+
+def _estimates(
+    reader: StoreReader, name: str, since: int | None, recent: trends.Recent, period: int
+) -> list[Population]:
+    begin = recent.times[-1] if recent.capped else since
+    return over_time(reader, (begin, None, None, None), name, period)
+
+
+def _drawn(
+    found: Figures,
+    recent: trends.Recent,
+    period: int,
+    means: list[tuple[int, float, int]],
+    estimates: list[Population],
+) -> list[Chart]:
+    share = found.low >= 0 and found.high <= 1
+    specs: list[tuple[str, Mapping[str, object], str]] = []
+    if any(each.estimate for each in estimates):
+        note = "Solid: all traffic, with its 95 % interval. Dashed: plain mean of what was judged."
+        specs.append(("Mean over time", _charts.estimates(estimates), note))
+    elif means:
+        specs.append(("Mean over time", _charts.trend(means, share=share), ""))
+    if found.histogram:
+        specs.append(("Distribution", _charts.distribution(found), ""))
+    if found.categories:
+        specs.append(("Categories", _charts.categories(found.categories), ""))
+        if not means:
+            rows = words_by_period(recent, period)
+            specs.append(("Categories over time", _charts.words_over_time(rows), ""))
+    return [
+        Chart(title, _charts.drawn(spec, f"{title}: {found.name}"), note)
+        for title, spec, note in specs
+    ]
