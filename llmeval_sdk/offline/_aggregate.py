@@ -1,57 +1,156 @@
-"""Evaluations of many rows -> metrics by path."""
+"""Evaluations of many rows -> metrics by path. Parts of a data set merge, in any order."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline._report import Row
-
-
-_PATHS = {
-    "document_recall": "retrieval/ground_truth/document_recall/average",
-    "total_token_count": "agent/total_token_count/average",
-    "total_input_token_count": "agent/input_token_count/average",
-    "total_output_token_count": "agent/output_token_count/average",
-    "latency_seconds": "agent/latency_seconds/average",
-    "safety": "response/llm_judged/safety/rating/average",
-    "context_sufficiency": "retrieval/llm_judged/context_sufficiency/rating/percentage",
-    "chunk_relevance": "retrieval/llm_judged/chunk_relevance/precision/average",
-}
-"""Paths of the agent-evaluation schema where the name alone does not give them."""
+from llmeval_sdk.model import Evaluation, Usage
+from llmeval_sdk.offline._row import Row, contributions
 
 
-def aggregate(rows: Iterable[Row]) -> tuple[dict[str, float], dict[str, dict[str, int]]]:
-    """Return the metrics and, by evaluator, how many rows had a value, none, or an error."""
-    found: dict[str, list[Evaluation]] = {}
-    for row in rows:
+@dataclass(slots=True)
+class Tally:
+    """What one evaluator said, summed up."""
+
+    rated: int = 0
+    sums: Counter[str] = field(default_factory=Counter)
+    """Sum over the rated rows, by aggregate path."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why the others have no value: ``missing: response``, ``timeout`` …"""
+    failed: int = 0
+    low: float | None = None
+    high: float | None = None
+    """The least and the greatest value, where values are numbers."""
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Take in one evaluation."""
+        if evaluation.usage is not None:
+            self.usage += evaluation.usage
+        if evaluation.duration is not None:
+            self.seconds += evaluation.duration
+        value = evaluation.value
+        if value is None:
+            if evaluation.error is not None:
+                self.failed += 1
+            self.reasons[_reason(evaluation)] += 1
+            return
+        self.rated += 1
+        if type(value) is float:
+            self.low = value if self.low is None or value < self.low else self.low
+            self.high = value if self.high is None or value > self.high else self.high
+        for path, amount in contributions(evaluation).items():
+            self.sums[path] += amount  # type: ignore[assignment]  # a Counter holds floats too
+
+    def merge(self, other: Tally) -> None:
+        """Take in what another part of the data gave."""
+        self.rated += other.rated
+        self.failed += other.failed
+        self.seconds += other.seconds
+        for path, amount in other.sums.items():
+            self.sums[path] += amount
+        self.reasons.update(other.reasons)
+        self.usage += other.usage
+        lows = [low for low in (self.low, other.low) if low is not None]
+        highs = [high for high in (self.high, other.high) if high is not None]
+        self.low, self.high = min(lows, default=None), max(highs, default=None)
+
+
+def _reason(evaluation: Evaluation) -> str:
+    if evaluation.error is not None:
+        return evaluation.error.type
+    lacking = evaluation.metadata.get("missing_inputs")
+    return f"missing: {lacking}" if lacking else "not applicable"
+
+
+@dataclass(slots=True)
+class Aggregate:
+    """What all rows say together. Add rows, or merge the aggregates of parts."""
+
+    rows: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    """Rows on which the model raised, by type."""
+    tallies: dict[str, Tally] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        """Take in one row."""
+        self.rows += 1
+        if row.error is not None:
+            self.errors[row.error.type] += 1
         for name, evaluation in row.evaluations.items():
-            found.setdefault(name, []).append(evaluation)
-    metrics: dict[str, float] = {}
-    counts: dict[str, dict[str, int]] = {}
-    for name, evaluations in found.items():
-        rated = [each for each in evaluations if each.value is not None]
-        failures = sum(each.error is not None for each in evaluations)
-        counts[name] = {
-            "evaluated": len(rated),
-            "not_applicable": len(evaluations) - len(rated) - failures,
-            "failed": failures,
+            tally = self.tallies.get(name)
+            if tally is None:
+                tally = self.tallies[name] = Tally()
+            tally.add(evaluation)
+
+    def merge(self, other: Aggregate) -> None:
+        """Take in what another part of the data gave."""
+        self.rows += other.rows
+        self.errors.update(other.errors)
+        for name, tally in other.tallies.items():
+            self.tallies.setdefault(name, Tally()).merge(tally)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the means and shares by path, over the rows that have a value."""
+        return {
+            path: amount / tally.rated
+            for tally in self.tallies.values()
+            for path, amount in tally.sums.items()
         }
-        if rated:
-            metrics.update(_metrics(name, rated))
-    return metrics, counts
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return, by evaluator, how many rows were evaluated, not applicable and failed."""
+        return {
+            name: {
+                "evaluated": tally.rated,
+                "not_applicable": sum(tally.reasons.values()) - tally.failed,
+                "failed": tally.failed,
+            }
+            for name, tally in self.tallies.items()
+        }
+
+    def usage(self) -> Usage:
+        """Return what all judges used together."""
+        return sum((tally.usage for tally in self.tallies.values()), Usage())
+
+    def to_plain(self) -> dict[str, Any]:
+        """Write it as JSON has it."""
+        return {
+            "rows": self.rows,
+            "errors": self.errors,
+            "tallies": {
+                name: {
+                    "rated": tally.rated,
+                    "sums": tally.sums,
+                    "reasons": tally.reasons,
+                    "failed": tally.failed,
+                    "low": tally.low,
+                    "high": tally.high,
+                    "usage": [
+                        tally.usage.input_tokens,
+                        tally.usage.output_tokens,
+                        tally.usage.total_tokens,
+                        tally.usage.cost_usd,
+                    ],
+                    "seconds": tally.seconds,
+                }
+                for name, tally in self.tallies.items()
+            },
+        }
 
 
-def _metrics(name: str, rated: list[Evaluation]) -> dict[str, float]:
-    values = [each.value for each in rated]
-    words = [value for value in values if isinstance(value, str)]
-    judged = rated[0].evaluator_kind == "judge"
-    if words and judged and set(words) <= {"yes", "no"}:
-        path = _PATHS.get(name, f"response/llm_judged/{name}/rating/percentage")
-        return {path: words.count("yes") / len(words)}
-    if words:
-        shares = Counter(words)
-        return {f"{name}/{word}/percentage": n / len(words) for word, n in shares.items()}
-    mean = sum(float(value) for value in values if isinstance(value, (float, bool))) / len(values)
-    return {_PATHS.get(name, f"{name}/average"): mean}
+def from_plain(said: Mapping[str, Any]) -> Aggregate:
+    """Read what `Aggregate.to_plain` wrote."""
+    tallies = {name: Tally(**each) for name, each in said["tallies"].items()}
+    for name, tally in tallies.items():
+        tallies[name] = replace(
+            tally,
+            sums=Counter(tally.sums),
+            reasons=Counter(tally.reasons),
+            usage=Usage(*said["tallies"][name]["usage"]),
+        )
+    return Aggregate(said["rows"], Counter(said["errors"]), tallies)

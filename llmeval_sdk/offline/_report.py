@@ -2,27 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.model import Usage
+from llmeval_sdk.offline import _journal
+from llmeval_sdk.offline._aggregate import Aggregate
+from llmeval_sdk.offline._row import Row
+from llmeval_sdk.pipeline import ExporterStats
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row and what the evaluators said of it."""
-
-    record: Record
-    evaluations: Mapping[str, Evaluation]
-    """By evaluator. One whose inputs are missing has no value and says which in its explanation."""
+if TYPE_CHECKING:
+    from llmeval_sdk.offline._compare import Comparison
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The rows in order, and aggregates over the rows that have a value."""
+    """The rows in the order of the data, and aggregates over the rows that have a value."""
 
-    rows: tuple[Row, ...]
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    """By path, such as ``context_relevance/average``: a mean, or the share of a category."""
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By evaluator: how many rows were ``evaluated``, ``not_applicable`` or ``failed``."""
+    rows: Sequence[Row]
+    """Each with its ``record`` and its ``evaluations`` by name; in a file where they are many."""
+    aggregate: Aggregate = field(default_factory=Aggregate)
+    experiment: str = ""
+    evaluators: tuple[str, ...] = ()
+    skipped: int = 0
+    """Bad rows that were left out."""
+    problems: tuple[str, ...] = ()
+    """What was wrong with the first of them."""
+    delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
+    """The account of each exporter."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Aggregates by path, such as ``context_relevance/average``: means, or shares in 0..1."""
+        return self.aggregate.metrics()
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """By evaluator: how many rows were ``evaluated``, ``not_applicable`` or ``failed``."""
+        return self.aggregate.counts()
+
+    @property
+    def reasons(self) -> dict[str, dict[str, int]]:
+        """By evaluator: why rows have no value, such as ``missing: response`` or ``timeout``."""
+        return {name: dict(tally.reasons) for name, tally in self.aggregate.tallies.items()}
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """Rows on which the model raised, by the type of what it raised."""
+        return dict(self.aggregate.errors)
+
+    @property
+    def judge_usage(self) -> Usage:
+        """Tokens that the judges used, and their cost where the model's price is known."""
+        return self.aggregate.usage()
+
+    def __repr__(self) -> str:
+        return f"<Report of {len(self.rows):,} rows, {len(self.metrics)} metrics>"
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with a row for each row and the schema's paths as columns."""
+        from llmeval_sdk.offline._frame import frame
+
+        return frame(self)
+
+    def to_markdown(self, *, worst: int = 5) -> str:
+        """Return the metrics as a table, and the worst rows; for a pull request's comment."""
+        from llmeval_sdk.offline._markdown import markdown
+
+        return markdown(self, worst=worst)
+
+    def to_html(self, *, worst: int = 50, compared: Comparison | None = None) -> str:
+        """Return one page that needs nothing else: metrics, charts, the worst rows first."""
+        from llmeval_sdk.offline._html import page
+
+        return page(self, worst=worst, compared=compared)
+
+    def to_junit(self, at_least: Mapping[str, float] | None = None) -> str:
+        """Return JUnit XML: a case for each bound on a metric, and one for each row."""
+        from llmeval_sdk.offline._junit import junit
+
+        return junit(self, at_least or {})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file of JSON lines, whole or not at all.
+
+        Raises:
+            ConfigurationError: the file cannot be written.
+        """
+        _journal.copy(Path(path), self._about(), iter(self.rows), self.aggregate)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Report:
+        """Read what `save` wrote; rows are read when they are looked at.
+
+        Raises:
+            ConfigurationError: there is no such file.
+            DataError: it is no report.
+        """
+        saved, rows, aggregate = _journal.load(Path(path))
+        header = saved.header
+        return cls(
+            rows,
+            aggregate,
+            str(header.get("experiment", "")),
+            tuple(header.get("evaluators", ())),
+            int(header.get("skipped", 0)),
+            tuple(header.get("problems", ())),
+        )
+
+    def compare(self, baseline: Report, *, seed: int = 0) -> Comparison:
+        """Compare with an earlier report of the same rows: paired intervals, and what got worse.
+
+        Rows are paired by ``request_id``, else by their request.
+
+        Raises:
+            DataError: no row is in both.
+            MissingExtraError: numpy is not installed.
+        """
+        from llmeval_sdk.offline._compare import compare
+
+        return compare(self, baseline, seed=seed)
+
+    def below(self, at_least: Mapping[str, float]) -> dict[str, float | None]:
+        """Return the metrics that miss their bound; ``None`` for one that has no value.
+
+        Raises:
+            ConfigurationError: a path that no evaluator of this report has.
+        """
+        from llmeval_sdk.offline._bounds import below
+
+        return below(self, at_least)
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment,
+            "evaluators": self.evaluators,
+            "skipped": self.skipped,
+            "problems": self.problems,
+        }

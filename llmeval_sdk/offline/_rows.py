@@ -2,70 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from llmeval_sdk._coerce import to_chunks, to_extractions, to_text, to_texts, to_usage
-from llmeval_sdk.errors import DataError, nearest
-from llmeval_sdk.model import Chunk, Record
+from llmeval_sdk.errors import DataError
+from llmeval_sdk.model import Record
+from llmeval_sdk.offline._columns import ELSEWHERE, READERS, absent, plain
 
 
-def _ground_truth(value: Any) -> tuple[Chunk, ...] | None:
-    chunks = to_chunks(value)
-    if chunks is not None and any(chunk.doc_uri is None for chunk in chunks):
-        raise ValueError("each ground-truth chunk needs a doc_uri")
-    return chunks
+def record_from(
+    row: Mapping[str, Any] | Record, *, number: int = 1, place: str | None = None
+) -> Record:
+    """Read one row; ``place`` (else its 1-based ``number``) names it in errors.
 
+    NaN in a cell is absent. What a ``trace`` tells fills the columns that are missing. A column
+    that is no column of the schema goes to ``attributes`` under its name.
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-_COLUMNS: dict[str, Callable[[Any], Any]] = {
-    "request_id": str,
-    "request": _as_it_is,
-    "response": to_text,
-    "retrieved_context": to_chunks,
-    "expected_facts": to_texts,
-    "expected_response": to_text,
-    "expected_retrieved_context": _ground_truth,
-    "extractions": to_extractions,
-    "value": _as_it_is,
-    "confidence": _as_it_is,
-    "field_config": _as_it_is,
-    "retrieval": _as_it_is,
-    "attributes": _as_it_is,
-    "usage": to_usage,
-    "latency_seconds": float,
-}
-
-
-def record_from(row: Mapping[str, Any] | Record, *, number: int = 1) -> Record:
-    """Read one row; ``number`` (1-based) names it in errors.
-
-    NaN in a cell is absent. Raises `DataError` for a column that does not exist, with the nearest
-    that does, and for a value that cannot be read.
+    Raises:
+        DataError: a value that cannot be read, or a column whose name looks like a slip; the
+            message names the row and the column.
     """
     if isinstance(row, Record):
         return row
+    where = place or f"row {number}"
     if not isinstance(row, Mapping):
-        raise DataError(f"row {number}: expected a mapping, not {type(row).__name__}")
+        raise DataError(f"{where}: expected a mapping, not {type(row).__name__}")
     fields: dict[str, Any] = {}
-    for column, value in row.items():
-        read = _COLUMNS.get(column)
+    others: dict[str, Any] = {}
+    for column, cell in row.items():
+        value = plain(cell)
+        if absent(value):
+            continue
+        read = READERS.get(column)
         if read is None:
-            raise DataError(f"row {number}: unknown column {column!r}: {nearest(column, _COLUMNS)}")
-        if value is None or value != value:  # noqa: PLR0124 - NaN is an empty cell
+            others[column] = value
             continue
         try:
             fields[column] = read(value)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"row {number}, column {column!r}: {error}") from None
-        if fields[column] is None:
-            raise DataError(
-                f"row {number}, column {column!r}: {type(value).__name__} cannot be read"
-            )
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{where}, column {column!r}: {error}") from None
+    if others:
+        _check_names(others, fields, where)
+        fields["attributes"] = {**others, **fields.get("attributes", {})}
+    trace = fields.pop("trace", None)
+    if trace is not None:
+        fields = {**trace.fields, **fields}
     if fields.get("expected_facts") is not None and fields.get("expected_response") is not None:
-        raise DataError(f"row {number}: give expected_facts or expected_response, not both")
-    fields.setdefault("value", fields.get("response"))
+        raise DataError(f"{where}: give expected_facts or expected_response, not both")
+    if "response" in fields and "value" not in fields:
+        fields["value"] = fields["response"]
     return Record(**fields)
+
+
+def _check_names(others: Mapping[str, Any], fields: Mapping[str, Any], where: str) -> None:
+    """Refuse a column that was meant to be one of ours; others are the data set's own."""
+    for column in others:
+        name = str(column)
+        meant = ELSEWHERE.get(name.lower())
+        if meant is None:
+            close = get_close_matches(name.lower(), READERS, n=1, cutoff=0.8)
+            meant = close[0] if close else None
+        if meant is not None and meant not in fields:
+            raise DataError(
+                f"{where}: unknown column {name!r}: did you mean {meant!r}? Rename it, or put "
+                "what is not to be evaluated into 'attributes'"
+            )

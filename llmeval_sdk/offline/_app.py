@@ -1,0 +1,107 @@
+"""The app under evaluation: called for a row, under tracing, so that its spans become inputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from llmeval_sdk._coerce import to_text
+from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk.errors import DataError
+from llmeval_sdk.model import Failure, Record
+from llmeval_sdk.offline._recording import Trail, with_ids
+from llmeval_sdk.offline._rows import record_from
+from llmeval_sdk.tracing import Span
+
+
+Open = Callable[[Record], AbstractContextManager[tuple[Span, Trail]]]
+"""Opens the span of a row; what happens below it is kept in the trail."""
+
+
+class App:
+    """Calls ``model=``: plain function or coroutine function, generator or not.
+
+    It gets ``{"messages": [...]}`` for a request that is a text, and else the request as it is. It
+    returns the response: a text, a chat completion, an iterator of texts, or a mapping of columns
+    (``response``, ``retrieved_context`` …).
+    """
+
+    def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
+        self._function = function
+        self._open = open_span
+        self._is_async = _returns_awaitable(function)
+
+    async def answer(self, record: Record) -> Record | Failure:
+        """Return the row with what the app made of it, or what it raised."""
+        trail: Trail | None = None
+        try:
+            with self._open(record) as (span, trail):
+                result = await self._call(given(record))
+                columns = _columns(result)
+                span.annotate(response=columns.get("response", result))
+            return _joined(record, columns, trail, span)
+        except DataError as error:
+            return Failure("DataError", str(error))
+        except Exception as error:
+            return Failure(type(error).__name__, str(error)[:2_000])
+
+    async def _call(self, request: Any) -> Any:
+        if self._is_async:
+            result = self._function(request)
+            if inspect.isasyncgen(result):
+                return "".join([str(part) async for part in result])
+            return await result
+        result = await on_daemon_thread(_call_plainly, self._function, request)
+        return await result if inspect.isawaitable(result) else result
+
+
+def given(record: Record) -> Any:
+    """Return the request as the app gets it."""
+    request = record.request
+    if isinstance(request, str):
+        return {"messages": [{"role": "user", "content": request}]}
+    return request
+
+
+def _returns_awaitable(function: Any) -> bool:
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
+    plain = inspect.unwrap(call) if callable(call) else call
+    return any(
+        test(each)
+        for each in (call, plain)
+        for test in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    )
+
+
+def _call_plainly(function: Callable[[Any], Any], request: Any) -> Any:
+    result = function(request)
+    return "".join(map(str, result)) if inspect.isgenerator(result) else result
+
+
+def _columns(result: Any) -> Mapping[str, Any]:
+    """Return the columns that an app answered with; any other answer is the response."""
+    if isinstance(result, Mapping) and "response" in result:
+        return result
+    if hasattr(result, "model_dump"):  # a chat completion of the openai client
+        result = result.model_dump()
+    return {} if result is None else {"response": to_text(result)}
+
+
+def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span) -> Record:
+    """Complete a row by what its trace says and, above that, by what the app returned."""
+    returned = record_from(columns, place="what the model returned") if columns else Record()
+    said = {name: value for name in RETURNED if (value := getattr(returned, name)) is not None}
+    fields = {**trail.fields(), **said}
+    if "value" not in trail.fields() and "value" not in columns:
+        fields["value"] = fields.get("response")
+    fields.setdefault("latency_seconds", trail.seconds(span))
+    return with_ids(replace(record, **fields), span)
+
+
+RETURNED = (
+    "response", "retrieved_context", "extractions", "value", "confidence", "field_config",
+    "retrieval", "usage",
+)  # fmt: skip

@@ -1,0 +1,130 @@
+"""What is to be done to every row, apart from where the rows come from and go.
+
+`Work` pickles where its parts do, so that another engine can carry it to where the rows are: each
+part of a data set becomes rows and an `Aggregate`, and aggregates merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk import config
+from llmeval_sdk._threads import run
+from llmeval_sdk.config import Settings
+from llmeval_sdk.offline._aggregate import Aggregate
+from llmeval_sdk.offline._app import App
+from llmeval_sdk.offline._chosen import Chosen, choose
+from llmeval_sdk.offline._engine import Emit, Engine, Item
+from llmeval_sdk.offline._experiment import Experiment, recording
+from llmeval_sdk.offline._models import Models
+from llmeval_sdk.offline._row import Row
+from llmeval_sdk.offline._verdicts import Verdicts
+from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.protocols import Exporter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Evaluators, models and limits of a run, as they were given; resolved where it runs."""
+
+    model: Callable[[Any], Any] | None = None
+    evaluators: tuple[Any, ...] | None = None
+    llm: Any = None
+    concurrency: int = 8
+    budget: Budget | None = None
+    exporters: tuple[Exporter | str, ...] = ()
+    experiment: str = "offline"
+    cache: bool = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what was resolved here."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of this process."""
+        return config.from_environment(problems=[])
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """The evaluators; raises `ConfigurationError` where one cannot be used."""
+        has_model = self.llm is not None or self.settings.judge_model is not None
+        chosen = choose(self.evaluators, self.settings, has_model=has_model)
+        self.models.check(chosen.judges)
+        return chosen
+
+    @cached_property
+    def models(self) -> Models:
+        """The judge models."""
+        return Models(
+            self.llm, self.settings, budget=self.budget, concurrency=max(1, self.concurrency)
+        )
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether rows cost something, so that all are read before the first is evaluated."""
+        return self.model is not None or bool(self.chosen.judges)
+
+    def run(self, items: Iterable[Item], emit: Emit) -> Any:
+        """Evaluate rows and emit each when it is done; return the exporters' accounts."""
+        with ExitStack() as stack:
+            engine = Engine(
+                self.chosen,
+                self.models,
+                emit,
+                concurrency=self.models.concurrency,
+                judge_timeout=self.settings.judge_timeout,
+            )
+            experiment = None
+            if self.model is not None or self.exporters:
+                experiment = stack.enter_context(
+                    recording(self.experiment, self.exporters, self.settings)
+                )
+                items = self._traced(engine, experiment, items)
+            if self.cache and self.chosen.judges:
+                path = Path(self.settings.store).with_name("verdicts.db")
+                engine.verdicts = stack.enter_context(
+                    closing(Verdicts(path, max_days=self.settings.store_max_days))
+                )
+            try:
+                if self.is_paid:
+                    stream = iter(items)
+                    run(lambda: engine.run(stream))
+                else:
+                    engine.run_free(items)
+            except KeyboardInterrupt:
+                engine.stopped = True  # in a notebook its loop runs on another thread
+                raise
+            return experiment.finish() if experiment is not None else {}
+
+    def part(self, items: Iterable[Item]) -> tuple[list[Row], Aggregate]:
+        """Evaluate a part of a data set by itself."""
+        rows: list[Row] = []
+        self.run(items, rows.append)
+        rows.sort(key=lambda row: row.number)
+        found = Aggregate()
+        for row in rows:
+            found.add(row)
+        return rows, found
+
+    def _traced(
+        self, engine: Engine, experiment: Experiment, items: Iterable[Item]
+    ) -> Iterable[Item]:
+        """Give every row a span: that of the app's call, or one that says what was given."""
+        if self.exporters:
+            emit = engine.emit
+
+            def emit_and_submit(row: Row) -> None:
+                emit(row)
+                experiment.submit(row)
+
+            engine.emit = emit_and_submit
+        if self.model is not None:
+            engine.app = App(self.model, experiment.open)
+            return items
+        return (item._replace(record=experiment.mark(item.record)) for item in items)
