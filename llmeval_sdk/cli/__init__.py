@@ -16,7 +16,19 @@ from importlib import import_module
 from llmeval_sdk.errors import LlmevalError
 
 
-COMMANDS = ("demo", "run", "agent", "ragas", "report", "explain", "agreement", "doctor")
+COMMANDS = (
+    "demo",
+    "run",
+    "agent",
+    "ragas",
+    "report",
+    "evaluate",
+    "explain",
+    "export",
+    "prune",
+    "agreement",
+    "doctor",
+)
 
 OK, FINDING, USAGE = 0, 1, 2
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from llmeval_sdk._terminal import printable
 
+
+_T = TypeVar("_T")
 
 BLOCKS = "·▁▂▃▄▅▆▇█"
 ASCII = ".,:;+*%#@"
@@ -50,6 +52,20 @@ def bar(counts: Sequence[int]) -> str:
     most = max(counts, default=0)
     steps = len(blocks) - 1
     return "".join(blocks[-(-count * steps // most) if most else 0] for count in counts)
+
+
+def tracked(items: Iterable[_T], *, total: int, what: str) -> Iterator[_T]:
+    """Pass items on, with a progress bar on standard error where that is a terminal."""
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        yield from items
+        return
+    console = Console(stderr=True)
+    yield from track(
+        items, what, total=total, console=console, transient=True, disable=not console.is_terminal
+    )
 
 
 def _encodes(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
@@ -26,7 +27,7 @@ class Told(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Which spans are wanted; ``since`` (inclusive) and ``until`` are nanoseconds of their start."""
+    """Which spans are wanted; ``since`` (inclusive) and ``until`` are nanoseconds."""
 
     since: int | None = None
     until: int | None = None
@@ -34,7 +35,11 @@ class Selection(NamedTuple):
 
     def where(self) -> tuple[str, tuple[Any, ...]]:
         """Return the condition in SQL, and its values."""
-        given = {"start_ns >= ?": self.since, "start_ns < ?": self.until, "name = ?": self.span_name}
+        given = {
+            "start_ns >= ?": self.since,
+            "start_ns < ?": self.until,
+            "name = ?": self.span_name,
+        }
         wanted = {condition: value for condition, value in given.items() if value is not None}
         return " AND ".join(wanted) or "1", tuple(wanted.values())
 
@@ -51,18 +56,16 @@ def dump(reader: StoreReader, wanted: Selection) -> Iterator[Told]:
 
     What is written meanwhile comes too; a span that is pruned meanwhile is left out.
     """
-    last = 0
+    after = 0
     while True:
-        found = reader.read(lambda connection, after=last: _slice(connection, wanted, after))
+        found = reader.read(partial(_slice, wanted=wanted, after=after))
         if not found:
             return
-        for last, told in found:
-            yield told
+        yield from (told for _, told in found)
+        after = found[-1][0]
 
 
-def _slice(
-    connection: sqlite3.Connection, wanted: Selection, after: int
-) -> list[tuple[int, Told]]:
+def _slice(connection: sqlite3.Connection, wanted: Selection, after: int) -> list[tuple[int, Told]]:
     where, values = wanted.where()
     found = connection.execute(
         f"SELECT seq,{','.join(COLUMNS['spans'])} FROM spans "  # noqa: S608

@@ -46,7 +46,8 @@ class Store:
 
     def span(self, span_id, name="extract_field", *, start_ns=1_767_225_600_000_000_000, **given):
         given = {"parent_id": None, "kind": "workflow", "end_ns": start_ns + 12_000_000, **given}
-        span = SpanData("ab" * 16, span_id, name=name, start_ns=start_ns, **given)
+        trace_id = given.pop("trace_id", "ab" * 16)
+        span = SpanData(trace_id, span_id, name=name, start_ns=start_ns, **given)
         self.writer.write(Batch((span,)))
         return span
 

@@ -1,0 +1,150 @@
+"""What ``llmeval export`` writes: JSON lines, Parquet, OTLP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from llmeval_sdk import config
+from llmeval_sdk.errors import missing_extra
+from llmeval_sdk.store import encode
+from llmeval_sdk.store.dump import Told
+
+
+PART = 1_000
+"""Spans in one row group of Parquet, and in one request of OTLP."""
+
+_PLAIN = (
+    "trace_id", "span_id", "parent_id", "name", "kind", "session_id", "model_name",
+    "model_provider",
+)  # fmt: skip
+_USAGE = ("input_tokens", "output_tokens", "total_tokens")
+_NESTED = ("links", "tags", "metrics", "attributes", "prompt", "expected", "extractions",
+           "retrieved_context")  # fmt: skip
+_SAID = ("evaluations", "not_run", "feedback")
+
+
+def write_jsonl(told: Iterable[Told], to: TextIO) -> None:
+    """Write a span per line, with the fields of `SpanData` and lists of what was said of it."""
+    to.writelines(f"{encode.dumps(row_of(each))}\n" for each in told)
+
+
+def write_otlp(told: Iterable[Told], to: TextIO) -> None:
+    """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
+    from llmeval_sdk.exporters.otel.endpoint import resource, version
+    from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
+
+    about = resource(config.from_environment(problems=[]))
+    for part in _parts(told):
+        to.write(f"{traces_line([each.span for each in part], about, version())}\n")
+        events = [event for each in part for event in (*each.evaluations, *each.feedback)]
+        if events:
+            to.write(f"{logs_line(events, about, version())}\n")
+
+
+def write_parquet(told: Iterable[Told], to: Path, evaluators: Sequence[str]) -> None:
+    """Write a row per span; each evaluator's number is a column, what is nested is JSON text.
+
+    ``score_<evaluator>`` holds scores, and 1 or 0 for pass or fail and yes or no; nothing where the
+    evaluator gave another word, failed or did not run.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise missing_extra("Parquet", "pandas", "pyarrow") from None
+    columns: dict[str, Any] = {
+        **dict.fromkeys(_PLAIN, pa.string()),
+        "start_time": pa.timestamp("ns", tz="UTC"),
+        "duration_seconds": pa.float64(),
+        "error_type": pa.string(),
+        "error_message": pa.string(),
+        **dict.fromkeys(_USAGE, pa.int64()),
+        "cost_usd": pa.float64(),
+        **dict.fromkeys(("request", "response", *_NESTED, *_SAID), pa.string()),
+        **{f"score_{name}": pa.float64() for name in evaluators},
+    }
+    schema = pa.schema(list(columns.items()))
+    with parquet.ParquetWriter(to, schema) as writer:
+        for part in _parts(told):
+            table = pa.Table.from_pylist([_flat(each) for each in part], schema)
+            writer.write_table(table)
+
+
+def row_of(told: Told) -> dict[str, Any]:
+    """Return a span and what was said of it as plain values; what is absent is left out."""
+    span = _sparse(told.span)
+    started = datetime.fromtimestamp(told.span.start_ns / 1e9, timezone.utc)
+    found = {
+        "request_id": told.span.span_id,  # what `llmeval evaluate` tells rows apart by
+        **span,
+        "start_time": started.isoformat(),
+        **span.pop("expected", {}),
+    }
+    found.pop("expected", None)
+    for name in _SAID:
+        said = getattr(told, name)
+        if said:
+            found[name] = [_said(each) for each in said]
+    return found
+
+
+def _said(each: Any) -> dict[str, Any]:
+    """Flatten an event: its target is the span it stands with."""
+    plain = _sparse(each)
+    del plain["target"]
+    return {**plain.pop("evaluation", {}), **plain}
+
+
+def _flat(told: Told) -> dict[str, Any]:
+    span, row = told.span, row_of(told)
+    found: dict[str, Any] = {name: getattr(span, name) for name in _PLAIN}
+    found |= {
+        name: _text(getattr(span, name) or None) for name in ("request", "response", *_NESTED)
+    }
+    found |= {name: encode.dumps(row.get(name)) for name in _SAID}
+    found |= {
+        "start_time": span.start_ns,
+        "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
+    }
+    if span.error is not None:
+        found |= {"error_type": span.error.type, "error_message": span.error.message}
+    if span.usage is not None:
+        found |= {name: getattr(span.usage, name) for name in (*_USAGE, "cost_usd")}
+    for event in told.evaluations:
+        found[f"score_{event.evaluation.name}"] = _number(event.evaluation.value)
+    return found
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str):
+        return {"yes": 1.0, "no": 0.0}.get(value)
+    return None if value is None else float(value)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return encode.dumps(_sparse(value))
+
+
+def _sparse(value: Any) -> Any:
+    """Turn nouns into mappings of the fields that hold something."""
+    if is_dataclass(value):
+        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {
+            name: _sparse(item)
+            for name, item in given.items()
+            if item is not None and not (isinstance(item, (tuple, Mapping)) and not item)
+        }
+    return [_sparse(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _parts(told: Iterable[Told]) -> Iterator[list[Told]]:
+    rest = iter(told)
+    while part := list(islice(rest, PART)):
+        yield part

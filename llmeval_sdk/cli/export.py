@@ -1,0 +1,83 @@
+"""``llmeval export``: what a store holds, for other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk.cli._formats import write_jsonl, write_otlp, write_parquet
+from llmeval_sdk.cli._options import add_store, open_store, since
+from llmeval_sdk.cli._output import tracked
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store import dump, names
+from llmeval_sdk.store.dump import Told
+
+
+FORMATS = ("jsonl", "parquet", "otlp")
+
+_EPILOG = """\
+example:
+  llmeval export --since 24h --out day.jsonl
+  llmeval export --format parquet --span-name answer --out answers.parquet
+  llmeval export --format otlp | gzip > traces.otlp.jsonl.gz
+
+jsonl    a span per line with the lists `evaluations`, `not_run` and `feedback`
+parquet  a span per row, each evaluator's number in a column `score_NAME`, nested
+         values as JSON text (pip install 'llmeval-sdk[pandas]')
+otlp     OTLP JSON, a request per line: spans, then their evaluations as log
+         records, as the `otlpjsonfile` receiver of a collector reads them
+
+Spans come with all that was said of them, in their order of arrival. Texts are what
+the store holds: redacted, if the app redacts.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "export",
+        help="spans with their scores as JSON lines, Parquet or OTLP",
+        description="Write spans of a store, with everything that was said of them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_store(parser)
+    parser.add_argument("--format", choices=FORMATS, help="default: by --out's ending, else jsonl")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="default: standard output")
+    parser.add_argument(
+        "--since", type=since, metavar="TIME", help="spans from then on: 90m, 24h, 7d, an ISO date"
+    )
+    parser.add_argument("--until", type=since, metavar="TIME", help="spans that began before then")
+    parser.add_argument("--span-name", metavar="NAME", help="only spans of this name")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the file."""
+    form = args.format or _form_of(args.out)
+    if form == "parquet" and args.out is None:
+        raise ConfigurationError("Parquet cannot go to standard output: pass --out FILE")
+    wanted = dump.Selection(args.since, args.until, args.span_name)
+    with open_store(args.store) as reader:
+        told = tracked(
+            dump.dump(reader, wanted), total=dump.count(reader, wanted), what="exporting"
+        )
+        if form == "parquet":
+            write_parquet(told, args.out, reader.read(names.known).evaluators)
+        elif args.out is None:
+            _write_text(form, told, sys.stdout)
+        else:
+            with args.out.open("w", encoding="utf-8", errors="backslashreplace") as to:
+                _write_text(form, told, to)
+    return 0
+
+
+def _form_of(out: Path | None) -> str:
+    return "parquet" if out is not None and out.suffix == ".parquet" else "jsonl"
+
+
+def _write_text(form: str, told: Iterable[Told], to: Any) -> None:
+    (write_otlp if form == "otlp" else write_jsonl)(told, to)

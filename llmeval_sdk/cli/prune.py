@@ -1,0 +1,101 @@
+"""``llmeval prune``: delete what is older or more than a store shall hold."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk import config
+from llmeval_sdk.cli._options import add_store, open_store
+from llmeval_sdk.cli._output import say
+from llmeval_sdk.store import dump
+from llmeval_sdk.store.writer import StoreWriter
+
+
+_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+_EPILOG = """\
+example:
+  llmeval prune --max-days 7 --dry-run
+  llmeval prune --max-size 500MB
+
+Oldest traces go first, and whole: spans, scores, what did not run, and what people
+said of them. An app prunes its own store as it writes; this is for a store whose app
+is gone, or that shall be smaller now.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "prune",
+        help="delete the oldest traces of a store, by age or size",
+        description="Delete the oldest traces of a store until it is within its bounds.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_store(parser)
+    parser.add_argument(
+        "--max-days", type=_days, metavar="N", help="default: LLMEVAL_STORE_MAX_DAYS, else 30"
+    )
+    parser.add_argument(
+        "--max-size",
+        type=_size,
+        metavar="SIZE",
+        help="such as 500MB or 2GiB; default: LLMEVAL_STORE_MAX_BYTES, else 1GiB",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what is too old")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prune the store, and say what became of it."""
+    settings = config.from_environment(problems=[])
+    days = settings.store_max_days if args.max_days is None else args.max_days
+    size = settings.store_max_bytes if args.max_size is None else args.max_size
+    with open_store(args.store) as reader:
+        path = Path(reader.location)
+        oldest = dump.Selection(until=time.time_ns() - int(days * 86_400e9))
+        too_old, spans = dump.count(reader, oldest), reader.counts().spans
+    before = path.stat().st_size
+    if args.dry_run:
+        over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
+        say(f"{path}: {too_old:,} of {spans:,} spans are older than {days:g} days{over}")
+        return 0
+    writer = StoreWriter(path, size, days)
+    try:
+        while writer.prune():
+            pass  # each call stops after a moment, so that an app gets its turn to write
+    finally:
+        writer.close()
+    with open_store(str(path)) as reader:
+        left = reader.counts().spans
+    say(
+        f"{path}: {spans - left:,} of {spans:,} spans went;"
+        f" {_megabytes(before)} before, {_megabytes(path.stat().st_size)} now"
+    )
+    return 0
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not 0 < days < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days above 0")
+    return days
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?b)?", text.strip().lower())
+    if not found or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: expected 500MB, 2GiB or bytes")
+    return int(float(found[1]) * _UNITS[found[2] or ""])
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,114 @@
+"""What leaves the store is what went in, whatever the format."""
+
+import json
+
+import pytest
+
+from llmeval_sdk.model import Chunk, Failure, Usage
+from llmeval_sdk.store.dump import SLICE
+
+
+DAY = 86_400_000_000_000
+START = 1_767_225_600_000_000_000
+
+
+@pytest.fixture
+def filled(store):
+    """Three requests a day apart; the second failed, and has scores, a refusal and a label."""
+    store.span("01" * 8, request="q1", response="a1")
+    span = store.span(
+        "02" * 8, start_ns=START + DAY, request={"query": "q2"}, response="a2",
+        retrieved_context=(Chunk("text", "a.md", score=0.5),), usage=Usage(3, 4),
+        error=Failure("ValueError", "no"), expected={"expected_response": "a two"},
+    )  # fmt: skip
+    store.evaluation(span, "precision", 0.25, explanation="why")
+    store.evaluation(span, "polite", "yes", evaluator_kind="judge")
+    store.evaluation(span, "broken", None, error=Failure("timeout", "late"))
+    store.evaluation(span, "thumbs", True, evaluator_kind="human")
+    store.not_run(span, "correctness", "sampled_out")
+    store.span("03" * 8, name="other", start_ns=START + 2 * DAY)
+    return store
+
+
+def lines(done):
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_line_holds_a_span_and_all_that_was_said_of_it(llmeval, filled):
+    """Absent fields are left out; evaluations, refusals and feedback stand with their span."""
+    found = lines(llmeval("export", "--store", filled.path))
+    assert [each["span_id"] for each in found] == ["01" * 8, "02" * 8, "03" * 8]
+    row = found[1]
+    assert row["request"] == {"query": "q2"}
+    assert row["retrieved_context"] == [{"content": "text", "doc_uri": "a.md", "score": 0.5}]
+    assert row["expected_response"] == "a two"
+    assert row["error"] == {"type": "ValueError", "message": "no"}
+    assert row["start_time"] == "2026-01-02T00:00:00+00:00"
+    assert {each["name"]: each.get("value") for each in row["evaluations"]} == {
+        "precision": 0.25, "polite": "yes", "broken": None,
+    }  # fmt: skip
+    assert [(each["evaluator"], each["reason"]) for each in row["not_run"]] == [
+        ("correctness", "sampled_out")
+    ]
+    assert [(each["name"], each["value"]) for each in row["feedback"]] == [("thumbs", True)]
+    assert not {"evaluations", "not_run", "feedback", "error", "usage"} & set(found[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--since", "2026-01-02"], ["02", "03"]),
+        (["--until", "2026-01-02"], ["01"]),
+        (["--since", "2026-01-02", "--span-name", "extract_field"], ["02"]),
+        (["--span-name", "nothing"], []),
+    ],
+)
+def test_only_what_is_asked_for_is_exported(llmeval, filled, options, expected):
+    """By time and by name of the span."""
+    found = lines(llmeval("export", "--store", filled.path, *options, TZ="UTC"))
+    assert [each["span_id"][:2] for each in found] == expected
+
+
+def test_every_slice_of_a_larger_store_comes_once(llmeval, store):
+    """Reading goes on where the last slice ended."""
+    for number in range(2 * SLICE + 1):
+        store.span(f"{number:016x}")
+    found = lines(llmeval("export", "--store", store.path))
+    assert [int(each["span_id"], 16) for each in found] == list(range(2 * SLICE + 1))
+
+
+def test_parquet_has_a_column_for_each_evaluator(llmeval, filled, tmp_path):
+    """Scores and yes/no are numbers; what failed or did not run is null; nested is JSON."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    done = llmeval("export", "--store", filled.path, "--out", "spans.parquet")
+    assert (done.returncode, done.stdout) == (0, "")
+    found = parquet.read_table(tmp_path / "spans.parquet").to_pylist()
+    row = found[1]
+    assert (row["score_precision"], row["score_polite"], row["score_broken"]) == (0.25, 1.0, None)
+    assert found[0]["score_precision"] is None
+    assert (row["input_tokens"], row["error_type"], row["response"]) == (3, "ValueError", "a2")
+    assert row["start_time"].isoformat() == "2026-01-02T00:00:00+00:00"
+    assert json.loads(row["request"]) == {"query": "q2"}
+    assert json.loads(row["retrieved_context"])[0]["content"] == "text"
+    assert json.loads(row["feedback"])[0]["name"] == "thumbs"
+
+
+def test_otlp_holds_spans_and_then_their_scores(llmeval, filled, tmp_path):
+    """A line of spans, a line of log records with the ids of what they are about."""
+    assert llmeval(
+        "export", "--store", filled.path, "--format", "otlp", "--out", "o.jsonl"
+    ).returncode == 0  # fmt: skip
+    traces, logs = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
+    spans = traces["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert [span["spanId"][:2] for span in spans] == ["01", "02", "03"]
+    records = logs["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    assert len(records) == 4
+    assert {record["spanId"] for record in records} == {"02" * 8}
+
+
+def test_parquet_on_standard_output_is_refused(llmeval, filled):
+    """The message says what to pass."""
+    done = llmeval("export", "--store", filled.path, "--format", "parquet")
+    assert done.returncode == 2
+    assert "--out FILE" in done.stderr

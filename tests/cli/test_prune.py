@@ -1,0 +1,63 @@
+"""Old traces go, whole, and only those."""
+
+import time
+
+import pytest
+
+from llmeval_sdk.store.reader import StoreReader
+
+
+DAY = 86_400_000_000_000
+
+
+@pytest.fixture
+def aged(store):
+    """Two traces of ten days ago, with scores, and one of today."""
+    now = time.time_ns()
+    for number, age in enumerate((10, 10, 0)):
+        span = store.span(f"{number:016x}", start_ns=now - age * DAY, trace_id=f"{number:032x}")
+        store.evaluation(span, "precision", 0.5)
+    return store
+
+
+def test_what_is_too_old_goes_with_its_scores(llmeval, aged):
+    """What is left is what is younger, and the command says how much went."""
+    done = llmeval("prune", "--store", aged.path, "--max-days", "7")
+    assert done.returncode == 0, done.stderr
+    assert "2 of 3 spans went" in done.stdout
+    with StoreReader(aged.path) as reader:
+        counts = reader.counts()
+        assert (counts.spans, counts.evaluations) == (1, 1)
+        assert reader.span(f"{2:016x}") is not None
+
+
+def test_a_dry_run_deletes_nothing(llmeval, aged):
+    """It says what would go."""
+    done = llmeval("prune", "--store", aged.path, "--max-days", "7", "--dry-run")
+    assert "2 of 3 spans are older than 7 days" in done.stdout
+    with StoreReader(aged.path) as reader:
+        assert reader.counts().spans == 3
+
+
+def test_a_store_shrinks_to_the_size_that_was_asked_for(llmeval, store):
+    """The oldest go until the rest fits, and the file gives the space back."""
+    for number in range(600):
+        store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
+                   start_ns=time.time_ns())  # fmt: skip
+    store.writer.close()
+    before = store.path.stat().st_size
+    done = llmeval("prune", "--store", store.path, "--max-size", "1.2MB")
+    assert done.returncode == 0, done.stderr
+    assert store.path.stat().st_size < before / 2
+    with StoreReader(store.path) as reader:
+        assert 0 < reader.counts().spans < 300
+        assert reader.span(f"{599:016x}") is not None
+        assert reader.span(f"{0:016x}") is None
+
+
+@pytest.mark.parametrize("option", [("--max-days", "0"), ("--max-size", "much")])
+def test_a_wrong_bound_is_explained(llmeval, aged, option):
+    """The message shows what is expected."""
+    done = llmeval("prune", "--store", aged.path, *option)
+    assert done.returncode == 2
+    assert option[1] in done.stderr
