@@ -134,10 +134,11 @@ class Exporter(Protocol):
     ``parent()`` returns what a root of ours nests under (a span of ours, ``(trace_id, span_id,
     flags)`` as numbers, or ``None``), ``get()`` and ``put()`` switch its context with ours around
     the steps of a generator; where it has them, ``ids_of(span)`` returns what ``export_span()``
-    shall, ``annotation_context(**fields)`` opens the library's own, and ``mirror(span)`` tells it
-    of a prompt or session at once. With ``on_drop(span)`` an exporter hears of spans that ended and
-    will not be exported; ``gives_ids`` lets its ``on_start`` run before the others'.
-    ``at_exit_signal(deliver)`` may have ``deliver`` called on SIGTERM.
+    shall, ``annotation_context(**fields)`` opens the library's own, ``mirror(span)`` tells it of a
+    prompt or session at once, and ``inject(headers)`` and ``extract(headers)`` carry its baggage to
+    other processes, the latter returning what to ``put()`` back. With ``on_drop(span)`` an exporter
+    hears of spans that ended and will not be exported; ``gives_ids`` lets its ``on_start`` run
+    before the others'. ``at_exit_signal(deliver)`` may have ``deliver`` called on SIGTERM.
     """
 
     name: str

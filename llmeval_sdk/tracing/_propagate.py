@@ -10,13 +10,17 @@ from contextvars import copy_context
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from llmeval_sdk._shield import swallow
 from llmeval_sdk.tracing._span import Link, Span
-from llmeval_sdk.tracing._state import current
+from llmeval_sdk.tracing._state import current, state
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+SESSION = "session.id"
+"""Member of ``baggage`` that says which session a request belongs to."""
+LONGEST_SESSION = 200
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
@@ -44,25 +48,68 @@ class ContextExecutor(ThreadPoolExecutor):
 
 
 def inject(headers: MutableMapping[str, str]) -> None:
-    """Write ``traceparent`` of the active span into the headers of a call to another process."""
-    span = current.get()
+    """Write what another process needs to go on into the headers of a call to it.
+
+    That is ``traceparent`` of the active span, and in ``baggage`` the session it belongs to beside
+    what OpenTelemetry carries there. Never raises.
+    """
+    try:
+        _inject(headers)
+    except Exception as error:
+        if not swallow("inject", error, calls_out=True):
+            raise
+
+
+def _inject(headers: MutableMapping[str, str]) -> None:
+    here = current.get()
+    if type(here) is Link and not here.recording:
+        return
+    for neighbour in state.neighbours:
+        if hasattr(neighbour, "inject"):
+            neighbour.inject(headers)
+    span = _innermost(here)
     if span is None:
         return
     if type(span) is Span:
         ids = (span.trace_number, span.span_number, span._flags)
     else:
         ids = (span.trace_id, span.span_id, span.flags)
-    if ids[0]:
-        headers["traceparent"] = f"00-{ids[0]:032x}-{ids[1]:016x}-{ids[2]:02x}"
+    headers["traceparent"] = f"00-{ids[0]:032x}-{ids[1]:016x}-{ids[2]:02x}"
+    session = (here or span).session_id
+    if session:
+        from urllib.parse import quote
+
+        others = [each for each in _members(headers.get("baggage")) if each[0] != SESSION]
+        members = [*others, (SESSION, quote(session[:LONGEST_SESSION], safe=""))]
+        headers["baggage"] = ",".join("=".join(each) for each in members)
+
+
+def _innermost(here: Span | Link | None) -> Span | Link | None:
+    """Return what is active: a span of another library where that is inside ours."""
+    around: Span | Link | None = state.ambient_parent() if state.ambient_parent else None
+    if here is None:
+        return around
+    trace = here.trace_number if type(here) is Span else here.trace_id
+    return around if type(around) is Link and around.trace_id == trace else here
 
 
 @contextmanager
 def extract(headers: Mapping[str, Any]) -> Iterator[None]:
     """Make the span that a caller injected the parent of what starts inside the block.
 
-    Headers without a valid ``traceparent`` change nothing.
+    Its session becomes theirs; where the app uses OpenTelemetry, that gets the caller's baggage.
+    Headers without a valid ``traceparent`` begin a new trace.
     """
-    link = _parse(headers)
+    link, entered = None, []
+    try:
+        texts = {str(name).lower(): _text(value) for name, value in headers.items()}
+        link = _parse(texts)
+        if texts.get("baggage"):
+            with_baggage = [each for each in state.neighbours if hasattr(each, "extract")]
+            entered = [(each, each.extract(texts)) for each in with_baggage]
+    except Exception as error:
+        if not swallow("extract", error, calls_out=True):
+            raise
     before = current.get()
     if link is not None:
         current.set(link)
@@ -71,14 +118,34 @@ def extract(headers: Mapping[str, Any]) -> Iterator[None]:
     finally:
         if link is not None:
             current.set(before)
+        for neighbour, context in reversed(entered):
+            neighbour.put(context)
 
 
-def _parse(headers: Mapping[str, Any]) -> Link | None:
-    text = headers.get("traceparent") or headers.get("Traceparent")
-    if isinstance(text, bytes):
-        text = text.decode("ascii", "replace")
-    found = _TRACEPARENT.fullmatch(text.strip()) if isinstance(text, str) else None
+def _parse(headers: Mapping[str, str]) -> Link | None:
+    found = _TRACEPARENT.fullmatch(headers.get("traceparent", "").strip())
     if found is None or found[1] == "ff" or (found[1] == "00" and found[5]):
         return None
     trace_id, span_id = int(found[2], 16), int(found[3], 16)
-    return Link(trace_id, span_id, int(found[4], 16)) if trace_id and span_id else None
+    if not trace_id or not span_id:
+        return None
+    return Link(trace_id, span_id, int(found[4], 16), session_id=_session(headers.get("baggage")))
+
+
+def _session(baggage: str | None) -> str | None:
+    value = dict(_members(baggage)).get(SESSION, "").partition(";")[0].strip()
+    if not value:
+        return None
+    from urllib.parse import unquote_plus  # OpenTelemetry for Python writes a space as +
+
+    return unquote_plus(value)[:LONGEST_SESSION]
+
+
+def _members(baggage: str | None) -> list[tuple[str, str]]:
+    """Read the members of a ``baggage`` header; a value keeps the properties behind it."""
+    found = (each.partition("=") for each in (baggage or "").split(",") if "=" in each)
+    return [(name.strip(), value.strip()) for name, _, value in found]
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)

@@ -31,6 +31,8 @@ class Link(NamedTuple):
     flags: int
     recording: bool = True
     """False where nothing below is recorded: in ``disabled()`` and on threads of our own."""
+    session_id: str | None = None
+    """What the caller in another process said."""
 
 
 class Spec(NamedTuple):
@@ -98,7 +100,7 @@ class Span:
             self._parent_id = parent.span_id
             self._flags = parent.flags
             self._owner = None
-            self.session_id = spec.session_id
+            self.session_id = spec.session_id or parent.session_id
         self.span_number: int = _ids.new_span_id()
         self._room: Room = new_room()
         self._arguments: dict[str, Any] | None = None

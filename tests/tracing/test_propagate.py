@@ -104,6 +104,58 @@ def test_a_bad_traceparent_begins_a_new_trace(text):
     assert seen.span("w").parent_id is None
 
 
+def test_the_session_travels_in_the_baggage():
+    """Beside what others carry there, encoded, and on through a process without spans of ours."""
+    with capture() as seen:
+        headers = {"baggage": "tenant=t1;secret, session.id=old"}
+        with llmeval.workflow("caller", session_id="chat 7, über"):
+            inject(headers)
+        with extract(headers):
+            onward = {}
+            inject(onward)
+        with extract(onward), llmeval.workflow("callee"):
+            pass
+        with extract(headers), llmeval.workflow("own", session_id="mine"):
+            pass
+        seen.drain()
+    assert headers["baggage"] == "tenant=t1;secret,session.id=chat%207%2C%20%C3%BCber"
+    assert onward["traceparent"] == headers["traceparent"]
+    assert seen.span("callee").session_id == "chat 7, über"
+    assert seen.span("own").session_id == "mine"
+
+
+@pytest.mark.parametrize(
+    ("baggage", "session"),
+    [
+        ("session.id=s;ttl=3", "s"),
+        (b"a=1,session.id = s", "s"),
+        ("session.id=" + "s" * 5_000, "s" * 200),
+        ("session.id=", None),
+        ("session.id", None),
+        (",,=,;", None),
+        (None, None),
+    ],
+)
+def test_baggage_of_others_is_read_as_far_as_it_can_be(baggage, session):
+    """Names and values with space, properties or nothing; header names in any case."""
+    headers = {"TraceParent": f"00-{'1' * 32}-{'2' * 16}-01", "Baggage": baggage}
+    with capture() as seen:
+        with extract(headers), llmeval.workflow("w"):
+            pass
+        seen.drain()
+    assert seen.span("w").session_id == session
+    assert seen.span("w").parent_id == "2" * 16
+
+
+def test_nothing_is_injected_where_nothing_is_recorded():
+    """Neither ids nor a session inside ``disabled()``."""
+    with capture():
+        headers = {}
+        with llmeval.workflow("w", session_id="s"), llmeval.disabled():
+            inject(headers)
+    assert headers == {}
+
+
 def test_an_unsampled_parent_stays_unsampled():
     """A trace that was sampled out upstream is neither recorded nor sampled again here."""
     with capture() as seen:

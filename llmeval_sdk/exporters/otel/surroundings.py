@@ -55,6 +55,24 @@ class Surroundings:
         if context is not None:
             self._context.attach(context)
 
+    def inject(self, headers: Any) -> None:
+        """Write the app's baggage into the headers of a call to another process."""
+        if self._api is not None or self._loaded():
+            self._baggage().inject(headers)
+
+    def extract(self, headers: Any) -> Any:
+        """Make a caller's baggage current; returns the context to put back."""
+        before = self.get()
+        if before is not None:
+            self._context.attach(self._baggage().extract(headers, before))
+        return before
+
+    @staticmethod
+    def _baggage() -> Any:
+        from opentelemetry.baggage.propagation import W3CBaggagePropagator
+
+        return W3CBaggagePropagator()
+
     def on_start(self, span: Any) -> None:
         """Put our span into OpenTelemetry's context."""
         if self._api is None and not self._loaded():
