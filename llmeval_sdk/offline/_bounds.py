@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.errors import ConfigurationError, nearest
@@ -29,19 +29,34 @@ def below(report: Report, at_least: Mapping[str, float]) -> dict[str, float | No
     return missed
 
 
-def _without_value(report: Report, path: str, metrics: Mapping[str, float]) -> float | None:
+def check_path(path: str, evaluators: Iterable[str]) -> None:
+    """Refuse a path that none of these evaluators can have, before anything is paid for.
+
+    Raises:
+        ConfigurationError: naming the nearest path.
+    """
+    known = tuple(evaluators)
+    if _evaluator_of(path, known) is None:
+        raise ConfigurationError(
+            f"no evaluator of this run has the metric {path!r}: {nearest(path, known)}; a path is "
+            "such as 'context_relevance/average' or "
+            "'response/llm_judged/correctness/rating/percentage'"
+        )
+
+
+def _evaluator_of(path: str, names: Iterable[str]) -> str | None:
     parts = path.split("/")
-    named = [name for name in report.evaluators if name in parts or f"total_{parts[1:2]}" == name]
-    named += [name for name in report.counts if name in parts and name not in named]
-    if not named:
+    if parts[0] == "agent":
+        parts = [*parts, f"total_{parts[1]}" if len(parts) > 1 else ""]
+    return next((name for name in names if name in parts), None)
+
+
+def _without_value(report: Report, path: str, metrics: Mapping[str, float]) -> float | None:
+    name = _evaluator_of(path, (*report.evaluators, *report.counts))
+    rated = report.counts.get(name or "", {}).get("evaluated", 0)
+    if name is None or (rated and not (path.startswith(f"{name}/") and "percentage" in path)):
         raise ConfigurationError(f"no metric {path!r}: {nearest(path, metrics)}")
-    name = named[0]
-    rated = report.counts.get(name, {}).get("evaluated", 0)
-    if rated and path == f"{name}/{parts[-2]}/percentage":
-        return 0.0
-    if rated:
-        raise ConfigurationError(f"no metric {path!r}: {nearest(path, metrics)}")
-    return None
+    return 0.0 if rated else None
 
 
 def describe(report: Report, path: str, value: float | None, bound: float) -> str:
@@ -52,15 +67,15 @@ def describe(report: Report, path: str, value: float | None, bound: float) -> st
 
 
 def _of(report: Report, path: str) -> str:
-    for name, counts in report.counts.items():
-        if name in path.split("/"):
-            failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
-            return f" ({counts['evaluated']:,} rows rated{failed})"
-    return ""
+    counts = report.counts.get(_evaluator_of(path, report.counts) or "")
+    if counts is None:
+        return ""
+    failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
+    return f" ({counts['evaluated']:,} rows rated{failed})"
 
 
 def _why(report: Report, path: str) -> str:
-    for name, reasons in report.reasons.items():
-        if name in path.split("/") and reasons:
-            return ", ".join(f"{times:,} rows {reason}" for reason, times in reasons.items())
-    return "no row was evaluated"
+    reasons = report.reasons.get(_evaluator_of(path, report.counts) or "")
+    if not reasons:
+        return "no row was evaluated"
+    return ", ".join(f"{times:,} rows: {reason}" for reason, times in reasons.items())

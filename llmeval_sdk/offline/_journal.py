@@ -46,7 +46,7 @@ def begin(path: Path, header: Mapping[str, Any]) -> Rows:
     """Start a file anew; raises `ConfigurationError` where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
+        path.unlink(missing_ok=True)  # whoever reads the old one goes on reading it
         rows = Rows(path)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None

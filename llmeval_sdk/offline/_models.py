@@ -65,10 +65,8 @@ class Models:
         Verdicts of such a one cannot be told from those of another.
         """
         llm = self._model_of(judge).llm
-        address = getattr(llm, "address", None)
-        if not isinstance(address, Mapping):
-            return None
-        return f"{address.get('model')}@{address.get('base_url')}"
+        url = getattr(llm, "base_url", None)
+        return None if url is None else f"{llm.model}@{url}"
 
     def of(self, judge: Judge) -> MeteredLLM:
         """Return the model that a judge asks, for one judgement; call it in the event loop."""

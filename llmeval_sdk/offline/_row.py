@@ -37,6 +37,12 @@ def digest_of(record: Record) -> str:
     return blake2b((dumps(record) or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
+def digest_of_request(record: Record) -> str:
+    """Identify what was asked."""
+    said = dumps([record.request]) or ""
+    return blake2b(said.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
 def outcomes(evaluation: Evaluation) -> dict[str, Score]:
     """Return what an evaluation says by the schema's paths, aggregates aside."""
     base, per_chunk = base_of(evaluation)

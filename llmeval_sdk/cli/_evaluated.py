@@ -1,0 +1,201 @@
+"""What ``llmeval evaluate`` prints and writes, and how it decides."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llmeval_sdk._terminal import printable, score
+from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.errors import ConfigurationError
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline import Report
+    from llmeval_sdk.offline._compare import Comparison
+
+MOST_WORST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A report and what was asked of it."""
+
+    report: Report
+    args: argparse.Namespace
+    saved: Path
+    compared: Comparison | None
+
+
+def publish(outcome: Outcome) -> int:
+    """Print and write everything; return the exit status."""
+    report, args, compared = outcome.report, outcome.args, outcome.compared
+    at_least = dict(args.fail_under)
+    missed = report.below(at_least)
+    if args.json:
+        say(json.dumps(_json(outcome, missed), allow_nan=False, default=str))
+    else:
+        _print(outcome)
+    for path, make in (
+        (args.html, lambda: report.to_html(compared=compared)),
+        (args.markdown, report.to_markdown),
+        (args.junit, lambda: report.to_junit(at_least)),
+    ):
+        if path is not None:
+            _write(path, make, quiet=args.json)
+    if not args.json:
+        _print_gate(outcome, missed)
+    worse = compared is not None and bool(compared.worse)
+    return 1 if missed or worse or report.errors else 0
+
+
+def _write(path: Path, make: Callable[[], str], *, quiet: bool) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(make(), "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+    if not quiet:
+        say(f"wrote {path}")
+
+
+def _print(outcome: Outcome) -> None:
+    from llmeval_sdk.offline._summary import headline, lines, shown
+
+    report = outcome.report
+    say(f"{report.experiment}: {headline(report)}")
+    for problem in report.problems[:3]:
+        say(f"  skipped: {printable(problem, 300)}")
+    heading("Metrics")
+    rows = [
+        (
+            line.path,
+            shown(line.value),
+            f"{line.rated:,}",
+            f"{line.failed:,}",
+            f"{line.not_applicable:,}",
+            line.why,
+        )
+        for line in lines(report)
+    ]
+    if rows:
+        table(("metric", "value", "rated", "failed", "n/a", "why"), rows, numbers=_NUMBERS)
+    else:
+        say("No evaluator applied to any row.")
+    _print_worst(report)
+    if outcome.compared is not None:
+        _print_comparison(outcome.compared)
+    for name, account in report.delivery.items():
+        lost = "".join(f", {times:,} dropped ({why})" for why, times in account.dropped.items())
+        waiting = f", {account.undelivered:,} not delivered" if account.undelivered else ""
+        say(
+            f"{name}: {account.delivered:,} of {account.created:,} records delivered{lost}{waiting}"
+        )
+    say(f"\nsaved to {outcome.saved}")
+
+
+_NUMBERS = "value rated failed n/a before now difference rows"
+
+
+def _print_worst(report: Report) -> None:
+    from llmeval_sdk.offline._markdown import wrongs
+    from llmeval_sdk.offline._row import texts
+    from llmeval_sdk.offline._worst import worst
+
+    rows = [
+        (row.id, printable(dict(texts(row)).get("request", ""), 60), "; ".join(wrong))
+        for row in worst(report.rows, MOST_WORST)
+        if (wrong := wrongs(row))
+    ]
+    if rows:
+        heading("Worst rows")
+        table(("row", "request", "what is wrong"), rows)
+
+
+def _print_comparison(compared: Comparison) -> None:
+    from llmeval_sdk.offline._summary import shown
+
+    heading(f"Against the baseline ({compared.pairs:,} rows in both)")
+    rows = [
+        (
+            change.path,
+            shown(change.before),
+            shown(change.after),
+            f"{change.difference:+.3g}",
+            "-" if change.low is None else f"{change.low:+.3g} .. {change.high:+.3g}",
+            f"{change.pairs:,}",
+            change.verdict,
+        )
+        for change in compared.changes
+    ]
+    table(
+        ("metric", "before", "now", "difference", "95 % interval", "rows", ""),
+        rows,
+        numbers=_NUMBERS,
+    )
+    if compared.regressions:
+        heading(f"{compared.regressed:,} rows got worse")
+        table(
+            ("row", "evaluator", "before", "now"),
+            [
+                (
+                    each.row.id,
+                    each.evaluator,
+                    score(each.before.value),
+                    "raised" if each.after is None else score(each.after.value),
+                )
+                for each in compared.regressions[:10]
+            ],
+        )
+
+
+def _print_gate(outcome: Outcome, missed: dict[str, float | None]) -> None:
+    from llmeval_sdk.offline._bounds import describe
+    from llmeval_sdk.offline._compare import describe as describe_change
+
+    report = outcome.report
+    for path, least in outcome.args.fail_under:
+        if path in missed:
+            say(f"FAILED {describe(report, path, missed[path], least)}")
+        else:
+            say(f"ok     {path} is {report.metrics.get(path, 0.0):.4g}, at least {least:g}")
+    for change in outcome.compared.worse if outcome.compared is not None else ():
+        say(f"WORSE  {describe_change(change)}")
+    if report.errors:
+        say(f"FAILED the model raised on {sum(report.errors.values()):,} rows")
+
+
+def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
+    report = outcome.report
+    compared = outcome.compared
+    found: dict[str, Any] = {
+        "experiment": report.experiment,
+        "rows": len(report.rows),
+        "metrics": report.metrics,
+        "counts": report.counts,
+        "reasons": report.reasons,
+        "errors": report.errors,
+        "skipped": report.skipped,
+        "problems": report.problems,
+        "judge_usage": asdict(report.judge_usage),
+        "missed": missed,
+        "saved": str(outcome.saved),
+        "delivery": {name: asdict(account) for name, account in report.delivery.items()},
+    }
+    if compared is not None:
+        found["comparison"] = {
+            "pairs": compared.pairs,
+            "regressed": compared.regressed,
+            "changes": [
+                {**asdict(each), "difference": each.difference, "verdict": each.verdict}
+                for each in compared.changes
+            ],
+            "regressions": [
+                {"row": each.row.id, "evaluator": each.evaluator} for each in compared.regressions
+            ],
+        }
+    return found

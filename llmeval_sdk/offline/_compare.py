@@ -1,0 +1,220 @@
+"""Two reports of the same rows: what changed, how sure that is, and which rows got worse."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from llmeval_sdk.errors import DataError, missing_extra
+from llmeval_sdk.model import Evaluation
+from llmeval_sdk.offline._row import Row, contributions, digest_of_request
+from llmeval_sdk.offline._worst import LESS_IS_BETTER, goodness
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline._report import Report
+
+
+CONFIDENCE = 0.95
+RESAMPLES = 2_000
+DRAWS = 50_000_000
+"""Rows times resamples for one metric, at most; a mean of so many rows needs fewer resamples."""
+FEW = 20
+"""Pairs below which no interval is given: resampling so few says little."""
+WORSE_BY = 0.05
+"""How much a score of a row has to fall for the row to have regressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metric in both reports, over the rows that are rated in both."""
+
+    path: str
+    pairs: int
+    before: float
+    after: float
+    low: float | None = None
+    """The 95 % interval of ``difference``, where there are enough pairs."""
+    high: float | None = None
+    less_is_better: bool = False
+
+    @property
+    def difference(self) -> float:
+        """After minus before."""
+        return self.after - self.before
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "unchanged", "unsure"]:
+        """What the interval says; ``unsure`` where it holds 0, or there is none."""
+        if self.low is None or self.high is None:
+            return "unsure" if self.difference else "unchanged"
+        if self.low == self.high == 0:
+            return "unchanged"
+        if self.low <= 0 <= self.high:
+            return "unsure"
+        return "better" if (self.low > 0) is not self.less_is_better else "worse"
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """One row on which one evaluator says something worse than before."""
+
+    row: Row
+    evaluator: str
+    before: Evaluation
+    after: Evaluation | None
+    """``None`` where the model raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `Report.compare` found."""
+
+    pairs: int
+    """Rows that are in both reports."""
+    only_before: int
+    only_after: int
+    changes: tuple[Change, ...]
+    regressions: tuple[Regression, ...]
+    """By how much worse, the worst first; at most `MOST`."""
+    regressed: int
+    """How many rows regressed in all."""
+
+    @property
+    def worse(self) -> tuple[Change, ...]:
+        """The metrics of which it is sure that they got worse."""
+        return tuple(change for change in self.changes if change.verdict == "worse")
+
+
+MOST = 100
+
+
+def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
+    """See `Report.compare`; memory is 16 bytes for each row and metric."""
+    try:
+        import numpy as np
+    except ImportError:
+        raise missing_extra("comparing reports", "pandas", "numpy") from None
+    where = dict(_keys(baseline))
+    values: dict[str, tuple[array[float], array[float]]] = {}
+    names: dict[str, str] = {}
+    found: list[tuple[float, int, Regression]] = []
+    pairs = regressed = only_after = 0
+    for key, place in _keys(report):
+        index = where.pop(key, None)
+        if index is None:
+            only_after += 1
+            continue
+        pairs += 1
+        before, after = baseline.rows[index], report.rows[place]
+        _note(before, after, values, names)
+        worse = list(_regressions(before, after))
+        regressed += bool(worse)
+        found.extend((by, -place, each) for by, each in worse)
+        if len(found) > 4 * MOST:
+            found = _worst(found)
+    if not pairs:
+        raise DataError(
+            "the two reports have no row in common: rows are paired by request_id, else by request"
+        )
+    random = np.random.default_rng(seed)
+    changes = [
+        _change(np, random, path, *both, less_is_better=names[path] in LESS_IS_BETTER)
+        for path, both in values.items()
+    ]
+    regressions = tuple(each for _, _, each in _worst(found))
+    return Comparison(pairs, len(where), only_after, tuple(changes), regressions, regressed)
+
+
+def _worst(found: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
+    return sorted(found, key=lambda each: each[:2], reverse=True)[:MOST]
+
+
+def _keys(report: Report) -> Iterator[tuple[Any, int]]:
+    """Yield what identifies each row and its place: its id, else its request, counted."""
+    times: dict[Any, int] = {}
+    for place, row in enumerate(report.rows):
+        key = row.record.request_id or digest_of_request(row.record)
+        times[key] = times.get(key, 0) + 1
+        yield (key, times[key]), place
+
+
+def _note(
+    before: Row,
+    after: Row,
+    values: dict[str, tuple[array[float], array[float]]],
+    names: dict[str, str],
+) -> None:
+    """Note the metrics of a pair; a category that only one of both has is 0 in the other."""
+    for name, evaluation in after.evaluations.items():
+        earlier = before.evaluations.get(name)
+        if earlier is None or earlier.value is None or evaluation.value is None:
+            continue
+        one, other = contributions(earlier), contributions(evaluation)
+        for path in {**one, **other}:
+            names[path] = name
+            both = values.setdefault(path, (array("d"), array("d")))
+            both[0].append(one.get(path, 0.0))
+            both[1].append(other.get(path, 0.0))
+
+
+def _regressions(before: Row, after: Row) -> Iterator[tuple[float, Regression]]:
+    for name, earlier in before.evaluations.items():
+        was = goodness(earlier)
+        if was is None:
+            continue
+        if after.error is not None:
+            yield was + 1, Regression(after, name, earlier, None)
+            continue
+        now = after.evaluations.get(name)
+        if now is None:
+            continue
+        good = goodness(now)
+        if good is not None and was - good >= WORSE_BY:
+            yield was - good, Regression(after, name, earlier, now)
+
+
+def _change(
+    np: Any,
+    random: Any,
+    path: str,
+    before: array[float],
+    after: array[float],
+    *,
+    less_is_better: bool,
+) -> Change:
+    one, other = np.frombuffer(before), np.frombuffer(after)
+    low = high = None
+    if len(one) >= FEW:
+        low, high = _interval(np, random, other - one)
+    return Change(path, len(one), float(one.mean()), float(other.mean()), low, high, less_is_better)
+
+
+def _interval(np: Any, random: Any, differences: Any) -> tuple[float, float]:
+    """Return the percentile interval of the mean difference, from rows drawn with replacement."""
+    count = len(differences)
+    if not differences.any():
+        return 0.0, 0.0
+    resamples = int(min(RESAMPLES, max(200, DRAWS // count)))
+    means = [differences[random.integers(0, count, count)].mean() for _ in range(resamples)]
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(means, (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def describe(change: Change) -> str:
+    """Say a change in one line."""
+    interval = ""
+    if change.low is not None and change.high is not None:
+        interval = f", 95 % [{change.low:+.3g}, {change.high:+.3g}]"
+    return (
+        f"{change.path}: {change.before:.4g} to {change.after:.4g} "
+        f"({change.difference:+.3g}{interval})"
+    )
+
+
+def by_path(changes: tuple[Change, ...]) -> Mapping[str, Change]:
+    """Return the changes by path."""
+    return {change.path: change for change in changes}

@@ -1,0 +1,89 @@
+"""A report as JUnit XML, which every CI shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape, quoteattr
+
+from llmeval_sdk._terminal import printable
+from llmeval_sdk.offline._bounds import below, describe
+from llmeval_sdk.offline._row import Row, texts
+from llmeval_sdk.offline._worst import failures
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline._report import Report
+
+
+def junit(report: Report, at_least: Mapping[str, float]) -> str:
+    """See `Report.to_junit`.
+
+    A row fails by a rating of no or a value of fail or False, and is an error where the model or
+    an evaluator raised. Where bounds are given they decide: rows are told, but do not fail.
+    """
+    missed = below(report, at_least)
+    bounds = [
+        _case(
+            f"{path} >= {bound:g}",
+            f"<failure message={quoteattr(describe(report, path, missed[path], bound))}/>"
+            if path in missed
+            else "",
+        )
+        for path, bound in at_least.items()
+    ]
+    rows, failed, errors = [], 0, 0
+    for row in report.rows:
+        kind, body = _outcome(row, decides=not at_least)
+        failed += kind == "failure"
+        errors += kind == "error"
+        rows.append(_case(row.id, body))
+    suites = [_suite("rows", rows, failed, errors)]
+    if bounds:
+        suites.insert(0, _suite("metrics", bounds, len(missed), 0))
+    name = quoteattr(report.experiment or "llmeval")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={name}>\n' + (
+        "".join(suites) + "</testsuites>\n"
+    )
+
+
+def _suite(name: str, cases: list[str], failed: int, errors: int) -> str:
+    counts = f'tests="{len(cases)}" failures="{failed}" errors="{errors}"'
+    return f"<testsuite name={quoteattr(name)} {counts}>\n{''.join(cases)}</testsuite>\n"
+
+
+def _case(name: str, body: str) -> str:
+    return f'<testcase classname="llmeval" name={quoteattr(_clean(name))}>{body}</testcase>\n'
+
+
+def _outcome(row: Row, *, decides: bool) -> tuple[str, str]:
+    """Return how a row went, and the element that says so."""
+    if row.error is not None:
+        kind, said = "error", [f"{row.error.type}: {row.error.message}"]
+    else:
+        wrong = failures(row)
+        if not wrong:
+            return "", ""
+        kind = "error" if any(each.error for each in wrong) else "failure"
+        said = [
+            f"{each.name}: "
+            + (f"{each.error.type}: {each.error.message}" if each.error else str(each.value))
+            + (f" ({each.explanation})" if each.explanation else "")
+            for each in wrong
+        ]
+    shown = [f"{name}: {printable(text, 300)}" for name, text in texts(row)]
+    body = escape(_clean("\n".join([*said, *shown])))
+    if not decides:
+        return "", f"<system-out>{body}</system-out>"
+    return kind, f"<{kind} message={quoteattr(_clean(printable(said[0], 200)))}>{body}</{kind}>"
+
+
+def _clean(text: str) -> str:
+    """Leave out what XML cannot hold."""
+    return "".join(
+        each
+        for each in text
+        if each in "\t\n"
+        or (each >= " " and not "\ud800" <= each <= "\udfff" and each < "\ufffe")
+        or each > "\uffff"
+    )

@@ -1,0 +1,69 @@
+"""A report as Markdown, for a pull request's comment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llmeval_sdk._terminal import printable, score
+from llmeval_sdk.offline._row import Row, texts
+from llmeval_sdk.offline._summary import headline, lines, shown
+from llmeval_sdk.offline._worst import failures, goodness, worst
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline._report import Report
+
+
+def markdown(report: Report, *, worst: int) -> str:
+    """See `Report.to_markdown`."""
+    found = [
+        f"### {_cell(report.experiment or 'Evaluation')}",
+        "",
+        f"{headline(report)}.",
+        "",
+        "| metric | value | rows rated | failed | not applicable |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    found += [
+        f"| `{_cell(line.path)}` | {shown(line.value)} | {line.rated:,} | {line.failed:,} | "
+        f"{line.not_applicable:,} |"
+        for line in lines(report)
+    ]
+    rows = _rows(report, worst)
+    if rows:
+        found += ["", "| worst rows | request | what is wrong |", "| --- | --- | --- |", *rows]
+    return "\n".join(found) + "\n"
+
+
+def _rows(report: Report, count: int) -> list[str]:
+    found = []
+    for row in worst(report.rows, count) if count > 0 else ():
+        said = dict(texts(row))
+        wrong = wrongs(row)
+        if wrong:
+            cells = (row.id, said.get("request", ""), "; ".join(wrong))
+            found.append(f"| {' | '.join(_cell(cell, 160) for cell in cells)} |")
+    return found
+
+
+def wrongs(row: Row) -> list[str]:
+    """Say what is wrong with a row: errors and failed ratings, else the scores below one half."""
+    if row.error is not None:
+        return [f"{row.error.type}: {row.error.message}"]
+    found = []
+    for each in failures(row):
+        said = f"{each.error.type}" if each.error else score(each.value)
+        why = (each.error and each.error.message) or each.explanation
+        found.append(f"{each.name}: {said}" + (f" ({why})" if why else ""))
+    if not found:
+        low = [
+            each
+            for each in row.evaluations.values()
+            if (good := goodness(each)) is not None and good < 0.5
+        ]
+        found = [f"{each.name}: {score(each.value)}" for each in low]
+    return found
+
+
+def _cell(text: str, limit: int = 200) -> str:
+    return printable(text, limit).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,58 @@
+"""A report's metrics as rows of a table, shared by what is printed and what is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from llmeval_sdk._terminal import number
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline._report import Report
+
+
+class Line(NamedTuple):
+    """One metric, or an evaluator without any."""
+
+    path: str
+    value: float | None
+    rated: int
+    failed: int
+    not_applicable: int
+    why: str
+    """Why rows have no value, the most frequent reasons first."""
+    evaluator: str
+
+
+def lines(report: Report) -> list[Line]:
+    """Return a line for each metric, in the order of the evaluators."""
+    found = []
+    for name, tally in report.aggregate.tallies.items():
+        said = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
+        rest = sum(tally.reasons.values()) - tally.failed
+        about = (tally.rated, tally.failed, rest, "; ".join(said), name)
+        paths = sorted(tally.sums.items(), key=lambda each: (-each[1], each[0]))
+        found += [Line(path, amount / tally.rated, *about) for path, amount in paths]
+        if not paths:
+            found.append(Line(name, None, *about))
+    return found
+
+
+def headline(report: Report) -> str:
+    """Say how many rows there are, what went wrong, and what it cost."""
+    parts = [f"{len(report.rows):,} rows"]
+    if report.errors:
+        kinds = ", ".join(f"{kind} {times:,}" for kind, times in report.errors.items())
+        parts.append(f"the model raised on {sum(report.errors.values()):,} ({kinds})")
+    if report.skipped:
+        parts.append(f"{report.skipped:,} bad rows skipped")
+    usage = report.judge_usage
+    if usage.total_tokens:
+        cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd is not None else ", price unknown"
+        parts.append(f"judges used {usage.total_tokens:,} tokens{cost}")
+    return "; ".join(parts)
+
+
+def shown(value: float | None) -> str:
+    """Return a metric's value as people read it."""
+    return "-" if value is None else f"{value:.3f}" if abs(value) <= 1 else number(value)
