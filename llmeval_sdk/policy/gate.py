@@ -22,6 +22,8 @@ from llmeval_sdk.protocols import Judge
 STREAMS = 256
 """Span names that have a quota of their own; the rest of them share one."""
 
+_OFF = {"no_judge_model": "no model is named: set LLMEVAL_JUDGE_MODEL or configure(llm=…)"}
+
 
 class Gate:
     """Decides for one judge on one record, with what chance it was let through.
@@ -79,7 +81,7 @@ class Gate:
         if absent is not None:
             return Refused("missing_inputs", f"the record has no {absent}")
         if off is not None:
-            return Refused(off, f"{judge.name} is switched off")
+            return Refused(off, _OFF.get(off, f"{judge.name} is switched off"))
         escalated = self._escalate(judge.name, record, evaluations)
         if escalated is not None and not escalated.run:
             return Refused("not_escalated", escalated.why)
