@@ -45,11 +45,12 @@ def raise_again(on: bool) -> None:
     _raise_again = on
 
 
-def swallow(site: str, error: Exception, *, calls_out: bool = False) -> bool:
+def swallow(site: str, error: Exception | SystemExit, *, calls_out: bool = False) -> bool:
     """Count an exception of ours; False means that it is not ours and must be raised again.
 
     Use it as ``except Exception as error: if not swallow("site", error): raise``. ``calls_out``
-    says that the site runs code of others on purpose (an evaluator): its exceptions are ours then.
+    says that the site runs code of others on purpose (an evaluator): its exceptions are ours then,
+    its ``sys.exit()`` too.
     """
     if _raise_again or not _ours(error, calls_out=calls_out):
         return False
@@ -97,10 +98,11 @@ class shield:  # noqa: N801 - reads as a verb
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        return isinstance(error, Exception) and swallow(self.site, error, calls_out=self.calls_out)
+        kinds = (Exception, SystemExit) if self.calls_out else Exception
+        return isinstance(error, kinds) and swallow(self.site, error, calls_out=self.calls_out)
 
 
-def _ours(error: Exception, *, calls_out: bool) -> bool:
+def _ours(error: BaseException, *, calls_out: bool) -> bool:
     """Say whether an exception began in our code, or in what our code called."""
     if threading.get_ident() != threading.main_thread().ident:
         return True  # signal handlers run in the main thread only

@@ -24,12 +24,48 @@ def _waits(heuristic: Heuristic) -> bool:
     return any(_METADATA.issuperset(need.split("|")) for need in heuristic.needs)
 
 
+def is_built_in(heuristic: Heuristic) -> bool:
+    """Say whether its code is ours."""
+    home = getattr(heuristic.evaluate, "__module__", None) or ""
+    return home.startswith("llmeval_sdk.heuristics.")
+
+
 class _Plan(NamedTuple):
     heuristic: Heuristic
+    is_built_in: bool
     needs: tuple[int, ...]
     """Each a set of bits of which one has to be there."""
     applies: Any
     postponed: Any
+
+
+def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run one heuristic; an exception in it, or its ``sys.exit()``, becomes an error."""
+    begun = 0.0 if heuristic.inline else perf_counter()
+    try:
+        result = heuristic.evaluate(record)
+        if (
+            type(result) is Evaluation
+            and type(result.value) is float
+            and -_MAX < result.value < _MAX
+        ):
+            evaluation = result  # what the built-in scores return, without a second look
+        else:
+            evaluation = outcome(result, heuristic)
+    except (Exception, SystemExit) as error:
+        evaluation = _failure(heuristic, error)
+    if heuristic.inline or evaluation.duration is not None:
+        return evaluation
+    return replace(evaluation, duration=perf_counter() - begun)
+
+
+_MAX = float("inf")
+
+
+def _failure(heuristic: Heuristic, error: Exception | SystemExit) -> Evaluation:
+    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
+        raise error
+    return failed(heuristic, type(error).__name__, str(error))
 
 
 class Heuristics:
@@ -54,6 +90,7 @@ class Heuristics:
             bits.setdefault(name, 1 << len(bits))
         plan = _Plan(
             heuristic,
+            is_built_in(heuristic),
             tuple(sum(bits[name] for name in set(names)) for names in fields),
             getattr(heuristic, "applies", None),
             getattr(heuristic, "postponed", None),
@@ -76,19 +113,21 @@ class Heuristics:
         *,
         but: Collection[str] = (),
         postponed: bool = False,
+        by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,
         rest: Callable[[], None] | None = None,
     ) -> list[Evaluation]:
         """Run those whose inputs the Record has; what is not applicable leaves nothing.
 
         ``postponed`` runs only those that ask to be left to the worker for this Record, which
-        otherwise are left out. ``rest`` is called after each, so that a worker can pause.
+        otherwise are left out. ``by`` runs those that may call code of the app, or returns ``None``
+        where it does not. ``rest`` is called after each, so that a worker can pause.
         """
         there = 0
         for name, bit in self._bits.items():
             if getattr(record, name) is not None:
                 there |= bit
         found = []
-        for heuristic, needs, applies, later in self._plans:
+        for heuristic, built_in, needs, applies, later in self._plans:
             for need in needs:
                 if not there & need:
                     break
@@ -97,38 +136,12 @@ class Heuristics:
                     continue
                 if postponed if later is None else later(record) is not postponed:
                     continue
-                evaluation = run_heuristic(heuristic, record)
-                if evaluation.value is not None or evaluation.error is not None:
+                run = run_heuristic if built_in and not postponed else by
+                evaluation = run(heuristic, record)
+                if evaluation is not None and (
+                    evaluation.value is not None or evaluation.error is not None
+                ):
                     found.append(evaluation)
                 if rest is not None:
                     rest()
         return found
-
-
-def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
-    """Run one heuristic; an exception in it becomes an Evaluation with an error."""
-    begun = 0.0 if heuristic.inline else perf_counter()
-    try:
-        result = heuristic.evaluate(record)
-        if (
-            type(result) is Evaluation
-            and type(result.value) is float
-            and -_MAX < result.value < _MAX
-        ):
-            evaluation = result  # what the built-in scores return, without a second look
-        else:
-            evaluation = outcome(result, heuristic)
-    except Exception as error:
-        evaluation = _failure(heuristic, error)
-    if heuristic.inline or evaluation.duration is not None:
-        return evaluation
-    return replace(evaluation, duration=perf_counter() - begun)
-
-
-_MAX = float("inf")
-
-
-def _failure(heuristic: Heuristic, error: Exception) -> Evaluation:
-    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
-        raise error
-    return failed(heuristic, type(error).__name__, str(error))

@@ -27,7 +27,7 @@ async def run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) -
         evaluation = failed(judge, "timeout", f"no verdict after {timeout:g} s")
     except JudgeError as error:
         evaluation = failed(judge, error.type, str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         evaluation = failed(judge, type(error).__name__, str(error))
     return replace(
         evaluation, evaluator_kind="judge", duration=evaluation.duration or perf_counter() - begun

@@ -68,7 +68,8 @@ class Delivery:
                 self.missed += 1
             on_drop = getattr(self.exporter, "on_drop", None)
             if on_drop is not None and type(item) is SpanData:
-                on_drop(item)
+                with shield(f"exporter {self.name}", calls_out=True):
+                    on_drop(item)
             return
         if self._thread is None:
             self._start()
@@ -182,7 +183,7 @@ class Delivery:
                 self._dropped.add(error.reason, lost)
             else:
                 self._unknown += lost
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not swallow(f"exporter {self.name}", error, calls_out=True):
                 raise
             self._dropped.add(type(error).__name__, len(batch))

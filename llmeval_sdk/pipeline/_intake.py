@@ -7,13 +7,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from llmeval_sdk._counters import Count, Counts
-from llmeval_sdk._shield import caught, tell
-from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk._shield import caught, shield, swallow, tell
+from llmeval_sdk.evaluation import is_built_in, own_copy, run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.pipeline._lane import Lane
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
-from llmeval_sdk.tracing import Retrieved, Span, leave_to_owner, record_of, settle
+from llmeval_sdk.protocols import Heuristic
+from llmeval_sdk.tracing import Retrieved, Span, disabled, leave_to_owner, record_of, settle
 
 
 _EARLY = "context_relevance"
@@ -52,12 +53,20 @@ class Intake:
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span."""
         for exporter in self._live:
-            exporter.on_start(span)
+            try:
+                exporter.on_start(span)
+            except (Exception, SystemExit) as error:
+                if not swallow(f"exporter {exporter.name}", error, calls_out=True):
+                    raise
 
     def on_end(self, span: Span) -> None:
         """Score a finished span and hand it over."""
         for exporter in self._live:
-            exporter.on_end(span)
+            try:
+                exporter.on_end(span)
+            except (Exception, SystemExit) as error:
+                if not swallow(f"exporter {exporter.name}", error, calls_out=True):
+                    raise
         if not span._flags & 1:  # the sampler of a live library left it out
             return
         settle(span)
@@ -79,7 +88,8 @@ class Intake:
         if found is None or found.kind != "heuristic":
             tell("span.evaluate", f"no heuristic is named {name[:80]!r}")
             return None
-        evaluation = run_heuristic(found, self._record(span))
+        run = run_heuristic if is_built_in(found) else _run_untraced
+        evaluation = run(found, self._record(span))
         if span._evaluations is None:
             span._evaluations = []
         span._evaluations.append(evaluation)
@@ -117,7 +127,8 @@ class Intake:
         self.evaluations.add("inline", made - 1)
         span = item.item if type(item) is Kept else item
         for on_drop in self._dropping if type(span) is Span else ():
-            on_drop(span)
+            with shield("exporter: on_drop", calls_out=True):
+                on_drop(span)
 
     def _run(self) -> bool:
         """Start the worker; where no thread can start, try again with the next record."""
@@ -153,5 +164,12 @@ class Intake:
         for item in span._collected or ():
             if type(item) is Retrieved and item.chunks is record.retrieved_context:
                 done.extend(item.evaluations)
-        done.extend(self._inline.run(record, but=[evaluation.name for evaluation in done]))
+        names = [evaluation.name for evaluation in done]
+        done.extend(self._inline.run(record, but=names, by=_run_untraced))
         span._evaluations = done
+
+
+def _run_untraced(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run a heuristic of the app, which may call the very function that it scores."""
+    with disabled():
+        return run_heuristic(heuristic, own_copy(record))

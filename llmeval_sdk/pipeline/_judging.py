@@ -119,7 +119,9 @@ class Judging:
             off()  # a judge that calls the app's decorated helpers is not traced, nor judged
             loop = self._loop = asyncio.new_event_loop()
             loop.call_soon(ready.set)
-            loop.run_forever()
+            while not self._shut:
+                with shield("judges' loop", calls_out=True):  # a sys.exit() in a judge ends it
+                    loop.run_forever()
             with shield("judges' loop"):
                 for task in asyncio.all_tasks(loop):
                     task.cancel()
@@ -162,7 +164,7 @@ class Judging:
                 if self._shut:
                     raise
                 outcome = [not_run(job, "error", "CancelledError")]  # the judge's own
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 if not swallow(f"judge {job.judge.name}", error, calls_out=True):
                     self._settle(turn)
                     raise

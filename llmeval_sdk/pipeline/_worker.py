@@ -9,9 +9,10 @@ from typing import Any
 
 from llmeval_sdk._counters import Counts
 from llmeval_sdk._shield import swallow, tell, write_notices
-from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
+from llmeval_sdk.pipeline._guests import Guests
 from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
@@ -55,6 +56,7 @@ class Worker:
         self._barriers: list[Barrier] = []
         self._thread: threading.Thread | None = None
         self._pace = Pace(plan.background_share)
+        self._guests = Guests(lambda: self._stop)
         self._hurry = False
         self._foreign = False
         self._stop = False
@@ -124,6 +126,7 @@ class Worker:
             self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.done.set()
+        self._guests.close()
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)
@@ -243,10 +246,12 @@ class Worker:
         """Run the background heuristics, and those asked for on this span."""
         for heuristic in asked:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
-                yield run_heuristic(heuristic, record)
+                if (evaluation := self._guests.run(heuristic, record)) is not None:
+                    yield evaluation
                 self._rest()
-        yield from self._plan.inline.run(record, but=done, postponed=True)
-        yield from self._plan.background.run(record, but=done, rest=self._rest)
+        aside = self._guests.run_aside
+        yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
+        yield from self._plan.background.run(record, but=done, by=aside, rest=self._rest)
 
     def _decide(
         self,
@@ -266,7 +271,7 @@ class Worker:
             job = Job(judge, record, target, 0.0, decision.detail)
             self.emit(not_run(job, decision.reason, decision.detail))
             return
-        job = Job(judge, record, target, decision.probability, decision.why)
+        job = Job(judge, own_copy(record), target, decision.probability, decision.why)
         if not self._whole:
             self.emit(not_run(job, "error", "the redaction failed"))
             return

@@ -371,4 +371,4 @@ def test_a_format_of_the_apps_own_is_checked_in_the_worker():
         (0.5, False),
         (0.9, True),
     ]
-    assert set(ran) == {"llmeval-worker"}
+    assert set(ran) == {"llmeval-own"}
