@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk import errors, testing, tracing
+    from llmeval_sdk import errors, testing, tracing, viewer
     from llmeval_sdk.heuristics import heuristic
     from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
     from llmeval_sdk.model import Chunk, Completion, Evaluation, Extraction, Message, Prompt, Record
@@ -54,7 +54,7 @@ _HOMES = {
     "protocols": "LLM Exporter",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = ("errors", "testing", "tracing")
+_MODULES = ("errors", "testing", "tracing", "viewer")
 
 __all__ = [
     "LLM",
@@ -98,6 +98,7 @@ __all__ = [
     "testing",
     "tool",
     "tracing",
+    "viewer",
     "workflow",
 ]
 

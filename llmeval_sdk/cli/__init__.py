@@ -21,6 +21,7 @@ COMMANDS = (
     "run",
     "agent",
     "ragas",
+    "view",
     "report",
     "evaluate",
     "explain",

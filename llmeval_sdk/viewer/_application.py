@@ -63,4 +63,4 @@ def _no_store(request: Request, error: NoStoreError) -> Response:
 
 
 def _failed(request: Request, error: HTTPException) -> Response:
-    return page(request, "error.html", error.status_code, detail=error.detail)
+    return page(request, "error.html", error.status_code, detail=error.detail, state="")

@@ -29,6 +29,8 @@ class Verdict:
 
     event: EvaluationEvent
     cell: Cell
+    why: str
+    """Why a judge ran."""
     details: Mapping[str, str]
     """Its metadata, but what is shown elsewhere."""
     sides: tuple[str, str] | None
@@ -59,7 +61,8 @@ class Detail:
     """Parts of the response are marked because the context does not support them."""
     verdicts: tuple[Verdict, ...]
     refusals: tuple[tuple[NotRun, Reason], ...]
-    people: tuple[tuple[EvaluationEvent, Cell], ...]
+    people: tuple[tuple[EvaluationEvent, Cell, str], ...]
+    """What each said, and who it was."""
     runs: tuple[JudgeRun, ...]
     passages: tuple[Passage, ...]
     retrieved_by: Outline | None
@@ -93,7 +96,10 @@ def read(reader: StoreReader, span: SpanData, spans: Sequence[Outline]) -> Detai
         bool(unsupported),
         tuple(_verdict(event) for event in _judges_first(events)),
         tuple((each, explain(each.reason)) for each in refused),
-        tuple((each, cell_of(each.evaluation)) for each in reader.feedback_of(span.span_id)),
+        tuple(
+            (each, cell_of(each.evaluation), _who(each))
+            for each in reader.feedback_of(span.span_id)
+        ),
         tuple(reader.read(lambda c: traces.judge_runs(c, span.span_id))),
         _passages(chunks or (), extractions, events),
         source,
@@ -123,7 +129,13 @@ def _verdict(event: EvaluationEvent) -> Verdict:
         for name, value in evaluation.metadata.items()
         if name not in shown and value not in (None, [], "")
     }
-    return Verdict(event, cell_of(evaluation), details, _sides(event))
+    why = text(evaluation.metadata.get("why") or "")[:500]
+    return Verdict(event, cell_of(evaluation), why, details, _sides(event))
+
+
+def _who(event: EvaluationEvent) -> str:
+    submitter = event.evaluation.metadata.get("submitter")
+    return text(submitter.get("id", ""))[:100] if isinstance(submitter, dict) else ""
 
 
 def _sides(event: EvaluationEvent) -> tuple[str, str] | None:

@@ -19,6 +19,8 @@ JUDGED: Mapping[str, Judged] = {
     "yes": "yes", "escalated": "escalated", "control": "control", "no": "no",
 }  # fmt: skip
 MAX_COLUMNS = 12
+_TEXTS = ("q", "span", "evaluator", "op", "value", "judge", "reason", "range", "sort")
+_FLAGS = ("errors", "runs")
 _FIRST_COLUMNS = (
     "context_relevance", "context_recall_heuristic", "groundedness_risk", "semantic_validation",
     "aggregated_confidence", "agreement_pattern", "context_precision", "retrieval_risk",
@@ -42,6 +44,11 @@ class Filters:
         """Whether some spans are left out."""
         return any(name not in ("sort", "col") for name in self.params)
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return what stands in each field of the form; ``None`` where nothing does."""
+        return {**dict.fromkeys((*_TEXTS, *_FLAGS, "col")), **self.params}
+
     def but(self, **changes: Any) -> dict[str, Any]:
         """Return the address' query with some of it changed; ``None`` leaves one out."""
         return {**self.params, **changes}
@@ -49,9 +56,8 @@ class Filters:
 
 def read(given: QueryParams, known: Known) -> Filters:
     """Read the filters of an address."""
-    names = ("q", "span", "evaluator", "op", "value", "judge", "reason", "range", "sort")
-    params: dict[str, Any] = {name: given[name].strip() for name in names if given.get(name)}
-    params |= {name: "1" for name in ("errors", "runs") if given.get(name)}
+    params: dict[str, Any] = {name: given[name].strip() for name in _TEXTS if given.get(name)}
+    params |= {name: "1" for name in _FLAGS if given.get(name)}
     problems: list[str] = []
     condition = _condition(params, problems)
     order_by = params.get("sort")

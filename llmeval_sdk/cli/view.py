@@ -1,0 +1,93 @@
+"""``llmeval view``: the store as web pages on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import socket
+import sys
+import webbrowser
+from typing import Any
+
+from llmeval_sdk import config
+from llmeval_sdk.cli._options import add_store
+from llmeval_sdk.cli._output import say
+from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.store.files import path_of
+
+
+HOST = "127.0.0.1"
+PORT = 8520
+_TRIED = 20
+_STOP_SECONDS = 1
+
+_EPILOG = """\
+The pages are served to this machine only, and only to whoever knows the token in
+the printed address. On a remote machine, forward the port: ssh -L 8520:127.0.0.1:8520
+and open the printed address here.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "view",
+        help="look at traces and scores in the browser",
+        description="Serve the store as web pages on this machine: traces with their scores, "
+        "scores over time, and labels of your own.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_store(parser)
+    parser.add_argument(
+        "--port", type=int, metavar="N", help=f"0 is any free one (default: {PORT} or the next)"
+    )
+    parser.add_argument("--no-open", action="store_true", help="do not open the browser")
+    parser.add_argument(
+        "--no-token", action="store_true", help="let every user of this machine look"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    try:
+        import uvicorn
+    except ImportError:
+        raise missing_extra("`llmeval view`", "viewer", "uvicorn") from None
+    from llmeval_sdk import viewer
+
+    store = path_of(args.store or config.from_environment(problems=[]).store)
+    token = None if args.no_token else secrets.token_urlsafe(24)
+    with _listen(args.port) as listener:
+        port = listener.getsockname()[1]
+        names = (HOST, "localhost")
+        app = viewer.app(store=store, token=token, hosts={f"{name}:{port}" for name in names})
+        address = f"http://{HOST}:{port}/" + (f"?token={token}" if token else "")
+        say(address)
+        if not store.exists():
+            say(f"There is no store at {store} yet; the page says how one comes to be.")
+        sys.stdout.flush()
+        if not args.no_open:
+            webbrowser.open(address)
+        settings = uvicorn.Config(
+            app, log_level="warning", access_log=False, timeout_graceful_shutdown=_STOP_SECONDS
+        )
+        uvicorn.Server(settings).run(sockets=[listener])
+    return 0
+
+
+def _listen(port: int | None) -> socket.socket:
+    """Bind to the loopback interface; without a wish, to the first free port from `PORT` on."""
+    wished = range(PORT, PORT + _TRIED) if port is None else (port,)
+    for each in wished:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, each))
+        except (OSError, OverflowError) as error:
+            listener.close()
+            problem = error
+        else:
+            return listener
+    raise ConfigurationError(f"port {wished[-1]} cannot be used: {problem}; choose another --port")
