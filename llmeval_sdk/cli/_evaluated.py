@@ -126,7 +126,7 @@ def _print_comparison(compared: Comparison) -> None:
             shown(change.before),
             shown(change.after),
             f"{change.difference:+.3g}",
-            "-" if change.low is None else f"{change.low:+.3g} .. {change.high:+.3g}",
+            "-" if change.low == change.high else f"{change.low:+.3g} .. {change.high:+.3g}",
             f"{change.pairs:,}",
             change.verdict,
         )
@@ -156,6 +156,7 @@ def _print_comparison(compared: Comparison) -> None:
 def _print_gate(outcome: Outcome, missed: dict[str, float | None]) -> None:
     from llmeval_sdk.offline._bounds import describe
     from llmeval_sdk.offline._compare import describe as describe_change
+    from llmeval_sdk.offline._summary import plural
 
     report = outcome.report
     for path, least in outcome.args.fail_under:
@@ -166,7 +167,7 @@ def _print_gate(outcome: Outcome, missed: dict[str, float | None]) -> None:
     for change in outcome.compared.worse if outcome.compared is not None else ():
         say(f"WORSE  {describe_change(change)}")
     if report.errors:
-        say(f"FAILED the model raised on {sum(report.errors.values()):,} rows")
+        say(f"FAILED the model raised on {plural(sum(report.errors.values()), 'row')}")
 
 
 def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:

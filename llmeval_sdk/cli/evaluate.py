@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk import config, registry
 from llmeval_sdk.cli._options import add_store, open_store, since
 from llmeval_sdk.cli._output import say
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, DataError
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -142,9 +142,12 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def bound(text: str) -> tuple[str, float]:
     """Read ``path=0.9``."""
-    path, equals, number = text.rpartition("=")
+    path, _, number = text.rpartition("=")
     try:
-        return path.strip().rstrip(">").strip(), float(number) if equals else float("nan")
+        least = float(number)
+        if not path.strip() or least != least:  # noqa: PLR0124 - NaN is no bound
+            raise ValueError
+        return path.strip().rstrip(">").strip(), least
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no bound: expected PATH=NUMBER, such as context_relevance/average=0.6"
@@ -162,10 +165,13 @@ def run(args: argparse.Namespace) -> int:
     try:
         report = _evaluate(args, save)
     except Interrupted as stop:
-        say(f"Interrupted: {len(stop.report.rows):,} rows are done and saved in {save}.")
-        say("Run the same command with --resume to go on.")
         publish(Outcome(stop.report, args, save, None))
+        if not args.json:
+            say("Interrupted: these rows are done. Run the same command with --resume to go on.")
         return 130
+    if not report.rows:
+        where = "the store for this time and span name" if args.from_store else args.file
+        raise DataError(f"there are no rows in {where}: nothing was evaluated")
     compared = None if baseline is None else report.compare(baseline)
     return publish(Outcome(report, args, save, compared))
 
@@ -180,9 +186,7 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigurationError("--concurrency must be at least 1")
     names = _names(args.evaluators)
     known = names or (*registry.HEURISTICS, *registry.JUDGES)
-    for path, number in args.fail_under:
-        if number != number:  # noqa: PLR0124 - no number was given
-            raise ConfigurationError(f"--fail-under {path}: expected PATH=NUMBER")
+    for path, _ in args.fail_under:
         check_path(path, [name.rpartition(":")[2] for name in known])
 
 

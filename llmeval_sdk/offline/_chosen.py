@@ -62,7 +62,7 @@ class Chosen:
         if answered and not self.asked and all(getattr(record, n) is None for n in _ANSWERS):
             raise DataError(
                 f"{place}: the column 'response' is missing (or 'trace', or 'extractions'): pass "
-                "model= to have it answered, or ask for retrieval evaluators only with evaluators="
+                "model= (--model) to have it answered, or ask for the retrieval evaluators by name"
             )
 
     def score(self, record: Record) -> dict[str, Evaluation]:

@@ -35,8 +35,8 @@ def structured(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"is no JSON: {error}") from None
+        except json.JSONDecodeError as error:
+            raise ValueError(f"is no JSON: {error.msg} at character {error.pos + 1}") from None
     return value
 
 

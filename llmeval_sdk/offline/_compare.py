@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline._row import Row, contributions, digest_of_request
-from llmeval_sdk.offline._worst import LESS_IS_BETTER, goodness
+from llmeval_sdk.offline._worst import direction, goodness
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline._report import Report
 
+
+_Both = tuple["array[float]", "array[float]"]
+"""A metric's values before and after, pair by pair."""
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
@@ -38,7 +41,8 @@ class Change:
     low: float | None = None
     """The 95 % interval of ``difference``, where there are enough pairs."""
     high: float | None = None
-    less_is_better: bool = False
+    direction: int = 1
+    """1 where more is better, -1 where less is, 0 where neither is."""
 
     @property
     def difference(self) -> float:
@@ -46,7 +50,7 @@ class Change:
         return self.after - self.before
 
     @property
-    def verdict(self) -> Literal["better", "worse", "unchanged", "unsure"]:
+    def verdict(self) -> Literal["better", "worse", "changed", "unchanged", "unsure"]:
         """What the interval says; ``unsure`` where it holds 0, or there is none."""
         if self.low is None or self.high is None:
             return "unsure" if self.difference else "unchanged"
@@ -54,7 +58,9 @@ class Change:
             return "unchanged"
         if self.low <= 0 <= self.high:
             return "unsure"
-        return "better" if (self.low > 0) is not self.less_is_better else "worse"
+        if self.direction == 0:
+            return "changed"
+        return "better" if (self.low > 0) is (self.direction > 0) else "worse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +104,7 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
     except ImportError:
         raise missing_extra("comparing reports", "pandas", "numpy") from None
     where = dict(_keys(baseline))
-    values: dict[str, tuple[array[float], array[float]]] = {}
-    names: dict[str, str] = {}
+    metrics = _paths(report, baseline)
     found: list[tuple[float, int, Regression]] = []
     pairs = regressed = only_after = 0
     for key, place in _keys(report):
@@ -109,7 +114,7 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
             continue
         pairs += 1
         before, after = baseline.rows[index], report.rows[place]
-        _note(before, after, values, names)
+        _note(before, after, metrics)
         worse = list(_regressions(before, after))
         regressed += bool(worse)
         found.extend((by, -place, each) for by, each in worse)
@@ -121,8 +126,10 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
         )
     random = np.random.default_rng(seed)
     changes = [
-        _change(np, random, path, *both, less_is_better=names[path] in LESS_IS_BETTER)
-        for path, both in values.items()
+        _change(np, random, path, *both, direction=direction(name, path))
+        for name, paths in metrics.items()
+        for path, both in paths.items()
+        if both[0]
     ]
     regressions = tuple(each for _, _, each in _worst(found))
     return Comparison(pairs, len(where), only_after, tuple(changes), regressions, regressed)
@@ -141,23 +148,26 @@ def _keys(report: Report) -> Iterator[tuple[Any, int]]:
         yield (key, times[key]), place
 
 
-def _note(
-    before: Row,
-    after: Row,
-    values: dict[str, tuple[array[float], array[float]]],
-    names: dict[str, str],
-) -> None:
-    """Note the metrics of a pair; a category that only one of both has is 0 in the other."""
-    for name, evaluation in after.evaluations.items():
-        earlier = before.evaluations.get(name)
-        if earlier is None or earlier.value is None or evaluation.value is None:
+def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
+    """Return room for the values of every metric that either report has, by evaluator."""
+    found: dict[str, dict[str, _Both]] = {}
+    for each in (report, baseline):
+        for name, tally in each.aggregate.tallies.items():
+            for path in tally.sums:
+                found.setdefault(name, {}).setdefault(path, (array("d"), array("d")))
+    return found
+
+
+def _note(before: Row, after: Row, metrics: dict[str, dict[str, _Both]]) -> None:
+    """Note the metrics of a pair; a category that is not a row's is 0 there."""
+    for name, paths in metrics.items():
+        earlier, later = before.evaluations.get(name), after.evaluations.get(name)
+        if earlier is None or later is None or earlier.value is None or later.value is None:
             continue
-        one, other = contributions(earlier), contributions(evaluation)
-        for path in {**one, **other}:
-            names[path] = name
-            both = values.setdefault(path, (array("d"), array("d")))
-            both[0].append(one.get(path, 0.0))
-            both[1].append(other.get(path, 0.0))
+        one, other = contributions(earlier), contributions(later)
+        for path, (ones, others) in paths.items():
+            ones.append(one.get(path, 0.0))
+            others.append(other.get(path, 0.0))
 
 
 def _regressions(before: Row, after: Row) -> Iterator[tuple[float, Regression]]:
@@ -183,13 +193,13 @@ def _change(
     before: array[float],
     after: array[float],
     *,
-    less_is_better: bool,
+    direction: int,
 ) -> Change:
     one, other = np.frombuffer(before), np.frombuffer(after)
     low = high = None
     if len(one) >= FEW:
         low, high = _interval(np, random, other - one)
-    return Change(path, len(one), float(one.mean()), float(other.mean()), low, high, less_is_better)
+    return Change(path, len(one), float(one.mean()), float(other.mean()), low, high, direction)
 
 
 def _interval(np: Any, random: Any, differences: Any) -> tuple[float, float]:
@@ -213,8 +223,3 @@ def describe(change: Change) -> str:
         f"{change.path}: {change.before:.4g} to {change.after:.4g} "
         f"({change.difference:+.3g}{interval})"
     )
-
-
-def by_path(changes: tuple[Change, ...]) -> Mapping[str, Change]:
-    """Return the changes by path."""
-    return {change.path: change for change in changes}

@@ -60,9 +60,10 @@ def _lines(path: Path) -> Iterator[Found]:
                 yield place, DataError(f"byte {error.start + 1} is no UTF-8")
             except RecursionError:
                 yield place, DataError("is nested too deep")
-            except ValueError as error:
+            except json.JSONDecodeError as error:
                 hint = "; a list over several lines? write one object a line" * (number == 1)
-                yield place, DataError(f"is no JSON: {error}{hint}")
+                at = f"{error.msg} at column {error.colno}"
+                yield place, DataError(f"is no JSON: {at}{hint}")
 
 
 def _json(path: Path) -> tuple[int | None, Iterator[Found]]:

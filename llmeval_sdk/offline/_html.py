@@ -135,7 +135,7 @@ def _comparison(compared: Comparison) -> str:
 
 
 def _interval(change: Change) -> str:
-    if change.low is None or change.high is None:
+    if change.low == change.high:
         return "-"
     return f"{change.low:+.3g} .. {change.high:+.3g}"
 

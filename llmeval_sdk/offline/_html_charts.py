@@ -155,7 +155,7 @@ def changes(compared: Comparison) -> str:
     if not values:
         return ""
     colours = {"worse": SERIES[4], "better": SERIES[2]}
-    words = ["better", "worse", "unsure", "unchanged"]
+    words = ["better", "worse", "changed", "unsure", "unchanged"]
     spec: dict[str, Any] = {
         "width": 420,
         "height": {"step": 20},

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
+from llmeval_sdk.judges._request import as_text, split_request
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Score, Usage
 from llmeval_sdk.store.encode import dumps
 
@@ -108,25 +110,34 @@ def contributions(evaluation: Evaluation) -> dict[str, float]:
 # -- JSON ---------------------------------------------------------------------------------------
 
 
-_FIELDS = {
-    kind: tuple((each.name, each.default) for each in fields(kind))
+_NAMES = {
+    kind: tuple(each.name for each in fields(kind))
     for kind in (Record, Chunk, Extraction, Evaluation, Usage, Failure)
 }
+_DEFAULTS = {kind: tuple(each.default for each in fields(kind)) for kind in _NAMES}
+_READ = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
 _PLAIN = frozenset((str, int, float, bool))
 
 
 def _sparse(noun: Any) -> dict[str, Any]:
+    """Return the fields of a noun that are there and not what they are by default."""
+    noun_kind = type(noun)
     found = {}
-    for name, default in _FIELDS[type(noun)]:
-        value = getattr(noun, name)
-        kind = type(value)
-        if value is None or (kind in _PLAIN and value == default) or (kind is dict and not value):
+    values = _READ[noun_kind](noun)
+    for name, value, default in zip(_NAMES[noun_kind], values, _DEFAULTS[noun_kind], strict=True):
+        if value is None:
             continue
-        if kind in _FIELDS:
-            value = _sparse(value)
-        elif kind is tuple and value and type(value[0]) in _FIELDS:
-            value = [_sparse(item) for item in value]
-        found[name] = value
+        kind = type(value)
+        if kind in _PLAIN:
+            if value != default:
+                found[name] = value
+        elif kind is tuple:
+            held = value and type(value[0]) in _NAMES
+            found[name] = [_sparse(item) for item in value] if held else value
+        elif kind in _NAMES:
+            found[name] = _sparse(value)
+        elif value or kind is not dict:
+            found[name] = value
     return found
 
 
@@ -189,11 +200,13 @@ def evaluation_from(said: dict[str, Any]) -> Evaluation:
 def texts(row: Row) -> Iterator[tuple[str, str]]:
     """Yield what a person wants to read of a row: column and text."""
     record = row.record
-    for name in ("request", "response", "expected_response", "expected_facts", "value"):
+    if record.request is not None:
+        query, history = split_request(record.request)
+        if history:
+            yield "earlier turns", "\n".join(f"{role}: {text}" for role, text in history)
+        yield "request", query
+    for name in ("response", "expected_response", "expected_facts", "value"):
         value = getattr(record, name)
         if value is None or (name == "value" and value == record.response):
             continue
-        yield (
-            name,
-            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str),
-        )
+        yield name, as_text(value)

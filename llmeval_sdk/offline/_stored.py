@@ -40,7 +40,7 @@ def record_of(span: SpanData, trace: Sequence[SpanData]) -> Record:
     fields.setdefault("value", fields.get("response"))
     return Record(
         **fields,
-        request_id=f"{span.trace_id}:{span.span_id}",
+        request_id=span.span_id,
         attributes=span.attributes,
         trace_id=span.trace_id,
         span_id=span.span_id,

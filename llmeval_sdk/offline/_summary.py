@@ -40,17 +40,22 @@ def lines(report: Report) -> list[Line]:
 
 def headline(report: Report) -> str:
     """Say how many rows there are, what went wrong, and what it cost."""
-    parts = [f"{len(report.rows):,} rows"]
+    parts = [plural(len(report.rows), "row")]
     if report.errors:
         kinds = ", ".join(f"{kind} {times:,}" for kind, times in report.errors.items())
         parts.append(f"the model raised on {sum(report.errors.values()):,} ({kinds})")
     if report.skipped:
-        parts.append(f"{report.skipped:,} bad rows skipped")
+        parts.append(f"{plural(report.skipped, 'bad row')} skipped")
     usage = report.judge_usage
     if usage.total_tokens:
         cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd is not None else ", price unknown"
         parts.append(f"judges used {usage.total_tokens:,} tokens{cost}")
     return "; ".join(parts)
+
+
+def plural(count: int, noun: str) -> str:
+    """Count something: ``1 row``, ``1,200 rows``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def shown(value: float | None) -> str:

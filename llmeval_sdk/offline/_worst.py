@@ -18,7 +18,6 @@ LESS_IS_BETTER = RISKS | {
     "total_token_count",
     "total_input_token_count",
     "total_output_token_count",
-    "recall_warning",
 }
 
 
@@ -32,6 +31,14 @@ def goodness(evaluation: Evaluation) -> float | None:
     if value is None or evaluation.name in LESS_IS_BETTER - RISKS or not 0 <= value <= 1:
         return None
     return 1 - value if evaluation.name in RISKS else value
+
+
+def direction(name: str, path: str) -> int:
+    """Say whether more of a metric is better (1), or less (-1), or neither (0)."""
+    if path.startswith(f"{name}/") and path.endswith("/percentage"):
+        word = path[len(name) + 1 : -len("/percentage")]
+        return (word in _GOOD_WORDS) - (word in _BAD_WORDS)
+    return -1 if name in LESS_IS_BETTER else 1
 
 
 def failures(row: Row) -> list[Evaluation]:
