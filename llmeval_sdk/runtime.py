@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from llmeval_sdk import _shield, config, registry
+from llmeval_sdk._forks import wait_for_imports
 from llmeval_sdk._hard_exit import before_hard_exit
 from llmeval_sdk._planning import make_plan
 from llmeval_sdk.config import Secret, Settings
@@ -30,6 +32,8 @@ _pipeline: Pipeline | None = None
 _retired: list[Pipeline] = []
 _settings: Settings | None = None
 _exit_registered = False
+_shown = threading.Lock()
+"""Taken, and kept, by the worker that shows the counters to OpenTelemetry: once in a process."""
 
 
 def configure(
@@ -175,7 +179,18 @@ def isolated() -> Iterator[None]:
 
 
 def _make(plan: Plan) -> Pipeline:
-    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit))
+    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_often)
+
+
+def _often() -> None:
+    """Write what waits for the log; show the counters to OpenTelemetry if the app has loaded it."""
+    _shield.write_notices()
+    if "opentelemetry.metrics" in sys.modules and _shown.acquire(blocking=False):
+        with _shield.shield("otel metrics", calls_out=True):
+            if not settings().otel_disabled:
+                from llmeval_sdk.exporters.otel.health import observe
+
+                observe(stats)
 
 
 def _current() -> list[Pipeline]:
@@ -289,4 +304,4 @@ def _after_fork() -> None:
 _inherited: list[Pipeline] = []
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)

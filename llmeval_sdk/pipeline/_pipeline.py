@@ -29,9 +29,16 @@ class Pipeline:
     Args:
         plan: what to run and where to send it.
         begun: called once, when the threads have started.
+        often: called by the worker after each piece of work, and every second without.
     """
 
-    def __init__(self, plan: Plan, *, begun: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        begun: Callable[[], None] | None = None,
+        often: Callable[[], None] = _shield.write_notices,
+    ) -> None:
         self.plan = plan
         self._begun = begun
         self._intake = Intake(plan, self._start)
@@ -44,7 +51,7 @@ class Pipeline:
         privacy = Privacy(plan.redactor, content=plan.content)
         self._spooling = self._intake.spool = self._spool(privacy)
         self._worker = Worker(
-            plan, self._intake, self._deliveries.values(), privacy, self._spooling
+            plan, self._intake, self._deliveries.values(), privacy, self._spooling, often=often
         )
         self._starting = threading.RLock()
         self._started = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -40,12 +40,15 @@ class Worker:
         deliveries: Iterable[Delivery],
         privacy: Privacy,
         spooling: Spooling | None = None,
+        *,
+        often: Callable[[], None] = write_notices,
     ) -> None:
         self._plan = plan
         self._intake = intake
         self._deliveries = tuple(deliveries)
         self._privacy = privacy
         self._spooling = spooling
+        self._often = often
         self._judgements: list[Future[None]] = []
         self._whole = True
         """False while the record at hand is one whose redaction failed."""
@@ -109,7 +112,7 @@ class Worker:
             if not self._intake.sleep(patience, unless=self._barriers):
                 self._pace.begin()
                 self._tend()
-                write_notices()
+                self._often()
                 continue
             self._urgent.wait(LINGER_SECONDS)
             self._urgent.clear()
@@ -119,7 +122,7 @@ class Worker:
             try:
                 self._drain()
                 self._tend()
-                write_notices()
+                self._often()
             except Exception as error:
                 if not swallow("worker", error):
                     raise

@@ -123,3 +123,22 @@ DETAILS: Final = "llmeval.evaluation.metadata"
 HISTOGRAM: Final = "llmeval.evaluation.score"
 INFO: Final = 9
 WARN: Final = 13
+
+# -- metrics: what stats() says -------------------------------------------------------------------
+
+SPANS: Final = "llmeval.spans"
+EVALUATIONS: Final = "llmeval.evaluations"
+DELIVERED: Final = "llmeval.exporter.delivered"
+DROPPED: Final = "llmeval.exporter.dropped"
+UNKNOWN: Final = "llmeval.exporter.unknown"
+QUEUE: Final = "llmeval.exporter.queue.size"
+JUDGED: Final = "llmeval.judge.judged"
+NOT_RUN: Final = "llmeval.judge.not_run"
+PENDING: Final = "llmeval.judge.pending"
+JUDGE_TOKENS: Final = "llmeval.judge.tokens"
+JUDGE_COST: Final = "llmeval.judge.cost"
+PROBLEMS: Final = "llmeval.problems"
+EXPORTER: Final = "llmeval.exporter.name"
+NOT_RUN_REASON: Final = "llmeval.not_run.reason"
+SITE: Final = "llmeval.site"
+TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105 - a kind of token, not one
