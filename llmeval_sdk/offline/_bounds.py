@@ -36,7 +36,7 @@ def check_path(path: str, evaluators: Iterable[str]) -> None:
         ConfigurationError: naming the nearest path.
     """
     known = tuple(evaluators)
-    if _evaluator_of(path, known) is None:
+    if evaluator_of(path, known) is None:
         raise ConfigurationError(
             f"no evaluator of this run has the metric {path!r}: {nearest(path, known)}; a path is "
             "such as 'context_relevance/average' or "
@@ -44,7 +44,8 @@ def check_path(path: str, evaluators: Iterable[str]) -> None:
         )
 
 
-def _evaluator_of(path: str, names: Iterable[str]) -> str | None:
+def evaluator_of(path: str, names: Iterable[str]) -> str | None:
+    """Find whose metric a path is."""
     parts = path.split("/")
     if parts[0] == "agent":
         parts = [*parts, f"total_{parts[1]}" if len(parts) > 1 else ""]
@@ -52,7 +53,7 @@ def _evaluator_of(path: str, names: Iterable[str]) -> str | None:
 
 
 def _without_value(report: Report, path: str, metrics: Mapping[str, float]) -> float | None:
-    name = _evaluator_of(path, (*report.evaluators, *report.counts))
+    name = evaluator_of(path, (*report.evaluators, *report.counts))
     rated = report.counts.get(name or "", {}).get("evaluated", 0)
     if name is None or (rated and not (path.startswith(f"{name}/") and "percentage" in path)):
         raise ConfigurationError(f"no metric {path!r}: {nearest(path, metrics)}")
@@ -67,7 +68,7 @@ def describe(report: Report, path: str, value: float | None, bound: float) -> st
 
 
 def _of(report: Report, path: str) -> str:
-    counts = report.counts.get(_evaluator_of(path, report.counts) or "")
+    counts = report.counts.get(evaluator_of(path, report.counts) or "")
     if counts is None:
         return ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
@@ -75,7 +76,7 @@ def _of(report: Report, path: str) -> str:
 
 
 def _why(report: Report, path: str) -> str:
-    reasons = report.reasons.get(_evaluator_of(path, report.counts) or "")
+    reasons = report.reasons.get(evaluator_of(path, report.counts) or "")
     if not reasons:
         return "no row was evaluated"
     return ", ".join(f"{times:,} rows: {reason}" for reason, times in reasons.items())

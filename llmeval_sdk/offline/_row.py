@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
@@ -32,6 +32,12 @@ class Row:
     def id(self) -> str:
         """The request's id, else the row's number."""
         return self.record.request_id or f"row {self.number}"
+
+
+def only(row: Row, names: Container[str | None]) -> Row:
+    """Return a row with what some of the evaluators said."""
+    found = {name: each for name, each in row.evaluations.items() if name in names}
+    return replace(row, evaluations=found)
 
 
 def digest_of(record: Record) -> str:

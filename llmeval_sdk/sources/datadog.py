@@ -88,7 +88,8 @@ class EvaluationTraceFilter:
         for span in trace:
             event = span._get_ctx_item(self._event) if span.span_type == "llm" else None
             if event is not None and not span._get_ctx_item(OWN):
-                events.append((event, _below_ours(span)))
+                # ``annotation_context(name=…)`` and sampling rules speak of the span's own name
+                events.append(({**event, "name": span.name}, _below_ours(span)))
         target = recorder() if events else None
         if target is None:
             return

@@ -73,6 +73,8 @@ def evaluated(
                 inner._owner = above or inner  # scored by the judges of llm spans only
                 yield inner
         if above is not None:
+            if top.kind == "llm" and top.prompt is None:
+                above.collect(ANSWERED)  # Datadog's Ragas evaluators look at prompts only
             yield above
 
 

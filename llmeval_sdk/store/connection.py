@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-FORK_WAIT_SECONDS = 0.1
-"""How long a fork waits for a statement to end; statements take milliseconds."""
+FORK_WAIT_SECONDS = 0.5
+"""How long a fork waits for a statement to end; statements take milliseconds, only to make the file
+takes longer where the disk is busy."""
 
 Opener = Callable[[], sqlite3.Connection]
 Anchor = Callable[[], sqlite3.Connection | None]

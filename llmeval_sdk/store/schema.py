@@ -125,11 +125,11 @@ def version_of(connection: sqlite3.Connection) -> int:
 
     Raises `SchemaError` for a file of a newer release, or one that is no store of ours.
     """
+    # The mark last: another process may make its tables, all at once, between these statements.
+    tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    if mark != APPLICATION_ID and (
-        mark or version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    ):
+    if mark != APPLICATION_ID and (mark or version or tables):
         raise SchemaError("it is a database of another program")
     if version > len(MIGRATIONS):
         raise SchemaError(

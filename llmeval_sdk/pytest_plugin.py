@@ -1,0 +1,126 @@
+"""Evaluations as tests: ``@pytest.mark.llmeval("data.jsonl", evaluators=[…], at_least={…})``.
+
+    @pytest.mark.llmeval(
+        "golden.jsonl",
+        evaluators=["document_recall"],
+        at_least={"retrieval/ground_truth/document_recall/average": 0.9},
+    )
+    def test_the_right_documents_are_found(llmeval_report):
+        assert not llmeval_report.errors
+
+The data is evaluated once, before the test's body; the bounds are checked after it. A test that
+needs no more than the bounds has an empty body. pytest loads this by its entry point; nothing of
+the package is imported until a test is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline import Report
+
+
+_key: pytest.StashKey[Any] = pytest.StashKey()
+MARKER = (
+    "llmeval(data, *, at_least={path: number}, model=…, evaluators=[…], llm=…, **options): "
+    "evaluate a data set (options of llmeval_sdk.evaluate); the test fails when a metric is below "
+    "its bound. A path is relative to the test's file, else to the root folder."
+)
+MOST_WORST = 5
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.fixture
+def llmeval_report(request: pytest.FixtureRequest) -> Report:
+    """The `llmeval_sdk.Report` of the data set that the test is marked with."""
+    return _report_of(request.node)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Evaluate a marked test's data, and check the bounds once its body has passed."""
+    if pyfuncitem.get_closest_marker("llmeval") is None:
+        return (yield)
+    report = _report_of(pyfuncitem)
+    result = yield
+    _check(report, _arguments(pyfuncitem)[1])
+    return result
+
+
+def _report_of(item: Any) -> Report:
+    if _key not in item.stash:
+        from llmeval_sdk.errors import LlmevalError
+        from llmeval_sdk.offline import evaluate
+
+        data, _, options = _arguments(item)
+        problem = None
+        try:
+            item.stash[_key] = evaluate(data, progress=False, **options)
+        except LlmevalError as error:
+            problem = error
+        if problem is not None:  # outside the handler, whose error pytest would print as well
+            pytest.fail(f"llmeval: {problem}", pytrace=False)
+    found: Report = item.stash[_key]
+    return found
+
+
+def _arguments(item: Any) -> tuple[Any, Mapping[str, float], dict[str, Any]]:
+    """Return what the marker says: the data, the bounds, and options of ``evaluate``."""
+    marker = item.get_closest_marker("llmeval")
+    if marker is None or len(marker.args) != 1:
+        pytest.fail(
+            'llmeval: mark the test with its data: @pytest.mark.llmeval("data.jsonl", '
+            "evaluators=[…], at_least={…})",
+            pytrace=False,
+        )
+    options = dict(marker.kwargs)
+    at_least = options.pop("at_least", {})
+    return _found(item, marker.args[0]), at_least, options
+
+
+def _found(item: Any, data: Any) -> Any:
+    if not isinstance(data, (str, Path)):
+        return data
+    beside, root = item.path.parent / data, item.config.rootpath / data
+    return beside if beside.exists() or not root.exists() else root
+
+
+def _check(report: Report, at_least: Mapping[str, float]) -> None:
+    from llmeval_sdk.errors import ConfigurationError
+    from llmeval_sdk.offline._bounds import describe, evaluator_of
+
+    try:
+        missed = report.below(at_least)
+        lines = [describe(report, path, value, at_least[path]) for path, value in missed.items()]
+        about = {evaluator_of(path, report.counts) for path in missed}
+        lines += _worst(report, about) if missed else []
+    except ConfigurationError as error:
+        lines = [f"llmeval: {error}"]
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+def _worst(report: Report, about: set[str | None]) -> list[str]:
+    """Show the rows on which the evaluators of missed bounds are least content."""
+    from llmeval_sdk._terminal import printable
+    from llmeval_sdk.offline._markdown import wrongs
+    from llmeval_sdk.offline._row import only, texts
+    from llmeval_sdk.offline._worst import worst
+
+    found = [
+        f"  {row.id}: {printable(dict(texts(row)).get('request', ''), 60)}\n"
+        + "\n".join(f"    {printable(each, 200)}" for each in wrong)
+        for row in worst((only(row, about) for row in report.rows), MOST_WORST)
+        if (wrong := wrongs(row))
+    ]
+    return ["worst rows:", *found] if found else []
