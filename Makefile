@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -75,6 +75,9 @@ $(VENV)-datadog/.ready: pyproject.toml constraints.txt
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
 	@$(VENV)-datadog/bin/python -m pytest tests/datadog $(ARGS)
+
+test-guide: $(VENV)-datadog/.ready $(DATADOG_AGENT) $(VENV)-ragas/.ready  ## Run Datadog's Ragas guide end to end: ddtrace, Ragas, the test agent.
+	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py $(ARGS)
 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
 	@$(VENV)-datadog/bin/python tests/datadog/demo.py $(ARGS)

@@ -24,6 +24,12 @@ def test_a_good_name_stays_as_it_is(name):
     assert label_of(name) == name
 
 
+def test_a_metric_of_ragas_own_is_not_datadogs_of_that_name():
+    """Ragas' mean precision@k and Datadog's share of useful contexts are two evaluations."""
+    assert label_of("ragas:context_precision") == "ragas__context_precision"
+    assert label_of("ragas_context_precision") == "ragas_context_precision"
+
+
 def test_names_of_which_nothing_is_left_stay_apart():
     """Names in another script do not all become one evaluation."""
     assert len({label_of("质量"), label_of("安全"), label_of("--"), label_of("__")}) == 4

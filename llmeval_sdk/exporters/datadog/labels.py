@@ -14,10 +14,14 @@ _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
 
 def label_of(name: str) -> str:
-    """Return the label for a name: the same one in every process."""
+    """Return the label for a name: the same one in every process.
+
+    ``ragas:context_precision`` becomes ``ragas__context_precision``: beside it there is
+    ``ragas_context_precision``, which is another metric.
+    """
     if _GOOD.fullmatch(name):
         return name
-    label = _OTHER.sub("_", name)
+    label = _OTHER.sub("_", name.replace(":", "__"))
     if not label.strip("_"):  # nothing of the name is left: two such names must stay apart
         label = f"evaluation_{crc32(name.encode('utf-8', 'replace')):08x}"
     elif not label[0].isalpha():

@@ -155,4 +155,4 @@ def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
     length = math.sqrt(sum(x * x for x in one)) * math.sqrt(sum(x * x for x in other))
     if not length:
         raise JudgeError("malformed", "an embedding is all zero")
-    return sum(x * y for x, y in zip(one, other, strict=True)) / length
+    return min(1.0, sum(x * y for x, y in zip(one, other, strict=True)) / length)  # rounding

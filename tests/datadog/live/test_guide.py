@@ -1,0 +1,101 @@
+"""Datadog's guide to Ragas evaluations, end to end: a driver that knows nothing of us.
+
+Ragas is in the environment that ``LLMEVAL_RAGAS_PYTHON`` names, as `make test-guide` does.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from ragas_model import answer
+
+from llmeval_sdk.testing.judge_server import JudgeServer
+
+
+RAGAS = os.environ.get("LLMEVAL_RAGAS_PYTHON")
+pytestmark = [
+    pytest.mark.skipif(not RAGAS, reason="needs `make test-guide`"),
+    pytest.mark.timeout(120),
+]
+EVALUATORS = ("ragas_faithfulness", "ragas_context_precision", "ragas_answer_relevancy")
+RUN = (sys.executable, "-m", "llmeval_sdk", "run")
+SAID = "The game was played in 1967. It was won by the Jets. Q: when was the first super bowl?"
+
+
+@pytest.fixture(scope="module")
+def driver(agent, tmp_path_factory):
+    """Return a function that runs the driver under ``llmeval run``."""
+    folder = tmp_path_factory.mktemp("guide")
+
+    def run(*arguments, command=RUN, **variables):
+        with JudgeServer(answer) as judge, JudgeServer(lambda request: SAID) as app:
+            found = agent.run(
+                "guide.py", *arguments, command=command, folder=folder, timeout=100,
+                APP_MODEL=app.base_url, OPENAI_BASE_URL=judge.base_url, OPENAI_API_KEY="x",
+                DD_LLMOBS_ML_APP="test-rag-app", LLMEVAL_RAGAS_PYTHON=RAGAS,
+                DD_LLMOBS_EVALUATORS=",".join(EVALUATORS), LLMEVAL_SHUTDOWN_TIMEOUT="60",
+                **variables,
+            )  # fmt: skip
+        assert found.code == 0, found.errors[-2_000:]
+        return found
+
+    return run
+
+
+def calls_of_the_app(found):
+    """Return the instrumented calls, in the order in which they were made."""
+    calls = found.roots("OpenAI.createChatCompletion")
+    assert len(calls) == 3
+    return sorted(calls, key=lambda span: span["start_ns"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [(("enable",), RUN), ((), (*RUN, str(Path(sys.executable).with_name("ddtrace-run"))))],
+    ids=["LLMObs.enable", "ddtrace-run"],
+)
+def test_the_three_scores_stand_on_the_span_of_the_instrumented_call(driver, arguments, command):
+    """With the values that the rules of the judge model give by arithmetic."""
+    found = driver(*arguments, command=command)
+    span, streamed, silent = calls_of_the_app(found)
+    scores = {each: found.evaluation(each, on=span)["score_value"] for each in EVALUATORS}
+    # statements: the game, the Jets, and the question, of which the context has the first
+    assert scores["ragas_faithfulness"] == pytest.approx(1 / 3)
+    assert scores["ragas_context_precision"] == 1.0
+    assert scores["ragas_answer_relevancy"] == pytest.approx(1.0, abs=1e-9)
+    assert found.evaluation("ragas_context_precision", on=streamed)["score_value"] == 0.5
+    assert found.evaluation("ragas_faithfulness", on=streamed)["score_value"] == pytest.approx(
+        1 / 3
+    )
+    evaluation = found.evaluation("ragas_faithfulness", on=span)
+    assert evaluation["join_on"]["span"]["trace_id"] == span["trace_id"]
+    assert "ml_app:test-rag-app" in evaluation["tags"]
+    ragas = [each for each in found.evaluations if each["label"].startswith("ragas")]
+    assert silent["span_id"] not in {each["join_on"]["span"]["span_id"] for each in ragas}
+    assert len(ragas) == 6
+
+
+def test_the_sampling_rules_hold(driver):
+    """One evaluator on one span name, nothing else."""
+    rules = [
+        {"sample_rate": 1.0, "evaluator_label": EVALUATORS[0], "span_name": "generate_answer"},
+        {"sample_rate": 0},
+    ]
+    found = driver("enable", DD_LLMOBS_EVALUATOR_SAMPLING_RULES=json.dumps(rules))
+    ragas = [each for each in found.evaluations if each["label"].startswith("ragas")]
+    assert [each["label"] for each in ragas] == [EVALUATORS[0]]
+    assert ragas[0]["join_on"]["span"]["span_id"] == calls_of_the_app(found)[0]["span_id"]
+
+
+def test_each_run_is_a_trace_of_its_own_with_datadogs_tag(driver):
+    """``runner.integration:ragas`` on the run and on the model calls below it."""
+    found = driver("enable")
+    runs = found.roots("ragas_faithfulness")
+    assert len(runs) == 2
+    for run in runs:
+        assert "runner.integration:ragas" in run["tags"]
+        calls = found.children(run)
+        assert [call["meta"]["span"]["kind"] for call in calls] == ["llm", "llm"]
+        assert all("runner.integration:ragas" in call["tags"] for call in calls)
