@@ -19,6 +19,8 @@ class Known:
     spans: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     """What people's feedback is called."""
+    numeric: frozenset[str] = frozenset()
+    """The evaluators that give numbers, by which spans can be sorted."""
 
     @property
     def evaluators(self) -> tuple[str, ...]:
@@ -36,6 +38,7 @@ def known(connection: sqlite3.Connection) -> Known:
         tuple(sorted(judges)),
         _names(connection, "spans", "name"),
         _names(connection, "feedback", "name"),
+        frozenset(name for name in kinds if connection.execute(_NUMERIC, (name,)).fetchone()),
     )
 
 
@@ -51,6 +54,10 @@ def _names(connection: sqlite3.Connection, table: str, column: str) -> tuple[str
 
 _KIND = """
 SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1
+"""
+
+_NUMERIC = """
+SELECT 1 FROM evaluations WHERE name = ? AND value IS NOT NULL AND value < '' LIMIT 1
 """
 
 _NAMES = """

@@ -67,7 +67,7 @@ def cell(name: str, value: Any, label: str | None = None) -> Cell:
         return Cell(value.replace("_", " "), _tone_of_word(value), title=label or value)
     is_share = 0 <= value <= 1 and not name.endswith(_MEASURES)
     return Cell(
-        number(value),
+        f"{value:.2f}" if is_share else number(value),
         _tone_of_number(name, value) if is_share else "plain",
         value if is_share else None,
         label or "",

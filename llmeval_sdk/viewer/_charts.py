@@ -16,12 +16,8 @@ from llmeval_sdk.viewer._figures import Figures
 
 SIZE = {"width": 460, "height": 190}
 MOST_WORDS = 12
-_TIME = {
-    "field": "time",
-    "type": "temporal",
-    "title": None,
-    "axis": {"grid": False, "labelOverlap": True, "tickCount": 5},
-}
+_FORMATS = ((1, "%H:%M:%S.%L"), (60, "%H:%M:%S"), (86_400, "%d %b %H:%M"), (1 << 40, "%d %b"))
+"""How times are written where a period is shorter than so many seconds."""
 
 
 def drawn(spec: Mapping[str, Any], title: str) -> Markup | None:
@@ -41,18 +37,20 @@ def _drawn(spec: str, title: str) -> Markup | None:
         return None
 
 
-def trend(means: Sequence[tuple[int, float, int]], *, share: bool) -> Mapping[str, Any]:
+def trend(
+    means: Sequence[tuple[int, float, int]], period_ns: int, *, share: bool
+) -> Mapping[str, Any]:
     """Return the mean over time."""
     rows = [{"time": _ms(begin), "mean": round(mean, 4), "n": n} for begin, mean, n in means]
     return {
         **SIZE,
         "data": {"values": rows},
         "mark": {"type": "line", "point": {"size": 24}, "strokeWidth": 2},
-        "encoding": {"x": _TIME, "y": _y("mean", "mean", share=share)},
+        "encoding": {"x": _time(period_ns), "y": _y("mean", share=share)},
     }
 
 
-def estimates(found: Sequence[Population]) -> Mapping[str, Any]:
+def estimates(found: Sequence[Population], period_ns: int) -> Mapping[str, Any]:
     """Return the mean over all traffic with its interval, and the plain mean beside it."""
     rows = [
         {
@@ -67,6 +65,7 @@ def estimates(found: Sequence[Population]) -> Mapping[str, Any]:
     plain = [{"time": _ms(e.period_ns or 0), "mean": e.mean} for e in found if e.mean is not None]
     return {
         **SIZE,
+        "encoding": {"x": _time(period_ns)},
         "layer": [
             {
                 "data": {"values": rows},
@@ -76,21 +75,17 @@ def estimates(found: Sequence[Population]) -> Mapping[str, Any]:
                     "opacity": 0.25,
                     "color": charts.SERIES[0],
                 },
-                "encoding": {
-                    "x": _TIME,
-                    "y": _y("low", "yes", share=True),
-                    "y2": {"field": "high"},
-                },
+                "encoding": {"y": _y("low", share=True), "y2": {"field": "high"}},
             },
             {
                 "data": {"values": plain},
                 "mark": {"type": "line", "strokeDash": [3, 3], "color": charts.SERIES[1]},
-                "encoding": {"x": _TIME, "y": _y("mean", "mean", share=True)},
+                "encoding": {"y": _y("mean", share=True)},
             },
             {
                 "data": {"values": rows},
                 "mark": {"type": "line", "point": {"size": 24}, "color": charts.SERIES[0]},
-                "encoding": {"x": _TIME, "y": _y("mean", "mean", share=True)},
+                "encoding": {"y": _y("mean", share=True)},
             },
         ],
     }
@@ -110,7 +105,7 @@ def distribution(found: Figures) -> Mapping[str, Any]:
     return {
         **SIZE,
         "data": {"values": rows},
-        "mark": {"type": "bar", "cornerRadiusEnd": 2},
+        "mark": {"type": "bar", "orient": "vertical", "binSpacing": 2},
         "encoding": {
             "x": {
                 "field": "from",
@@ -151,7 +146,7 @@ def categories(counts: Mapping[str, int]) -> Mapping[str, Any]:
     }
 
 
-def words_over_time(rows: Sequence[tuple[int, str, int]]) -> Mapping[str, Any]:
+def words_over_time(rows: Sequence[tuple[int, str, int]], period_ns: int) -> Mapping[str, Any]:
     """Return the share of each category over time."""
     values = [{"time": _ms(begin), "category": word[:40], "n": n} for begin, word, n in rows]
     return {
@@ -159,7 +154,7 @@ def words_over_time(rows: Sequence[tuple[int, str, int]]) -> Mapping[str, Any]:
         "data": {"values": values},
         "mark": {"type": "bar"},
         "encoding": {
-            "x": {**_TIME, "type": "ordinal", "timeUnit": None, "axis": None},
+            "x": {**_time(period_ns), "type": "ordinal"},
             "y": {
                 "field": "n",
                 "type": "quantitative",
@@ -171,16 +166,25 @@ def words_over_time(rows: Sequence[tuple[int, str, int]]) -> Mapping[str, Any]:
                 "field": "category",
                 "type": "nominal",
                 "title": None,
-                "legend": {"orient": "bottom"},
+                "legend": {"orient": "bottom", "columns": 4},
             },
         },
     }
 
 
-def _y(field: str, title: str, *, share: bool) -> dict[str, Any]:
+def _time(period_ns: int) -> dict[str, Any]:
+    written = next(text for seconds, text in _FORMATS if period_ns < seconds * 1e9)
+    axis = {
+        "grid": False, "labelOverlap": True, "labelAngle": 0, "tickCount": 5, "format": written,
+        "formatType": "time",
+    }  # fmt: skip
+    return {"field": "time", "type": "temporal", "title": None, "axis": axis}
+
+
+def _y(field: str, *, share: bool) -> dict[str, Any]:
     scale = {"domain": [0, 1]} if share else {"zero": True}
     return {
-        "field": field, "type": "quantitative", "title": title, "scale": scale,
+        "field": field, "type": "quantitative", "title": "mean", "scale": scale,
         "axis": {"tickCount": 5},
     }  # fmt: skip
 

@@ -12,7 +12,7 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.traces import JudgeRun, Outline
 from llmeval_sdk.viewer._cells import Cell, cell_of, high_is_bad
-from llmeval_sdk.viewer._format import text
+from llmeval_sdk.viewer._format import number, text
 from llmeval_sdk.viewer._marks import Marked, marked, places
 from llmeval_sdk.viewer._waterfall import last_retrieval
 
@@ -125,7 +125,7 @@ def _verdict(event: EvaluationEvent) -> Verdict:
     evaluation = event.evaluation
     shown = {*_ARRAYS, "why", "unsupported_spans"}
     details = {
-        name: text(value)[:500]
+        name: _short(value)
         for name, value in evaluation.metadata.items()
         if name not in shown and value not in (None, [], "")
     }
@@ -136,6 +136,12 @@ def _verdict(event: EvaluationEvent) -> Verdict:
 def _who(event: EvaluationEvent) -> str:
     submitter = event.evaluation.metadata.get("submitter")
     return text(submitter.get("id", ""))[:100] if isinstance(submitter, dict) else ""
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)[:500]
+    return number(value) if isinstance(value, float) else text(value)[:500]
 
 
 def _sides(event: EvaluationEvent) -> tuple[str, str] | None:

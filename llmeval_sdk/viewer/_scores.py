@@ -15,7 +15,6 @@ from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.viewer import _charts, _live, _people
-from llmeval_sdk.viewer._cells import high_is_bad
 from llmeval_sdk.viewer._figures import (
     Figures,
     figures,
@@ -30,6 +29,7 @@ from llmeval_sdk.viewer._render import page
 
 STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 AGREEMENT = "agreement_pattern"
+LEAST_PERIOD_NS = 60_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ def detail(request: Request) -> Response:
         found, recent = _figures(reader, name, since, judge=name in known.judges)
         period = period_of(recent.times)
         judge = _judge(reader, name, since) if found.judge else None
-        estimates = _estimates(reader, name, since, recent, period) if found.judge else []
+        estimates = _estimates(reader, judge, since, recent, period)
         state = reader.read(_live.state)
     means = means_by_period(recent, period)
     drawn = _drawn(found, recent, period, means, estimates)
     return page(
         request, "evaluator.html",
         found=found, judge=judge, charts=drawn, means=means, period=period, steps=STEPS,
-        worst_first=name, high_is_bad=high_is_bad(name), state=state,
+        state=state,
         ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
 
@@ -131,10 +131,13 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
 
 
 def _estimates(
-    reader: StoreReader, name: str, since: int | None, recent: trends.Recent, period: int
+    reader: StoreReader, judge: Judge | None, since: int | None, recent: trends.Recent, period: int
 ) -> list[Population]:
+    """Estimate by period, where the whole can be estimated and judges keep up with a period."""
+    if judge is None or judge.population.estimate is None or period < LEAST_PERIOD_NS:
+        return []
     begin = recent.times[-1] if recent.capped else since
-    return over_time(reader, (begin, None, None, None), name, period)
+    return over_time(reader, (begin, None, None, None), judge.figures.name, period)
 
 
 def _drawn(
@@ -148,16 +151,16 @@ def _drawn(
     specs: list[tuple[str, Mapping[str, object], str]] = []
     if any(each.estimate for each in estimates):
         note = "Solid: all traffic, with its 95 % interval. Dashed: plain mean of what was judged."
-        specs.append(("Mean over time", _charts.estimates(estimates), note))
+        specs.append(("Mean over time", _charts.estimates(estimates, period), note))
     elif means:
-        specs.append(("Mean over time", _charts.trend(means, share=share), ""))
+        specs.append(("Mean over time", _charts.trend(means, period, share=share), ""))
     if found.histogram:
         specs.append(("Distribution", _charts.distribution(found), ""))
     if found.categories:
         specs.append(("Categories", _charts.categories(found.categories), ""))
         if not means:
             rows = words_by_period(recent, period)
-            specs.append(("Categories over time", _charts.words_over_time(rows), ""))
+            specs.append(("Categories over time", _charts.words_over_time(rows, period), ""))
     return [
         Chart(title, _charts.drawn(spec, f"{title}: {found.name}"), note)
         for title, spec, note in specs
