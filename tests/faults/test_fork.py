@@ -82,6 +82,30 @@ os._exit(0)
     assert ended.out == "True\n", ended.err
 
 
+def test_a_fork_leaves_no_import_of_ours_half_done(app, tmp_path):
+    """The child would wait for ever for a lock that a thread of ours held in the parent."""
+    (tmp_path / "slow.py").write_text("import sys, time\nsys.begun.set()\ntime.sleep(0.3)")
+    ended = app(
+        """
+import faulthandler
+sys.begun = threading.Event()
+@llmeval.heuristic
+def late(record):
+    import slow
+answer("q")
+sys.begun.wait(20)
+pid = os.fork()
+if pid == 0:
+    faulthandler.dump_traceback_later(10, exit=True)
+    import slow
+    os._exit(0)
+print(os.waitpid(pid, 0)[1])
+""",
+        PYTHONPATH=str(tmp_path),
+    )
+    assert (ended.code, ended.out) == (0, "0\n"), ended.err
+
+
 WORK = """
 import llmeval_sdk as llmeval
 @llmeval.workflow
@@ -126,6 +150,7 @@ if __name__ == "__main__":
     assert os._exit is leaving
 """,
         PYTHONPATH=str(tmp_path),
+        LLMEVAL_SHUTDOWN_TIMEOUT="20",
     )
     assert (ended.code, ended.quiet) == (0, True), ended.err
     found = ended.requests()

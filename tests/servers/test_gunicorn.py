@@ -1,0 +1,28 @@
+"""gunicorn forks its workers from a process that has already traced, and recycles them."""
+
+import pytest
+
+
+pytest.importorskip("gunicorn")
+
+from services import ask, listening, running
+
+
+WORKERS = {
+    "sync": ["-k", "sync"],
+    "gthread": ["-k", "gthread", "--threads", "4"],
+    "gthread, recycled": ["-k", "gthread", "--threads", "4", "--max-requests", "15"],
+}
+
+
+@pytest.mark.parametrize("kind", WORKERS)
+def test_preloaded_workers_deliver(sinks, kind):
+    """What the master traced is the master's; each worker delivers its own, also when recycled."""
+    names = [f"q{number}" for number in range(80)]
+    with listening() as listener:
+        command = ["gunicorn", "--preload", "-w", "2", "-b", f"fd://{listener.fileno()}"]
+        with running([*command, *WORKERS[kind], "web:wsgi"], sinks, TRACE_AT_IMPORT="1") as master:
+            processes = ask(listener, names)
+    assert master.returncode == 0
+    assert len(processes) >= (3 if "recycled" in kind else 2)
+    sinks.check([f"import-{master.pid}", *names])
