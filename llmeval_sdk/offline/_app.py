@@ -93,10 +93,11 @@ def _columns(result: Any) -> Mapping[str, Any]:
 def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span) -> Record:
     """Complete a row by what its trace says and, above that, by what the app returned."""
     returned = record_from(columns, place="what the model returned") if columns else Record()
-    said = {name: value for name in RETURNED if (value := getattr(returned, name)) is not None}
-    fields = {**trail.fields(), **said}
-    if "value" not in trail.fields() and "value" not in columns:
-        fields["value"] = fields.get("response")
+    names = [name for name in RETURNED if getattr(returned, name) is not None]
+    if "value" not in columns and "value" in names:
+        names.remove("value")  # it is only the response again
+    said = {name: getattr(returned, name) for name in names}
+    fields = {"value": returned.response, **trail.fields(), **said}
     fields.setdefault("latency_seconds", trail.seconds(span))
     return with_ids(replace(record, **fields), span)
 

@@ -111,7 +111,8 @@ def evaluate(
         count = opened.count
         items = good_rows(opened, work.chosen, bad, answered=model is None, digests=bool(save))
         if work.is_paid:
-            checked = stack.enter_context(Checked(items))
+            checked = stack.enter_context(Checked())
+            checked.fill(items)
             count, items = checked.count, iter(checked)
         out = Collected(save, header, resume=resume)
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))
@@ -190,9 +191,12 @@ def good_rows(
 class Checked:
     """All rows, read to their end and put aside, so that none is bad once the first is paid for."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self) -> None:
         self._file: Any = tempfile.SpooledTemporaryFile(SPOOLED_BYTES)  # noqa: SIM115
         self.count = 0
+
+    def fill(self, items: Iterable[Item]) -> None:
+        """Put rows aside; raises `DataError` for one that is bad."""
         for item in items:
             try:
                 pickle.dump(item, self._file, pickle.HIGHEST_PROTOCOL)

@@ -1,0 +1,144 @@
+"""Data of every kind gives the same report, and bad data is told before a judge is asked."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tracemalloc
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.testing import FakeLLM
+
+
+NAMES = ["document_recall", "context_relevance", "semantic_validation"]
+
+
+@pytest.fixture
+def expected(rows):
+    return llmeval.evaluate(rows, evaluators=NAMES).metrics
+
+
+def test_files_give_what_a_list_gives(rows, expected, write, tmp_path):
+    """JSON lines, a JSON list, CSV with JSON cells, Parquet."""
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    whole = tmp_path / "data.json"
+    whole.write_text(json.dumps(rows))
+    cells = tmp_path / "data.csv"
+    with cells.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()})
+    parquet = tmp_path / "data.parquet"
+    pd.DataFrame(rows).to_parquet(parquet)
+    for path in (write(rows), str(whole), cells, parquet):
+        assert llmeval.evaluate(path, evaluators=NAMES).metrics == expected
+
+
+def test_data_frames_and_iterables_give_what_a_list_gives(rows, expected):
+    """pandas, pyarrow, whatever has polars' or a data set's methods, and a generator."""
+    pandas = pytest.importorskip("pandas")
+    pyarrow = pytest.importorskip("pyarrow")
+
+    class LikePolars:
+        def iter_rows(self, *, named):
+            return iter(rows) if named else None
+
+    class LikeDataset:
+        features: dict = {}
+
+        def __len__(self):
+            return len(rows)
+
+        def __iter__(self):
+            return iter(rows)
+
+    frames = [pandas.DataFrame(rows), pyarrow.Table.from_pylist(rows), LikePolars(), LikeDataset()]
+    for data in [*frames, (row for row in rows)]:
+        assert llmeval.evaluate(data, evaluators=NAMES).metrics == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"test": []}, "data['test']"),
+        (7, "is no data set"),
+        ("nowhere.jsonl", "no such file"),
+        ("data.txt", "cannot tell the format"),
+        (llmeval.Record(), "[record]"),
+    ],
+)
+def test_what_is_no_data_is_told(data, said):
+    """With what to pass in its place."""
+    with pytest.raises(ConfigurationError) as told:
+        llmeval.evaluate(data)
+    assert said in str(told.value)
+
+
+BAD = {
+    "broken": ('{"request": "q" "response": "r"}', "line 2: is no JSON"),
+    "no object": ("[1]", "line 2: expected a mapping"),
+    "no request": ('{"response": "r"}', "line 2: the column 'request' is missing"),
+    "no response": ('{"request": "q"}', "line 2: the column 'response' is missing"),
+    "twice": ('{"request_id": "q0", "request": "q", "response": "r"}', "'q0' was there before"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_line_is_told_before_a_judge_is_asked(kind, rows, write):
+    """File and line stand in the message, and nothing was spent."""
+    line, said = BAD[kind]
+    llm = FakeLLM()
+    path = write([rows[0], line, rows[1]])
+    with pytest.raises(DataError) as told:
+        llmeval.evaluate(path, llm=llm)
+    assert str(path) in str(told.value)
+    assert said in str(told.value)
+    assert llm.calls == []
+
+
+def test_bad_lines_can_be_skipped_and_are_counted(rows, write):
+    """The report says how many and what was wrong with them."""
+    path = write([rows[0], *(line for line, _ in BAD.values()), rows[1]])
+    report = llmeval.evaluate(path, skip_bad=True)
+    assert [row.id for row in report.rows] == ["q0", "q1"]
+    assert report.skipped == len(BAD)
+    assert any("is no JSON" in problem for problem in report.problems)
+
+
+def test_a_csv_row_with_a_cell_too_few_is_told_by_line(tmp_path):
+    """A comma too many shifts columns; nothing is guessed."""
+    path = tmp_path / "data.csv"
+    path.write_text('request,response\n"q\nq",r\nq\n')
+    with pytest.raises(DataError, match="line 4: has 1 cells where the header has 2"):
+        llmeval.evaluate(path)
+
+
+def test_bytes_that_are_no_text_are_told_by_line(tmp_path):
+    """A file in another encoding names the line where it begins to differ."""
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(b'{"request": "q", "response": "r"}\n{"request": "\xe9"}\n')
+    with pytest.raises(DataError, match=r"line 2: byte .* is no UTF-8"):
+        llmeval.evaluate(path)
+
+
+def test_a_long_file_is_not_held_in_memory(tmp_path):
+    """30 MB of lines take a fraction of that: rows stream, and done ones are spilled."""
+    path = tmp_path / "long.jsonl"
+    row = {"request": "q", "retrieved_context": [{"content": "word " * 500, "doc_uri": "d"}]}
+    with path.open("w") as file:
+        for _ in range(12_000):
+            file.write(json.dumps(row) + "\n")
+    tracemalloc.start()
+    report = llmeval.evaluate(path, evaluators=["context_relevance"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(report.rows) == 12_000
+    assert report.rows[-1].evaluations["context_relevance"].value is not None
+    assert path.stat().st_size > 30e6
+    assert peak < 28e6
