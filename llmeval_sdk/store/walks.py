@@ -163,13 +163,14 @@ EXISTS (SELECT 1 FROM not_run n WHERE n.span_id = s.span_id AND +n.evaluator = :
 _RAN = """
 EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND e.evaluator_kind = 'judge'{})
 """
+_WHY = """e.metadata LIKE '%"why":"%'"""
 _CONTROL = """e.metadata LIKE '%"why":"%control sample%'"""
 _UNASKED = """e.metadata LIKE '%"why":"every record%' OR e.metadata LIKE '%"why":"sample_rate %'"""
 
 _JUDGED = {
     "yes": _RAN.format(""),
     "control": _RAN.format(f" AND {_CONTROL}"),
-    "escalated": _RAN.format(f" AND NOT (ifnull({_CONTROL} OR {_UNASKED}, 0))"),
+    "escalated": _RAN.format(f" AND {_WHY} AND NOT ({_CONTROL} OR {_UNASKED})"),
     "no": f"NOT {_RAN.format('')}",
 }
 

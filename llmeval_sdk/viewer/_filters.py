@@ -26,6 +26,8 @@ _FIRST_COLUMNS = (
     "aggregated_confidence", "agreement_pattern", "context_precision", "retrieval_risk",
 )  # fmt: skip
 _SHOWN = 6
+_MOST = 1 << 63
+"""What SQLite takes for a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,8 @@ def read(given: QueryParams, known: Known) -> Filters:
     params |= {name: "1" for name in _FLAGS if given.get(name)}
     problems: list[str] = []
     condition = _condition(params, problems)
-    order_by = params.get("sort")
-    highest = bool(order_by and high_is_bad(order_by.removeprefix("-")))
-    if order_by and order_by.startswith("-"):
-        order_by, highest = order_by[1:], not high_is_bad(order_by[1:])
+    order_by = params.get("sort", "").removeprefix("-") or None
+    highest = order_by is not None and high_is_bad(order_by) != params["sort"].startswith("-")
     seconds = RANGES.get(params.get("range", ""))
     query = Query(
         span_name=params.get("span"),
@@ -104,10 +104,10 @@ def _condition(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
 def _place(text: str | None) -> Place | None:
     key, _, seq = (text or "").partition("~")
     try:
-        number = float(key) if "." in key or "e" in key else int(key)
-        return Place(number, int(seq))
+        place = Place(float(key) if "." in key or "e" in key else int(key), int(seq))
     except ValueError:
         return None
+    return place if max(map(abs, place)) < _MOST else None
 
 
 def _default_columns(known: Known, query: Query) -> tuple[str, ...]:

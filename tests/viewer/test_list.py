@@ -1,0 +1,207 @@
+"""The list shows what was asked for, in pages, whatever the store holds."""
+
+import re
+
+import pytest
+
+from llmeval_sdk.store import pages, walks
+from llmeval_sdk.store.query import Query
+from llmeval_sdk.store.reader import StoreReader
+
+
+def shown(page):
+    """Return the span ids of a list's rows, in order."""
+    return re.findall(r'<tr data-id="([0-9a-f]+)"', page.text)
+
+
+def ids(*roots):
+    return [root.span_id for root in roots]
+
+
+def test_the_newest_trace_comes_first_with_its_scores(store, site):
+    """A row has the request, the response, and a cell per evaluator."""
+    old, new = store.trace("old question"), store.trace("new question", recall=0.25)
+    page = site.get()
+    assert page.status == 200
+    assert shown(page) == ids(new, old)
+    assert "new question" in page.text
+    assert "0.25" in page.text
+
+
+def test_judges_own_runs_are_listed_only_on_request(store, site):
+    """What the app did is not buried under what judged it."""
+    root = store.judged()
+    assert shown(site.get()) == ids(root)
+    assert len(shown(site.get(runs=1))) == 2
+
+
+@pytest.fixture
+def four(store):
+    """Return an ordinary, a bad, a judged and a failed trace."""
+    plain = store.trace("plain", recall=0.9)
+    bad = store.trace("bad", recall=0.3, name="other")
+    judged = store.judged("judged")
+    failed = store.rich()
+    return plain, bad, judged, failed
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [3, 2, 1, 0]),
+        ({"span": "other"}, [1]),
+        ({"evaluator": "context_recall_heuristic", "op": "below", "value": "0.5"}, [2, 1]),
+        ({"evaluator": "context_recall_heuristic", "op": "above", "value": "0.5"}, [0]),
+        ({"evaluator": "groundedness", "op": "is", "value": "no"}, [2]),
+        ({"evaluator": "groundedness", "op": "is", "value": "yes"}, []),
+        ({"evaluator": "groundedness", "reason": "over_budget"}, [3]),
+        ({"judge": "yes"}, [3, 2]),
+        ({"judge": "escalated"}, [2]),
+        ({"judge": "no"}, [1, 0]),
+        ({"errors": "1"}, [3]),
+        ({"range": "1h"}, [3, 2, 1, 0]),
+        ({"q": "plain"}, [0]),
+        ({"q": "barn roof is SLATE"}, [3, 2, 1, 0]),
+        ({"q": "100% of it_"}, []),
+        ({"sort": "context_recall_heuristic"}, [2, 1, 0]),
+        ({"sort": "-context_recall_heuristic"}, [0, 1, 2]),
+        ({"sort": "context_recall_heuristic", "judge": "no"}, [1, 0]),
+    ],
+)
+def test_a_filter_leaves_what_fits_it(four, site, query, expected):
+    """Every filter of the page, and orders by score, worst first."""
+    page = site.get(**query)
+    assert shown(page) == [four[place].span_id for place in expected]
+
+
+def test_the_control_sample_is_no_escalation(store, site):
+    """Why a judge ran decides under which filter its record is found."""
+    control = store.judged(why="control sample of 0.02: recall 0.9 >= 0.7")
+    escalated = store.judged()
+    store.judged(why="every record")
+    assert shown(site.get(judge="control")) == ids(control)
+    assert shown(site.get(judge="escalated")) == ids(escalated)
+
+
+def test_a_risk_is_worst_where_it_is_highest(store, site):
+    """Sorting by worst knows which end of a score is bad."""
+    low, high = store.trace("low"), store.trace("high")
+    scores = [
+        store.score(low, "groundedness_risk", 0.1),
+        store.score(high, "groundedness_risk", 0.9),
+    ]
+    store.write(evaluations=scores)
+    assert shown(site.get(sort="groundedness_risk")) == ids(high, low)
+
+
+@pytest.mark.parametrize("query", [{}, {"sort": "context_recall_heuristic"}, {"judge": "no"}])
+def test_pages_hold_every_trace_once(store, site, query):
+    """Following the next pages from the first one meets each trace exactly once."""
+    roots = [store.trace(f"number {number}", recall=(number % 7) / 10) for number in range(120)]
+    page, found = site.get(**query), []
+    while True:
+        found += shown(page)
+        link = re.search(r'rel="next" href="([^"]+)"', page.text)
+        if link is None:
+            break
+        page = site.send("GET", link[1].replace("&amp;", "&"))
+    assert len(found) == len(roots)
+    assert set(found) == set(ids(*roots))
+
+
+def test_an_id_leads_straight_to_its_trace(store, site):
+    """Searching for the beginning of a span or trace id opens it."""
+    root = store.trace()
+    for wanted in (root.span_id, root.trace_id):
+        answer = site.get(q=wanted)
+        assert answer.status == 303
+        assert f"/traces/{root.trace_id}" in answer.headers["location"]
+
+
+def test_columns_can_be_chosen(store, site):
+    """The address names the score columns."""
+    store.rich()
+    page = site.get(col=["context_relevance"])
+    heads = page.text[page.text.index("<thead>") : page.text.index("</thead>")]
+    assert heads.count('class="scored"') == 1
+    assert "relevance" in heads
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"value": "a lot", "evaluator": "x", "op": "below"},
+        {"after": "nonsense~"},
+        {"after": "9" * 400 + "~1"},
+        {"range": "forever"},
+        {"judge": "maybe"},
+        {"sort": "-"},
+        {"q": "%_\\'\"\x00"},
+        {"col": ["unknown"] * 50},
+    ],
+)
+def test_an_address_that_makes_no_sense_is_still_a_page(four, site, query):
+    """People edit addresses; nothing they write breaks a page."""
+    assert site.get(**query).status == 200
+
+
+def test_a_page_says_what_to_do_where_there_is_nothing(store, serve, tmp_path):
+    """No store, an empty store and filters that fit nothing each say so."""
+    site = serve()
+    assert "llmeval demo" in site.get().text
+    store.trace()
+    assert "No store yet" not in site.get().text
+    assert "No trace matches" in site.get(q="nowhere in it").text
+
+
+def test_a_list_never_looks_longer_than_it_may(store):
+    """A rare match costs several short pages, each of which says where the next begins."""
+    for number in range(40):
+        store.trace(f"number {number}")
+    wanted = store_first(store)
+    with StoreReader(store.path) as reader:
+        query = Query(text="number 0")
+        page = reader.read(lambda c: pages.page(c, query, seconds=0.0))
+        assert page.items == ()
+        assert page.next is not None
+        assert not page.full
+        steps = 0
+        while not page.items and page.next is not None:
+            after = page.next
+            page = reader.read(lambda c: pages.page(c, query, after, seconds=0.0))  # noqa: B023
+            steps += 1
+    assert steps == 39
+    assert page.items[0].span_id == wanted
+
+
+def store_first(store):
+    with StoreReader(store.path) as reader:
+        return reader.read(
+            lambda c: c.execute(
+                "SELECT span_id FROM spans WHERE parent_id IS NULL ORDER BY start_ns"
+            ).fetchone()
+        )[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (Query(), "spans_roots"),
+        (Query(span_name="a"), "spans_by_name"),
+        (Query(failed=True), "spans_failed"),
+        (Query(judged="yes"), "evaluations_judged"),
+        (Query(evaluator="a", below=0.5), "evaluations_by_time"),
+        (Query(evaluator="a", reason="b"), "not_run_by_time"),
+        (Query(order="lowest", order_by="a"), "evaluations_by_value"),
+    ],
+)
+def test_a_list_walks_an_index(store, query, index):
+    """No list is a scan of a table, nor sorts more than records of the same instant."""
+    store.trace()
+    sql, given = walks.choose(query).candidates(None)
+    with StoreReader(store.path) as reader:
+        plan = reader.read(
+            lambda c: [row[3] for row in c.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+        )
+    assert index in plan[0]
+    assert "USE TEMP B-TREE FOR ORDER BY" not in plan
