@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults soak kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -120,6 +120,9 @@ $(VENV)-servers/.ready: pyproject.toml constraints.txt
 
 test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, Celery and multiprocessing.
 	@$(VENV)-servers/bin/python -m pytest tests/servers $(ARGS)
+
+soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
+	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
 
 kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be lost (6 minutes).
 	@LLMEVAL_TEST_KILL_TRIALS=1000 $(BIN)/python -m pytest tests/spool -k random_kills --timeout 3600

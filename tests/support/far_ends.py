@@ -95,7 +95,7 @@ def _accepted(collector):
             scores += len(body["data"])
         elif path.endswith("/assessments"):
             scores += "feedback" in body["assessment"]
-    return collector.span_count + len(collector.logs) + scores
+    return collector.span_count + collector.log_count + scores
 
 
 @contextmanager

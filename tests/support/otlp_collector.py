@@ -49,6 +49,7 @@ class Collector:
         self.trickle = False
         self.decode = True
         self.span_count = 0
+        self.log_count = 0
         self.max_body = None
         self.reject = 0
         self.pages = {}
@@ -87,7 +88,9 @@ class Collector:
                 request = ExportLogsServiceRequest.FromString(body)
                 for resource in request.resource_logs:
                     for scope in resource.scope_logs:
-                        self.logs.extend(scope.log_records)
+                        self.log_count += len(scope.log_records)
+                        if self.decode:
+                            self.logs.extend(scope.log_records)
                 return 200, {}, b""
             for start, answer in self.pages.items():
                 if path.startswith(start):
