@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from far_ends import FAULTS, JUDGE_FAULTS, far_end
@@ -62,35 +63,23 @@ class Ran:
 @functools.cache
 def ran(of):
     """Run an app for each fault, all at once; by fault, what became of it."""
-    with contextlib.ExitStack() as stack:
-        begun = {}
-        for fault in [fault for name, fault in CASES if name == of]:
-            environment, took = stack.enter_context(far_end(of, fault))
-            begun[fault] = (_start(environment), took)
-        ended = {}
-        waiting = dict(begun)
-        while waiting:
-            for fault, (process, _) in list(waiting.items()):
-                if process.poll() is not None:
-                    ended[fault] = time.monotonic()
-                    del waiting[fault]
-            time.sleep(0.002)
-        return {fault: _result(*each, ended[fault]) for fault, each in begun.items()}
+    faults = [fault for name, fault in CASES if name == of]
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(faults)) as pool:
+        far_ends = {fault: stack.enter_context(far_end(of, fault)) for fault in faults}
+        running = {fault: pool.submit(_run, *each) for fault, each in far_ends.items()}
+        return {fault: each.result() for fault, each in running.items()}
 
 
-def _start(environment):
+def _run(environment, took):
     ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PHOENIX_", "MLFLOW_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return subprocess.Popen(
+    done = subprocess.run(
         [sys.executable, APP, str(SECONDS or 3 * MINUTE), str(MINUTE)],
-        env={**clean, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**clean, **environment}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-
-
-def _result(process, took, ended):
-    out, errors = process.communicate()
-    told = json.loads(out.splitlines()[-1])
-    return Ran(process.returncode, errors, told, ended - told["ended"], took())
+    ended = time.monotonic()
+    told = json.loads(done.stdout.splitlines()[-1])
+    return Ran(done.returncode, done.stderr, told, ended - told["ended"], took())
 
 
 @every_case
