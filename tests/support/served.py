@@ -1,0 +1,61 @@
+"""An ASGI app on a real server, and a client that follows nothing and hides nothing."""
+
+import contextlib
+import http.client
+import socket
+import threading
+import time
+from contextlib import closing, contextmanager
+from urllib.parse import urlencode
+
+import uvicorn
+
+
+class Server:
+    """One ASGI app on a loopback port."""
+
+    def __init__(self, port, root=""):
+        self.port = port
+        self.root = root
+        self.address = f"http://127.0.0.1:{port}{root}"
+
+    def get(self, path="/", **query):
+        return self.send("GET", f"{path}{'?' + urlencode(query, doseq=True) if query else ''}")
+
+    def post(self, path, form=None, headers=None):
+        body = urlencode(form or {})
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        return self.send("POST", path, body, {**kind, **(headers or {})})
+
+    def send(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        with closing(connection):
+            connection.request(method, f"{self.root}{path}", body, headers or {})
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read().decode())
+
+
+class Answer:
+    def __init__(self, status, headers, text):
+        self.status = status
+        self.headers = headers
+        self.text = text
+
+
+@contextmanager
+def serving(app, root="", port=None):
+    listener = socket.create_server(("127.0.0.1", port or 0))
+    settings = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while not server.started and time.monotonic() < deadline:
+        time.sleep(0.01)
+    try:
+        yield Server(listener.getsockname()[1], root)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        with contextlib.suppress(OSError):
+            listener.close()

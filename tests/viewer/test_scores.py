@@ -1,0 +1,89 @@
+"""The score pages say what evaluators said, over time and over all traffic."""
+
+import re
+
+import pytest
+
+
+pytest.importorskip("vl_convert")
+
+
+@pytest.fixture
+def many(store):
+    """Fill a store with forty records over forty minutes, half of them judged."""
+    import time
+
+    begin = time.time_ns() - 3_000_000_000_000
+    for number in range(40):
+        at = begin + number * 60_000_000_000
+        if number % 2:
+            store.judged(verdict="yes" if number % 4 == 1 else "no", start_ns=at)
+        else:
+            root = store.trace(recall=number / 40, start_ns=at)
+            refused = store.refuse(root, "groundedness", "not_escalated", "recall is fine")
+            pattern = store.score(root, "agreement_pattern", "mixed" if number % 3 else "unanimous")
+            store.write(evaluations=[pattern], not_run=[refused])
+    return store
+
+
+def test_the_overview_has_every_evaluator(many, site):
+    """Means, distributions, the funnel with its reasons, cost and patterns stand on one page."""
+    page = site.get("/scores")
+    assert page.status == 200
+    for words in (
+        "context_<wbr>recall_<wbr>heuristic",
+        "agreement_<wbr>pattern",
+        "not escalated",
+        "eligible",
+        "$0.0500",
+    ):
+        assert words in page.text, words
+    assert "Agreement patterns" in page.text
+    assert 'aria-roledescription="bar"' in page.text
+
+
+def test_a_judges_mean_is_corrected_and_has_an_interval(many, site):
+    """Half judged with chance 0.5: the plain mean and the one over all traffic are both there."""
+    page = site.get("/scores/groundedness")
+    assert page.status == 200
+    assert re.search(r"<b>0\.5</b>\s*<span class=\"interval\">0\.\d+ – 0\.\d+", page.text)
+    assert "Mean over time" in page.text
+    assert "with its 95 % interval" in page.text
+    assert page.text.count("<svg") >= 3
+
+
+def test_charts_are_also_tables(many, site):
+    """Whoever does not see a chart reads the same figures."""
+    page = site.get("/scores/context_recall_heuristic")
+    assert "The figures as a table" in page.text
+    assert page.text.count('<th scope="row">20') > 5
+
+
+def test_a_reason_leads_to_its_records(many, site):
+    """The funnel's reasons are links to the traces behind them."""
+    link = re.search(
+        r'href="(/\?evaluator=groundedness&amp;reason=not_escalated)"', site.get("/scores").text
+    )
+    rows = site.send("GET", link[1].replace("&amp;", "&")).text
+    assert rows.count("<tr data-id") == 20
+
+
+def test_a_period_without_scores_says_so(store, site):
+    """An old store is not empty: there is a way to all time."""
+    store.trace(start_ns=1_700_000_000_000_000_000)
+    assert "No scores in this period" in site.get("/scores", range="1h").text
+    assert site.get("/scores/context_recall_heuristic", range="1h").status == 200
+
+
+def test_labels_are_counted(many, site):
+    """What people said has its own figures."""
+    root = many.trace()
+    form = {
+        "trace_id": root.trace_id,
+        "span_id": root.span_id,
+        "name": "groundedness",
+        "value": "no",
+    }
+    site.post("/feedback", form)
+    page = site.get("/scores").text
+    assert "llmeval agreement --evaluator groundedness --feedback groundedness" in page

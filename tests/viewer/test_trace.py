@@ -1,0 +1,173 @@
+"""The page of a trace tells all that the store knows of it."""
+
+import html
+import re
+from html.parser import HTMLParser
+
+import pytest
+from viewer_store import HOSTILE
+
+from llmeval_sdk.viewer import _marks, _waterfall
+
+
+def text_of(page):
+    return html.unescape(re.sub(r"<[^>]+>", " ", page.text))
+
+
+def test_a_trace_shows_all_its_spans_and_the_first_evaluated_one(store, site):
+    """Opening a trace leads to what was scored."""
+    root = store.trace("Which roof?")
+    page = site.get(f"/traces/{root.trace_id}")
+    words = text_of(page)
+    assert page.status == 200
+    assert all(word in words for word in ("answer", "search", "Which roof?", "slate", "took"))
+    assert "context_ recall_ heuristic" in words
+
+
+def test_what_the_context_does_not_support_is_marked(store, site):
+    """The parts of the response that groundedness_risk names stand out."""
+    root = store.rich()
+    page = site.get(f"/traces/{root.trace_id}")
+    assert ">It costs 40 euro.</mark>" in page.text
+
+
+def test_chunks_come_with_rank_score_method_and_verdicts(store, site):
+    """The chunks of the retrieval below stand on the page of the span that used them."""
+    root = store.rich()
+    page = site.get(f"/traces/{root.trace_id}")
+    chunks = page.text[page.text.index('id="chunk-1"') : page.text.index('id="labels"')]
+    first, second = chunks.split('id="chunk-2"')
+    assert all(word in first for word in ("bm25", "0.90", "barn.txt", "page 3", "names the roof"))
+    assert ">yes<" in first
+    assert ">no<" in second
+    assert 'href="#extraction-1"' in first
+    assert "<mark" in first  # the evidence of the extraction
+    assert 'href="#chunk-1"' in page.text
+
+
+def test_why_a_judge_ran_or_not_is_said(store, site):
+    """Escalated and refused records both carry their reason, and what to do about it."""
+    ran, refused = store.judged(), store.rich()
+    words = text_of(site.get(f"/traces/{ran.trace_id}"))
+    assert "recall 0.1 < 0.7" in words
+    assert "100 tokens" in words
+    assert "$0.0025" in words
+    assert "0.5 chance to run" in words
+    words = text_of(site.get(f"/traces/{refused.trace_id}"))
+    assert "over budget" in words
+    assert "5.00 of 5.00 USD" in words
+    assert "LLMEVAL_BUDGET_USD_PER_DAY" in words
+
+
+def test_a_judge_and_what_it_judged_lead_to_each_other(store, site):
+    """The verdict links to the judge's own trace, and that one back."""
+    root = store.judged()
+    page = site.get(f"/traces/{root.trace_id}")
+    link = re.search(r'<a href="(/traces/[0-9a-f]+)">The judge’s own trace', page.text)
+    own = site.send("GET", link[1])
+    assert f"/traces/{root.trace_id}?span={root.span_id}" in own.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/traces/nothing", "/traces/x/y/request", "/scores/nothing", "/no"]
+)
+def test_what_is_not_here_is_said_so(store, site, path):
+    """A missing trace is a page with a way on."""
+    store.trace()
+    page = site.get(path)
+    assert page.status == 404
+    assert "All traces" in page.text
+
+
+def test_a_long_text_is_cut_and_a_link_away(store, site):
+    """A page stays small, and nothing is lost."""
+    root = store.trace("x" * 100_000)
+    page = site.get(f"/traces/{root.trace_id}")
+    assert len(page.text) < 60_000
+    whole = site.get(f"/traces/{root.trace_id}/{root.span_id}/request")
+    assert whole.text == "x" * 100_000
+    assert whole.headers["content-type"].startswith("text/plain")
+
+
+class Tags(HTMLParser):
+    """Collects what markup a page really has."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.links = set(), set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links |= {value for name, value in attrs if name in ("href", "src", "action")}
+
+
+def test_hostile_content_is_only_text(store, site):
+    """Markup in any stored field, name or label never becomes markup of the page."""
+    root = store.hostile()
+    score = f"/scores/{HOSTILE.encode().hex('%')}"
+    for path in (
+        "/",
+        f"/traces/{root.trace_id}",
+        "/scores",
+        score.replace("/scores/", "/scores/%", 1),
+    ):
+        page = site.get(path)
+        assert page.status == 200, path
+        found = Tags(page.text)
+        assert "img" not in found.tags
+        assert not any(name.startswith("on") for name in found.attributes)
+        assert all(link.startswith(("/", "#")) for link in found.links), path
+        assert page.text.count("<script") == 1
+        assert "49" not in re.findall(r"\{\{7\*7\}\}|>49<", page.text)
+
+
+def test_a_waterfall_survives_parents_that_are_missing_or_in_a_circle(store, site):
+    """Every span of a broken trace is shown once."""
+    trace = "f" * 32
+    one, two, lost = (store.span(name, trace=trace) for name in ("one", "two", "lost"))
+    from dataclasses import replace
+
+    store.write(
+        spans=[
+            replace(one, parent_id=two.span_id),
+            replace(two, parent_id=one.span_id),
+            replace(lost, parent_id="0" * 16),
+        ]
+    )
+    page = site.get(f"/traces/{trace}")
+    assert page.status == 200
+    assert page.text.count('class="line') == 3
+
+
+def test_bars_lie_within_the_time_line(store):
+    """A span of no length is visible, and none reaches beyond the end."""
+    trace = "e" * 32
+    spans = [store.span(trace=trace, start_ns=10**18 + n, end_ns=10**18 + n) for n in range(5)]
+    store.write(spans=spans)
+    from llmeval_sdk.store import traces
+    from llmeval_sdk.store.reader import StoreReader
+
+    with StoreReader(store.path) as reader:
+        found, complete = reader.read(lambda c: traces.outline(c, trace))
+    bars = _waterfall.bars(found)
+    assert complete
+    assert len(bars) == 5
+    assert all(bar.x >= 0 and bar.width > 0 and bar.x + bar.width <= 1_000 for bar in bars)
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([], [("hello world", False)]),
+        ([[0, 5]], [("hello", True), (" world", False)]),
+        ([[6, 99]], [("hello ", False), ("world", True)]),
+        ([[0, 5], [3, 11]], [("hello", True), (" world", True)]),
+        (["x", [1], [5, 2], [-1, 3], [None, 2], {}], [("hello world", False)]),
+        ("nonsense", [("hello world", False)]),
+    ],
+)
+def test_marks_are_the_ranges_that_make_sense(spans, expected):
+    """Stored ranges are not trusted."""
+    assert list(_marks.marked("hello world", spans).parts) == expected
