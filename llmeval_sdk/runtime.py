@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from llmeval_sdk import _shield, config, registry
@@ -122,8 +123,8 @@ def flush(timeout: float = 10.0) -> Stats:
 
     Returns the counters; ``complete`` says whether all was done in time. Never raises.
     """
-    results = [pipeline.flush(timeout) for pipeline in [*_retired, *_current()]]
-    return _merged(results)
+    deadline = monotonic() + timeout
+    return _merged([pipeline.flush(_left(deadline)) for pipeline in _newest_first()])
 
 
 def shutdown(timeout: float | None = None) -> Stats:
@@ -133,10 +134,9 @@ def shutdown(timeout: float | None = None) -> Stats:
     """
     if timeout is None:
         timeout = (_settings or Settings()).shutdown_timeout
+    deadline = monotonic() + timeout
     with _lock:
-        pipelines = [*_retired, *_current()]
-        results = [pipeline.shutdown(timeout) for pipeline in pipelines]
-    return _merged(results)
+        return _merged([pipeline.shutdown(_left(deadline)) for pipeline in _newest_first()])
 
 
 def stats() -> Stats:
@@ -191,6 +191,15 @@ def _often() -> None:
                 from llmeval_sdk.exporters.otel.health import observe
 
                 observe(stats)
+
+
+def _newest_first() -> list[Pipeline]:
+    """Return all pipelines: those that were replaced are ending by themselves, so they may wait."""
+    return [*_current(), *reversed(_retired)]
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - monotonic())
 
 
 def _current() -> list[Pipeline]:

@@ -187,6 +187,25 @@ def test_configuring_again_loses_nothing_in_flight():
     assert result.spans == 800
 
 
+def test_several_configurations_share_one_deadline():
+    """However many exporters of earlier set-ups hang, and the latest still delivers."""
+    hanging = [Hanging() for _ in range(4)]
+    for each in hanging:
+        llmeval.configure(exporters=[each])
+        answer("q")
+        assert each.entered.wait(10)
+    healthy = Exporter()
+    llmeval.configure(exporters=[healthy])
+    answer("q")
+    for end in (llmeval.flush, llmeval.shutdown):
+        begun = time.monotonic()
+        assert not end(0.5).complete
+        assert time.monotonic() - begun < 1.0
+    assert len(healthy.spans) == 1
+    for each in hanging:
+        each.release.set()
+
+
 def test_after_shutdown_records_are_dropped_and_counted():
     """Late spans raise nothing and are counted."""
     exporter = Exporter()
