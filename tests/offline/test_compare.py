@@ -1,0 +1,124 @@
+"""Comparing two reports: pairs, intervals, direction, regressed rows."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk.errors import DataError
+from llmeval_sdk.testing import FakeLLM
+
+
+pytest.importorskip("numpy")
+PATH = "retrieval/ground_truth/document_recall/average"
+
+
+def report(scores, *, ids=True):
+    """Make a report whose rows have these document recalls, 0 or 1."""
+    rows = [
+        {
+            "request": f"q{n}",
+            "retrieved_context": [{"content": "c", "doc_uri": "right" if score else "wrong"}],
+            "expected_retrieved_context": [{"doc_uri": "right"}],
+            **({"request_id": f"r{n}"} if ids else {}),
+        }
+        for n, score in enumerate(scores)
+    ]
+    return llmeval.evaluate(rows, evaluators=["document_recall"])
+
+
+def test_what_got_worse_is_told_with_its_interval():
+    """Twenty of a hundred rows lost their document: the interval is around -0.2 and holds it."""
+    before, after = report([1] * 100), report([0] * 20 + [1] * 80)
+    compared = after.compare(before)
+    (change,) = compared.changes
+    assert (change.path, change.pairs, change.verdict) == (PATH, 100, "worse")
+    assert change.difference == pytest.approx(-0.2)
+    assert -0.3 < change.low < -0.2 < change.high < -0.1
+    assert compared.regressed == 20
+    assert [each.row.id for each in compared.regressions] == [f"r{n}" for n in range(20)]
+    assert compared.worse == (change,)
+    (better,) = before.compare(after).changes
+    assert better.verdict == "better"
+    assert before.compare(after).regressed == 0
+
+
+def test_no_difference_is_no_change_and_few_rows_prove_nothing():
+    """Equal reports are unchanged; below twenty pairs there is no interval."""
+    same = report([0, 1] * 20)
+    assert [each.verdict for each in same.compare(same).changes] == ["unchanged"]
+    (few,) = report([0] * 5).compare(report([1] * 5)).changes
+    assert (few.low, few.high, few.verdict) == (None, None, "unsure")
+
+
+def test_rows_are_paired_by_id_or_request_whatever_their_order():
+    """A shuffled data set with rows added and taken away still pairs."""
+    scores = [n % 2 for n in range(40)]
+    before, after = report(scores, ids=False), report(scores[:30] + [1] * 5, ids=False)
+    compared = after.compare(before)
+    assert (compared.pairs, compared.only_before, compared.only_after) == (35, 5, 0)
+    rows = [row.record for row in before.rows]
+    random.Random(1).shuffle(rows)
+    shuffled = llmeval.evaluate(rows, evaluators=["document_recall"])
+    assert [each.verdict for each in shuffled.compare(before).changes] == ["unchanged"]
+    with pytest.raises(DataError, match="no row in common"):
+        report([1]).compare(llmeval.evaluate([{"request": "x", "response": "y"}]))
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says():
+    """Over 200 simulated pairs of runs, 95 % intervals cover the true difference in 90..99 %."""
+    np = pytest.importorskip("numpy")
+    from llmeval_sdk.offline._compare import _interval
+
+    draw, inside = np.random.default_rng(3), 0
+    for _ in range(200):
+        before, after = draw.random(120) < 0.8, draw.random(120) < 0.7
+        low, high = _interval(np, draw, after.astype(float) - before)
+        inside += low <= -0.1 <= high
+    assert 180 <= inside <= 198
+
+
+def test_less_is_better_where_it_is():
+    """More seconds and more risk are worse; more of a category that is neither is a change."""
+
+    def timed(seconds):
+        rows = [{"request": f"q{n}", "latency_seconds": seconds + n / 100} for n in range(30)]
+        return llmeval.evaluate(rows, evaluators=["latency_seconds"])
+
+    (slower,) = timed(3.0).compare(timed(2.0)).changes
+    assert slower.verdict == "worse"
+
+    def toned(word):
+        judge = llmeval.LLMJudge("tone", "Tone? {response}", output=["calm", "loud"])
+        llm = FakeLLM({"rating": word, "rationale": ""})
+        rows = [{"request": f"q{n}", "response": "r"} for n in range(30)]
+        return llmeval.evaluate(rows, evaluators=[judge], llm=llm)
+
+    changes = {each.path: each for each in toned("loud").compare(toned("calm")).changes}
+    assert {path: each.verdict for path, each in changes.items()} == {
+        "tone/calm/percentage": "changed",
+        "tone/loud/percentage": "changed",
+    }
+    assert all(each.pairs == 30 for each in changes.values())
+
+
+def test_a_row_that_raises_now_has_regressed():
+    """The app's own failure is the worst regression."""
+    rows = [{"request": f"q{n}"} for n in range(3)]
+
+    def works(request):
+        return "r"
+
+    def breaks(request):
+        if request["messages"][0]["content"] == "q1":
+            raise ValueError("broken")
+        return "r"
+
+    judge = {"evaluators": ["correctness_of"], "llm": FakeLLM()}
+    judge["evaluators"] = [llmeval.LLMJudge("polite", "Polite? {response}")]
+    before = llmeval.evaluate(rows, model=works, **judge)
+    after = llmeval.evaluate(rows, model=breaks, **judge)
+    (regression,) = after.compare(before).regressions
+    assert (regression.row.record.request, regression.after) == ("q1", None)
