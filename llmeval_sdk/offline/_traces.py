@@ -16,7 +16,7 @@ from llmeval_sdk._coerce import to_chunks, to_extractions, to_text, to_usage
 from llmeval_sdk.model import Chunk, Extraction, SpanKind, Usage
 from llmeval_sdk.offline import _otlp
 from llmeval_sdk.sources import conventions, messages
-from llmeval_sdk.sources.reading import _attributes as attributes_of
+from llmeval_sdk.sources.reading import attributes_of
 
 
 class Step(NamedTuple):

@@ -28,7 +28,7 @@ def evaluated(
     """Yield a span of ours for each topmost one, holding what those below it tell."""
     seen: dict[int, Seen] = {}
     for span in spans:
-        attributes = _attributes(span)
+        attributes = attributes_of(span)
         kind = conventions.kind_of(attributes)
         if kind is not None and not (kind == "llm" and _is_opening(span, attributes)):
             seen[span.context.span_id] = Seen(kind, attributes, span)
@@ -120,7 +120,7 @@ _ROLES_OF = {
 }
 
 
-def _attributes(span: Any) -> Mapping[str, Any]:
+def attributes_of(span: Any) -> Mapping[str, Any]:
     """Return a span's attributes, with what older conventions wrote as events on it."""
     found = dict(span.attributes or {})
     asked: list[dict[str, Any]] = []

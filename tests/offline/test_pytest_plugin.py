@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -11,76 +12,98 @@ from golden import golden
 
 
 RECALL = "retrieval/ground_truth/document_recall/average"
+SUITE = f"""
+import pytest
+
+def marked(data="data.jsonl", path="{RECALL}", least=0.6):
+    return pytest.mark.llmeval(data, evaluators=["document_recall"], at_least={{path: least}})
+
+@marked()
+def test_holds():
+    pass
+
+@marked()
+def test_report(llmeval_report):
+    assert len(llmeval_report.rows) == 6
+
+@marked(least=0.9)
+def test_missed():
+    pass
+
+@marked(data="nowhere.jsonl")
+def test_no_data():
+    pass
+
+@marked(path="recal/average")
+def test_no_path():
+    pass
+
+@marked(least=0.9)
+def test_body():
+    assert 1 == 2
+
+def test_unmarked(llmeval_report):
+    pass
+"""
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Write a test file beside the data and run it; returns pytest's exit code and output."""
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Write a test file beside the data and run it; returns pytest's output."""
 
-    def call(text, *args):
+    def call(text):
+        folder = tmp_path_factory.mktemp("suite")
         lines = "".join(f"{json.dumps(row)}\n" for row in golden())
-        (tmp_path / "data.jsonl").write_text(lines)
-        (tmp_path / "test_it.py").write_text(text)
+        (folder / "data.jsonl").write_text(lines)
+        (folder / "test_it.py").write_text(text)
         command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"]
-        command += ["-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path), *args]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-        return done.returncode, done.stdout + done.stderr
+        command += ["-c", "/dev/null", "--rootdir", str(folder), "--color=no", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        return done.stdout + done.stderr
 
     return call
 
 
-def marked(least, body="pass", arguments=""):
-    return (
-        "import pytest\n"
-        f"@pytest.mark.llmeval('data.jsonl', evaluators=['document_recall'], "
-        f"at_least={{'{RECALL}': {least}}})\n"
-        f"def test_recall({arguments}):\n    {body}\n"
-    )
+@pytest.fixture(scope="module")
+def told(run):
+    """What pytest says of each test of the suite above, by name."""
+    out = run(SUITE)
+    parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+) _+$", out, flags=re.MULTILINE)
+    return {"": out, **dict(zip(parts[1::2], parts[2::2], strict=True))}
 
 
-def test_a_bound_that_holds_passes_and_the_report_is_a_fixture(run):
+def test_a_bound_that_holds_passes_and_the_report_is_a_fixture(told):
     """The marker alone checks; the body may look further."""
-    body = "assert len(llmeval_report.rows) == 6"
-    assert run(marked(0.6))[0] == 0
-    assert run(marked(0.6, body, "llmeval_report"))[0] == 0
+    assert "2 passed" in told[""]
+    assert not {"test_holds", "test_report"} & set(told)
 
 
-def test_a_bound_that_is_missed_reads_well(run):
+def test_a_bound_that_is_missed_reads_well(told):
     """Value, bound, rows, and the rows that are to blame; no traceback of ours."""
-    code, out = run(marked(0.9))
-    assert code == 1
-    assert f"{RECALL} is 0.6667, below 0.9 (6 rows rated)" in out
-    assert "q0: What is roof 0 made of?" in out
-    assert "pytest_plugin.py" not in out
+    assert f"{RECALL} is 0.6667, below 0.9 (6 rows rated)" in told["test_missed"]
+    assert "q0: What is roof 0 made of?" in told["test_missed"]
+    assert "pytest_plugin.py" not in told["test_missed"]
 
 
-def test_mistakes_are_told_shortly(run):
+def test_mistakes_are_told_shortly(told):
     """Data that is not there, a path that is none, a fixture without the marker."""
-    text = marked(0.5).replace("data.jsonl", "nowhere.jsonl")
-    code, out = run(text)
-    assert code == 1
-    assert "no such file" in out
-    code, out = run(marked(0.5).replace(RECALL, "recal/average"))
-    assert code == 1
-    assert "no metric 'recal/average'" in out
-    code, out = run("def test_it(llmeval_report): pass\n")
-    assert code == 1
-    assert "mark the test with its data" in out
+    assert "no such file" in told["test_no_data"]
+    assert "no metric 'recal/average'" in told["test_no_path"]
+    assert "mark the test with its data" in told["test_unmarked"]
+    assert "another exception" not in told[""]
 
 
-def test_a_failing_body_is_its_own_failure(run):
+def test_a_failing_body_is_its_own_failure(told):
     """The bounds do not hide what the test itself found."""
-    code, out = run(marked(0.9, "assert 1 == 2"))
-    assert code == 1
-    assert "assert 1 == 2" in out
+    assert "assert 1 == 2" in told["test_body"]
 
 
 def test_unused_it_loads_nothing(run):
     """No module of the package beyond the plugin's own is imported."""
-    code, out = run(
+    out = run(
         "import sys\n"
         "def test_it():\n"
         "    loaded = {n for n in sys.modules if n.startswith('llmeval_sdk')}\n"
         "    assert loaded == {'llmeval_sdk', 'llmeval_sdk.pytest_plugin'}, loaded\n"
     )
-    assert code == 0, out
+    assert "1 passed" in out

@@ -1,0 +1,58 @@
+"""Rows on their way out: into memory or a file, and into the aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline import _journal
+from llmeval_sdk.offline._aggregate import Aggregate
+from llmeval_sdk.offline._engine import Item
+from llmeval_sdk.offline._row import Row
+from llmeval_sdk.offline._table import Rows
+
+
+class Collected:
+    """The rows that are done, in memory or in a file, and their aggregate."""
+
+    def __init__(self, save: Any, header: dict[str, Any], *, resume: bool) -> None:
+        self.aggregate = Aggregate()
+        self._path = None if save is None else Path(save)
+        self._header = header
+        self._resumed: _journal.Resumed | None = None
+        if self._path is None:
+            if resume:
+                raise ConfigurationError("resume needs the file that was saved to: pass save=")
+            self.rows = Rows()
+        elif resume and self._path.exists():
+            self._resumed = _journal.Resumed(self._path, header)
+            self.rows = self._resumed.rows
+        else:
+            self.rows = _journal.begin(self._path, header)
+
+    def add(self, row: Row) -> None:
+        """Take a row that is done."""
+        self.rows.append(row)
+        self.aggregate.add(row)
+
+    def undone(self, items: Iterable[Item], tick: Callable[[int], None]) -> Iterator[Item]:
+        """Yield the rows that an interrupted run has not done, and take the others as they are."""
+        for item in items:
+            done = self._resumed.take(item.number, item.digest) if self._resumed else None
+            if done is None:
+                yield item
+            else:
+                self.aggregate.add(done)
+                tick(1)
+
+    def finish(self, about: dict[str, Any]) -> None:
+        """Complete the file."""
+        if self._path is None:
+            return
+        self.rows.flush()
+        if self._resumed is not None or about["skipped"]:
+            _journal.copy(self._path, {**self._header, **about}, iter(self.rows), self.aggregate)
+        else:
+            _journal.finish(self.rows, self.aggregate, about)
