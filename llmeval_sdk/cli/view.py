@@ -85,6 +85,7 @@ def _listen(port: int | None) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, each))
+            listener.listen()  # whoever opens the printed address at once waits for us
         except (OSError, OverflowError) as error:
             listener.close()
             problem = error

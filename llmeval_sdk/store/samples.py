@@ -59,7 +59,10 @@ def judged(
 
     def at(name: str, span_name: str | None, time_ns: int) -> Judged:
         period = time_ns - time_ns % period_ns if period_ns else None
-        return found.setdefault((name, span_name, period), Judged())
+        key = name, span_name, period
+        if (each := found.get(key)) is None:
+            each = found[key] = Judged()
+        return each
 
     where, given = scores
     for name, span_name, time_ns, span_id, value, failed, chance, cost in connection.execute(

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 
-MOST = 50_000
+MOST = 20_000
 """Scores of one evaluator that a page sums up; older ones are left out, and it says so."""
+MOST_JUDGED = 10_000
+MOST_REFUSED = 50_000
+"""The same for a judge: what it said, and what it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,14 @@ def recent(connection: sqlite3.Connection, name: str, since: int | None) -> Rece
     return Recent(tuple(row[0] for row in rows), tuple(row[1] for row in rows), failed, capped)
 
 
+def window(connection: sqlite3.Connection, judge: str, since: int | None) -> int | None:
+    """Return since when a judge has at most as many records as a page sums up."""
+    for sql, most in ((_NTH_JUDGED, MOST_JUDGED), (_NTH_REFUSED, MOST_REFUSED)):
+        found = connection.execute(sql, (judge, since or 0, most)).fetchone()
+        since = found[0] + 1 if found else since
+    return since
+
+
 def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effort:
     """Return what the evaluations since a time took."""
     rows = connection.execute(
@@ -60,6 +71,15 @@ def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effo
 _RECENT = """
 SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since
 ORDER BY time_ns DESC LIMIT :limit
+"""
+
+_NTH_JUDGED = """
+SELECT time_ns FROM evaluations WHERE name = ? AND time_ns >= ?
+ORDER BY time_ns DESC LIMIT 1 OFFSET ?
+"""
+_NTH_REFUSED = """
+SELECT time_ns FROM not_run WHERE evaluator = ? AND time_ns >= ?
+ORDER BY time_ns DESC LIMIT 1 OFFSET ?
 """
 
 _FAILED = """

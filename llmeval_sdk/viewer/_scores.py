@@ -37,6 +37,10 @@ class Judge:
     """What one judge did and what it cost."""
 
     figures: Figures
+    since: int | None
+    """When the records begin that are summed up here, in nanoseconds since the epoch."""
+    capped: bool
+    """There are older ones."""
     population: Population
     reasons: tuple[tuple[str, int, Reason], ...]
     """Why it did not run, most frequent first."""
@@ -86,10 +90,11 @@ def detail(request: Request) -> Response:
         known = reader.read(names.known)
         if name not in known.evaluators:
             raise HTTPException(404, "No such evaluator has scored anything in this store.")
-        found, recent = _figures(reader, name, since, judge=name in known.judges)
+        judge = _judge(reader, name, since) if name in known.judges else None
+        begin = judge.since if judge else since
+        found, recent = _figures(reader, name, begin, judge=judge is not None)
         period = period_of(recent.times)
-        judge = _judge(reader, name, since) if found.judge else None
-        estimates = _estimates(reader, judge, since, recent, period)
+        estimates = _estimates(reader, judge, period)
         state = reader.read(_live.state)
     means = means_by_period(recent, period)
     drawn = _drawn(found, recent, period, means, estimates)
@@ -114,13 +119,15 @@ def _figures(
 
 
 def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
-    found, recent = _figures(reader, name, since, judge=True)
-    begin = recent.times[-1] if recent.capped else since
+    begin = reader.read(lambda c: trends.window(c, name, since))
+    found, _ = _figures(reader, name, begin, judge=True)
     population = overall(reader, (begin, None, None, None), None, name)
     effort = reader.read(lambda c: trends.effort(c, name, begin))
     reasons = sorted(population.funnel.reasons.items(), key=lambda item: -item[1])
     return Judge(
         found,
+        begin,
+        begin != since,
         population,
         tuple((reason, times, explain(reason)) for reason, times in reasons),
         quantile(effort.durations, 0.5),
@@ -130,14 +137,11 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
     )
 
 
-def _estimates(
-    reader: StoreReader, judge: Judge | None, since: int | None, recent: trends.Recent, period: int
-) -> list[Population]:
+def _estimates(reader: StoreReader, judge: Judge | None, period: int) -> list[Population]:
     """Estimate by period, where the whole can be estimated and judges keep up with a period."""
     if judge is None or judge.population.estimate is None or period < LEAST_PERIOD_NS:
         return []
-    begin = recent.times[-1] if recent.capped else since
-    return over_time(reader, (begin, None, None, None), judge.figures.name, period)
+    return over_time(reader, (judge.since, None, None, None), judge.figures.name, period)
 
 
 def _drawn(
