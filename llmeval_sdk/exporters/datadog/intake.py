@@ -69,7 +69,8 @@ def explain(answer: Answer) -> str:
     """Say what a person can do about a refusal."""
     if answer.status in (401, 403):
         return f"http_{answer.status}: Datadog refuses the API key; check DD_API_KEY and DD_SITE"
-    return f"http_{answer.status}: {answer.body[:120].decode('utf-8', 'replace')}"
+    failure = answer.failure()
+    return f"{failure.reason}: {failure}"
 
 
 def parts(metrics: list[bytes]) -> list[list[bytes]]:

@@ -43,6 +43,32 @@ def test_a_refusal_is_permanent_and_told(agent, tmp_path, intake, status):
         assert "check DD_API_KEY" in arrived.errors
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "reason"),
+    [
+        (302, {"Location": "http://127.0.0.1:9/elsewhere"}, "http_302"),
+        (200, {"Content-Type": "text/html"}, "not_a_backend"),
+    ],
+)
+def test_what_something_else_answers_delivers_no_score(
+    agent, tmp_path, intake, status, headers, reason
+):
+    """A redirect is not followed, and a sign-in page is no intake."""
+    with intake(status, headers=headers) as server:
+        arrived = run(agent, tmp_path, server.url, "10")
+    facts = said(arrived)
+    assert (arrived.code, facts["balanced"]) == (0, "True")
+    assert f"'{reason}': 201" in facts["evaluations"]
+
+
+def test_a_name_that_nobody_knows_costs_a_call_nothing(agent, tmp_path):
+    """What cannot be delivered is counted."""
+    arrived = run(agent, tmp_path, "http://no-such-host.invalid:8126", "2")
+    assert (arrived.code, said(arrived)["balanced"]) == (0, "True")
+    assert int(said(arrived)["worst_ms"]) < 500
+    assert arrived.errors.count("llmeval_sdk") <= 3
+
+
 def test_scores_wait_for_a_far_end_that_is_busy(agent, tmp_path, intake):
     """503 and 429 are tried again, after the time that was asked for, and each arrives once."""
     with intake(
