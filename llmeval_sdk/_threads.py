@@ -42,8 +42,32 @@ async def on_daemon_thread(function: Callable[..., T], *args: Any) -> T:
         except RuntimeError:  # nobody waits any more: the loop is closed
             pass
 
-    threading.Thread(target=work, name="llmeval-judge-call", daemon=True).start()
+    _start_or_call(work)
     return await future
+
+
+class DaemonLoop(asyncio.SelectorEventLoop):
+    """An event loop whose default executor, such as for name lookups, never holds up the exit.
+
+    The interpreter waits at exit for the threads of a usual one, and lets it take nothing more: a
+    judge that starts then could not resolve its server's name.
+    """
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Call a function on a daemon thread of its own, or on the executor that is given."""
+        if executor is not None:
+            return super().run_in_executor(executor, func, *args)
+        return self.create_task(on_daemon_thread(func, *args))
+
+
+def _start_or_call(work: Callable[[], None]) -> None:
+    """Do work on a daemon thread; at exit, when Python 3.12 and later start none, do it here."""
+    try:
+        threading.Thread(target=work, name="llmeval-judge-call", daemon=True).start()
+    except RuntimeError:
+        work()
 
 
 def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -58,6 +58,19 @@ class Delivery:
 
     # -- the worker's side ----------------------------------------------------------------------
 
+    def start(self) -> bool:
+        """Start the thread if it does not run; False where none can start."""
+        with self._started:
+            if self._thread is not None:
+                return True
+            thread = threading.Thread(target=self._run, name=f"llmeval-{self.name}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no thread can start: at exit, or none is left
+                return False
+            self._thread = thread
+            return True
+
     def offer(self, item: Item, size: int) -> None:
         """Take a record; a full lane drops it, spans before evaluations."""
         counted = type(item) is not NotRun
@@ -72,7 +85,7 @@ class Delivery:
                     on_drop(item)
             return
         if self._thread is None:
-            self._start()
+            self.start()
         if not self._wake.is_set():
             self._wake.set()
         elif len(lane) == MAX_BATCH:
@@ -81,7 +94,7 @@ class Delivery:
     def barrier(self) -> Barrier:
         """Return a barrier that is set when all that was offered before is dealt with."""
         barrier = Barrier()
-        if self._thread is None and not self._start():
+        if self._thread is None and not self.start():
             barrier.done.set()
             return barrier
         self._barriers.append(barrier)
@@ -109,18 +122,6 @@ class Delivery:
             dropped[reason] = dropped.get(reason, 0) + times
         gone = self._delivered + self._unknown + sum(dropped.values())
         return ExporterStats(created, self._delivered, dropped, created - gone, self._unknown)
-
-    def _start(self) -> bool:
-        with self._started:
-            if self._thread is not None:
-                return True
-            thread = threading.Thread(target=self._run, name=f"llmeval-{self.name}", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no thread can start: at exit, or none is left
-                return False
-            self._thread = thread
-            return True
 
     # -- its own thread -------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from itertools import count
 from time import monotonic, time_ns
 
 from llmeval_sdk._shield import shield, swallow, tell
+from llmeval_sdk._threads import DaemonLoop
 from llmeval_sdk.evaluation import NoModel, run_judge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target, Usage
 from llmeval_sdk.pipeline._judge_spans import judge_spans
@@ -23,6 +24,7 @@ from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import new_span_id, off
 
 
+READY_SECONDS = 5.0
 MAX_WAITING = 1_000
 
 
@@ -69,8 +71,36 @@ class Judging:
         self._running: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ready = threading.Event()
         self._models = Models(plan)
         self._shut = False
+
+    def start(self) -> bool:
+        """Start the judges' thread if it does not run; False where none can start."""
+        if self._thread is not None:
+            return True
+
+        def run() -> None:
+            off()  # a judge that calls the app's decorated helpers is not traced, nor judged
+            loop = self._loop = DaemonLoop()
+            loop.call_soon(self._ready.set)
+            while not self._shut:
+                with shield("judges' loop", calls_out=True):  # a sys.exit() in a judge ends it
+                    loop.run_forever()
+            with shield("judges' loop"):
+                for task in asyncio.all_tasks(loop):
+                    task.cancel()
+                loop.run_until_complete(asyncio.sleep(0))
+                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 1.0))
+                loop.close()  # the line before closed the clients' connections
+
+        thread = threading.Thread(target=run, name="llmeval-judges", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._thread = thread
+        return True
 
     def submit(self, job: Job) -> Future[None] | None:
         """Take a job; what cannot run is emitted as not run. Called by the worker only."""
@@ -78,7 +108,7 @@ class Judging:
             self._emit(not_run(job, "shutdown", "the process was ending"))
         elif len(self._waiting) >= MAX_WAITING:
             self._emit(not_run(job, "queue_full", f"{MAX_WAITING} judgements were waiting"))
-        elif not self._start():
+        elif not (self.start() and self._ready.wait(READY_SECONDS)):
             self._emit(not_run(job, "no_worker", "no thread could be started"))
         else:
             assert self._loop is not None
@@ -109,34 +139,6 @@ class Judging:
                 turn.done.cancel()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def _start(self) -> bool:
-        if self._thread is not None:
-            return True
-        ready = threading.Event()
-
-        def run() -> None:
-            off()  # a judge that calls the app's decorated helpers is not traced, nor judged
-            loop = self._loop = asyncio.new_event_loop()
-            loop.call_soon(ready.set)
-            while not self._shut:
-                with shield("judges' loop", calls_out=True):  # a sys.exit() in a judge ends it
-                    loop.run_forever()
-            with shield("judges' loop"):
-                for task in asyncio.all_tasks(loop):
-                    task.cancel()
-                loop.run_until_complete(asyncio.sleep(0))
-                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 1.0))
-                loop.close()  # the line before closed the clients' connections
-
-        thread = threading.Thread(target=run, name="llmeval-judges", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            return False
-        ready.wait(5.0)
-        self._thread = thread
-        return True
 
     # -- on the judges' thread ------------------------------------------------------------------
 

@@ -153,11 +153,19 @@ class Pipeline:
             return False
         with self._starting:
             if not self._started:
+                self._start_others()
                 self._started = self._worker.start()
                 if self._started and self._begun is not None:
                     with _shield.shield("the end of the process"):
                         self._begun()
             return self._started
+
+    def _start_others(self) -> None:
+        """Start what the worker may need at exit, when Python 3.12 and later start no thread."""
+        for delivery in self._deliveries.values():
+            delivery.start()
+        if self.plan.has_model or any(getattr(each, "model", None) for each in self.plan.judges):
+            self._worker.judging.start()
 
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
         """Pass a barrier through the worker, wait for judges, pass one through each delivery."""

@@ -1,8 +1,12 @@
 """However a process ends: what was traced is delivered or counted, quietly and in time."""
 
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
+
+from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
 
 
 ENDS = {
@@ -160,3 +164,21 @@ def test_os_exit_and_kill_lose_at_most_what_was_not_flushed(app):
     for end in ("os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)"):
         ended = app(f"trace(50); assert llmeval.flush(10).complete; {end}")
         assert len(ended.requests()) >= 50
+
+
+def test_a_script_that_just_ends_is_judged_too(app):
+    """With the time it needs, a judge starts at exit and finds its server by name."""
+    pytest.importorskip("openai")
+    with JudgeServer() as server:
+        ended = app(
+            f"""
+llmeval.configure(llm={MODEL!r}, shutdown_timeout=30, judge_api_key="x",
+                  judge_base_url={server.base_url.replace("127.0.0.1", "localhost")!r})
+with llmeval.workflow("ask", request="roof?", evaluators=["relevance_to_query"]) as span:
+    span.response = "The roof is made of slate."
+"""
+        )
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    with closing(sqlite3.connect(ended.store)) as store:
+        query = "SELECT value FROM evaluations WHERE name = 'relevance_to_query'"
+        assert store.execute(query).fetchall() == [("yes",)]
