@@ -64,6 +64,8 @@ class Models:
 
         Verdicts of such a one cannot be told from those of another.
         """
+        if not getattr(judge, "needs_model", True):
+            return None
         llm = self._model_of(judge).llm
         url = getattr(llm, "base_url", None)
         return None if url is None else f"{llm.model}@{url}"
