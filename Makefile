@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench faults soak kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench bench-peers faults soak kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -132,6 +132,9 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@$(BIN)/python -m benchmarks.judging $(ARGS)
 	@$(BIN)/python -m benchmarks.otel_cpu $(ARGS)
 
+bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.svg (15 minutes).
+	@$(BIN)/python -m benchmarks.peers --chart docs/peers.svg $(ARGS)
+
 quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
 	@$(BIN)/python -m benchmarks.quality.semantic_validation --data $(or $(DATA),../shared/data)/sroie.json
 
@@ -142,4 +145,4 @@ matrix:  ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py $(ARGS)
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-peers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
