@@ -1,4 +1,4 @@
-"""Context: threads keep the active span by a helper, other processes by traceparent."""
+"""Context: threads keep the active span by a helper, other processes by traceparent and baggage."""
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.exporters import memory
@@ -13,7 +13,7 @@ def step(name: str) -> str:
 
 llmeval.configure(exporters=["memory"])
 headers: dict[str, str] = {}
-with llmeval.workflow("request"):
+with llmeval.workflow("request", session_id="chat-7"):
     with ContextExecutor(max_workers=2) as pool:
         print(list(pool.map(step, ["first", "second"])))
     inject(headers)  # send these with your HTTP call …
@@ -22,4 +22,5 @@ with extract(headers):  # … and put this around its handler
     step("remote")
 llmeval.flush(timeout=10)
 traces = {span.trace_id for span in memory.spans()}
-print(f"{len(memory.spans())} spans in {len(traces)} trace")
+sessions = {span.session_id for span in memory.spans()}
+print(f"{len(memory.spans())} spans in {len(traces)} trace, of session {sessions}")

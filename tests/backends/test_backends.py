@@ -114,7 +114,8 @@ def test_phoenix_shows_spans_and_scores(phoenix, answer, screenshot):
 
     project_id, ratings = eventually(rated)
     assert [each["label"] for each in ratings] == ["yes", "no"]
-    screenshot(f"{phoenix}/projects/{project_id}/spans", "phoenix")
+    words = ("invoke_workflow", "context_relevance", "0.32", "polite")
+    screenshot(f"{phoenix}/projects/{project_id}/spans", "phoenix", *words)
 
 
 def test_mlflow_shows_spans_scores_and_ground_truth(mlflow, answer, screenshot):
@@ -154,8 +155,10 @@ def test_mlflow_shows_spans_scores_and_ground_truth(mlflow, answer, screenshot):
     name = f"{mlflow}/api/2.0/mlflow/experiments/get-by-name?experiment_name=survey"
     experiment = fetch(name)["experiment"]["experiment_id"]
     pages = f"{mlflow}/#/experiments/{experiment}"
-    screenshot(f"{pages}/traces?selectedEvaluationId={trace}", "mlflow-trace")
-    screenshot(f"{pages}/overview/quality", "mlflow")
+    words = ("context_relevance", "0.33", "on_topic", "0.5")
+    screenshot(f"{pages}/overview/quality", "mlflow", *words)
+    url = f"{pages}/traces?selectedEvaluationId={trace}"
+    screenshot(url, "mlflow-trace", "Which roof?", "Slate.", "retrieval find")
 
 
 def test_a_generic_receiver_reads_spans_and_events(test_agent, answer):
