@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from time import monotonic
 from typing import Any
 
 from llmeval_sdk._counters import Counts
@@ -60,6 +61,7 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._pace = Pace(plan.background_share)
         self._guests = Guests(lambda: self._stop)
+        self._due = 0.0
         self._hurry = False
         self._foreign = False
         self._stop = False
@@ -151,10 +153,19 @@ class Worker:
                 raise
 
     def _drain(self) -> None:
+        """Deal with what is there now: steady load has no end, and barriers wait for one.
+
+        One more is taken than there were, because only an empty lane sets its sum of bytes right.
+        """
         for lane in (self._intake.reserved, self._intake.lane):
-            while (item := lane.take()) is not None:
+            for _ in range(len(lane) + 1):
+                if (item := lane.take()) is None:
+                    break
                 self._take(item)
                 self._rest()
+                if monotonic() > self._due:
+                    self._due = monotonic() + IDLE_SECONDS
+                    self._often()
 
     def _tend(self) -> None:
         """Acknowledge at the spool what is dealt with, and take in what other processes left."""

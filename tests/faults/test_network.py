@@ -23,6 +23,7 @@ from far_ends import FAULTS, JUDGE_FAULTS, far_end
 APP = pathlib.Path(__file__).parent / "apps" / "network.py"
 SECONDS = float(os.environ.get("LLMEVAL_TEST_FAULT_SECONDS", "0"))
 MINUTE = 60 if SECONDS > 120 else 0.4
+PER_SECOND = 20 if SECONDS else 100
 EXIT_SECONDS = 1.5 if SECONDS else 2.5
 EXPORTERS = ("otlp", "phoenix", "mlflow")
 WHOLE = {**dict.fromkeys(EXPORTERS, tuple(FAULTS)), "judge": tuple(JUDGE_FAULTS)}
@@ -74,7 +75,7 @@ def _run(environment, took):
     ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PHOENIX_", "MLFLOW_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(
-        [sys.executable, APP, str(SECONDS or 3 * MINUTE), str(MINUTE)],
+        [sys.executable, APP, str(SECONDS or 3 * MINUTE), str(MINUTE), str(PER_SECOND)],
         env={**clean, **environment}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     ended = time.monotonic()

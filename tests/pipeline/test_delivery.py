@@ -187,6 +187,34 @@ def test_configuring_again_loses_nothing_in_flight():
     assert result.spans == 800
 
 
+def test_a_flush_ends_although_the_load_does_not():
+    """More comes in than can be scored: a flush waits for what came before it, not for an end."""
+
+    @llmeval.heuristic
+    def slow(record):
+        time.sleep(0.005)
+        return 1.0
+
+    exporter = Exporter()
+    llmeval.configure(exporters=[exporter], evaluators=[slow])
+    over = threading.Event()
+
+    def load():
+        while not over.wait(0.001):
+            answer("more")
+
+    loading = threading.Thread(target=load)
+    trace(20)
+    loading.start()
+    try:
+        assert llmeval.flush(20).complete
+        assert loading.is_alive()
+        assert len(exporter.spans) >= 20
+    finally:
+        over.set()
+        loading.join()
+
+
 def test_several_configurations_share_one_deadline():
     """However many exporters of earlier set-ups hang, and the latest still delivers."""
     hanging = [Hanging() for _ in range(4)]

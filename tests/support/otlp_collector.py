@@ -124,7 +124,11 @@ def _handler(collector):
         disable_nagle_algorithm = True
 
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"] or 0))
+            length = int(self.headers["content-length"] or 0)
+            body = self.rfile.read(length)
+            if len(body) < length:  # the client gave up
+                self.close_connection = True
+                return
             headers = {key.lower(): value for key, value in self.headers.items()}
             if collector.trickle:
                 self.wfile.write(b"HTTP/1.1 200 OK\r\n")

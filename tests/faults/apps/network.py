@@ -1,6 +1,6 @@
 """Traces calls at a steady rate; tells at its end what they cost, what was logged, and the account.
 
-Usage: network.py SECONDS MINUTE [CHARACTERS]. MINUTE is what the log's rate limit takes for one.
+Usage: network.py SECONDS MINUTE PER_SECOND. MINUTE is what the log's rate limit takes for one.
 """
 
 import atexit
@@ -15,9 +15,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import _shield, runtime
 
 
-PER_SECOND = 100
-seconds, minute = float(sys.argv[1]), float(sys.argv[2])
-text = "x" * int(sys.argv[3] if len(sys.argv) > 3 else "100")
+seconds, minute, per_second = map(float, sys.argv[1:])
+text = "x" * 100
 _shield.INTERVAL_SECONDS = minute
 told = {"raised": [], "lines": [], "wall": [], "cpu": []}
 
@@ -56,8 +55,8 @@ if runtime.settings().judge_model:
 begun = time.monotonic()
 llmeval.configure(evaluators=evaluators)
 answer(0)
-for number in range(1, int(seconds * PER_SECOND)):
-    time.sleep(max(0.0, begun + number / PER_SECOND - time.monotonic()))
+for number in range(1, int(seconds * per_second)):
+    time.sleep(max(0.0, begun + number / per_second - time.monotonic()))
     wall, cpu = time.perf_counter_ns(), time.thread_time_ns()
     try:
         assert answer(number) == f"{text}{number}"
