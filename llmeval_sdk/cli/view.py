@@ -7,6 +7,7 @@ import secrets
 import socket
 import sys
 import webbrowser
+from types import FrameType
 from typing import Any
 
 from llmeval_sdk import config
@@ -19,7 +20,7 @@ from llmeval_sdk.store.files import path_of
 HOST = "127.0.0.1"
 PORT = 8520
 _TRIED = 20
-_STOP_SECONDS = 1
+_STOP_SECONDS = 3
 
 _EPILOG = """\
 The pages are served to this machine only, and only to whoever knows the token in
@@ -73,7 +74,15 @@ def run(args: argparse.Namespace) -> int:
         settings = uvicorn.Config(
             app, log_level="warning", access_log=False, timeout_graceful_shutdown=_STOP_SECONDS
         )
-        uvicorn.Server(settings).run(sockets=[listener])
+        server = uvicorn.Server(settings)
+        stop = server.handle_exit
+
+        def handle_exit(sig: int, frame: FrameType | None) -> None:
+            app.close()
+            stop(sig, frame)
+
+        server.handle_exit = handle_exit  # type: ignore[method-assign]
+        server.run(sockets=[listener])
     return 0
 
 

@@ -16,7 +16,7 @@ from llmeval_sdk.errors import missing_extra
 
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from llmeval_sdk.viewer._application import Viewer
 
 __all__ = ["app"]
 
@@ -27,8 +27,11 @@ def app(
     token: str | None = None,
     hosts: Collection[str] | None = None,
     feedback: bool = True,
-) -> ASGIApp:
+) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
+
+    Its ``close()`` ends the streams that open pages hold, for a server that is about to stop; they
+    end by themselves within 20 seconds.
 
     Args:
         store: the file; ``LLMEVAL_STORE`` or its default otherwise. It need not exist yet.

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
 
 from llmeval_sdk.viewer import _feedback, _live, _scores, _trace, _traces
 from llmeval_sdk.viewer._guard import Guard
@@ -30,13 +29,27 @@ class Site:
     feedback: bool
 
 
+class Viewer(Guard):
+    """The viewer as an ASGI app, for `viewer.app`."""
+
+    def __init__(
+        self, inner: Starlette, *, token: str | None, hosts: Collection[str] | None
+    ) -> None:
+        super().__init__(inner, token=token, hosts=hosts)
+        self._site: Site = inner.state.site
+
+    def close(self) -> None:
+        """Let open streams of news end within a second, so that a server need not wait for them."""
+        self._site.watch.stop()
+
+
 def build(
     store: str | os.PathLike[str],
     *,
     token: str | None,
     hosts: Collection[str] | None,
     feedback: bool,
-) -> ASGIApp:
+) -> Viewer:
     """Put the app together; see `llmeval_sdk.viewer.app`."""
     readers = Readers(store)
     routes = [
@@ -52,7 +65,7 @@ def build(
     handlers = {NoStoreError: _no_store, HTTPException: _failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
     inner.state.site = Site(readers, _live.Watch(readers), feedback)
-    return Guard(inner, token=token, hosts=hosts)
+    return Viewer(inner, token=token, hosts=hosts)
 
 
 def _no_store(request: Request, error: NoStoreError) -> Response:

@@ -47,15 +47,21 @@ class Watch:
         self._state = ""
         self._looked = 0.0
         self._looking: asyncio.Lock | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Let whoever waits go."""
+        self._stopped = True
 
     async def changed(self, known: str, *, deadline: float) -> str | None:
         """Wait until the state is another one than ``known``; ``None`` at the deadline."""
-        while True:
+        while not self._stopped:
             if (now := await self._now()) != known:
                 return now
             if time.monotonic() + LOOK_SECONDS > deadline:
-                return None
+                break
             await asyncio.sleep(LOOK_SECONDS)
+        return None
 
     async def _now(self) -> str:
         """Return the state, at most a second old: many streams share one look."""

@@ -45,7 +45,7 @@ class Answer:
 @contextmanager
 def serving(app, root="", port=None):
     listener = socket.create_server(("127.0.0.1", port or 0))
-    settings = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    settings = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=5)
     server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
@@ -55,6 +55,7 @@ def serving(app, root="", port=None):
     try:
         yield Server(listener.getsockname()[1], root)
     finally:
+        getattr(app, "close", lambda: None)()
         server.should_exit = True
         thread.join(20)
         with contextlib.suppress(OSError):

@@ -14,11 +14,12 @@ if (here.searchParams.has("token")) {
 
 for (const form of document.querySelectorAll("[data-auto]")) {
   form.addEventListener("change", (event) => {
+    if (event.target.name === "col") return; // several are chosen, then applied
     const half = event.target.matches("[name=evaluator], [name=op]") && !form.elements.value.value;
     if (!half || event.target.matches("[name=evaluator]")) form.requestSubmit();
   });
   form.addEventListener("submit", () => {
-    for (const field of form.elements) {
+    for (const field of form.querySelectorAll("input, select")) {
       if (!field.value || (field.name === "op" && !form.elements.value.value)) field.disabled = true;
     }
   });
