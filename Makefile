@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends demo-phoenix demo-mlflow lint types contract tests bench bench-peers faults soak kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-peers faults soak kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -123,6 +123,28 @@ test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, 
 
 soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
+
+$(VENV)-viewer/.ready: pyproject.toml constraints.txt
+	@echo "installing the viewer and Playwright into $(VENV)-viewer"
+	@$(PYTHON) -m venv $(VENV)-viewer
+	@$(VENV)-viewer/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-viewer/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[demo]' --group tests --group browser
+	@touch $@
+
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq chromium >/dev/null; } || \
+		{ echo "install Chromium first: apt-get install chromium"; exit 1; }
+
+test-viewer: $(VENV)-viewer/.ready chromium  ## Drive the viewer in a real Chromium.
+	@$(VENV)-viewer/bin/python -m pytest tests/viewer $(ARGS)
+
+screenshots: $(VENV)-viewer/.ready chromium  ## Make pictures of the viewer, in artifacts/ and for the README.
+	@$(VENV)-viewer/bin/python tests/viewer/screenshots.py artifacts docs
+
+bench-viewer: $(VENV)/.dev  ## Print what the viewer takes over a million spans.
+	@$(BIN)/python -m benchmarks.viewer $(ARGS)
 
 kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be lost (6 minutes).
 	@LLMEVAL_TEST_KILL_TRIALS=1000 $(BIN)/python -m pytest tests/spool -k random_kills --timeout 3600
