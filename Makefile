@@ -153,6 +153,8 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@$(BIN)/python -m benchmarks.overhead $(ARGS)
 	@$(BIN)/python -m benchmarks.judging $(ARGS)
 	@$(BIN)/python -m benchmarks.otel_cpu $(ARGS)
+	@$(BIN)/python -m benchmarks.forks
+	@$(BIN)/python -m benchmarks.spool
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/peers.svg $(ARGS)

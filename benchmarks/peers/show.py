@@ -94,7 +94,9 @@ def _panel(title, peers, value, *, labels):
         for peer in peers
     ]
     y = {"field": "peer", "type": "nominal", "sort": None, "title": None}
-    y["axis"] = {"labelLimit": 260, "ticks": False, "domain": False} if labels else None
+    y["axis"] = (
+        {"labelLimit": 260, "labelPadding": 6, "ticks": False, "domain": False} if labels else None
+    )
     x = {"field": "value", "type": "quantitative", "axis": None}
     x["scale"] = {"domainMax": 1.25 * max(row["value"] for row in rows)}
     colour = {"condition": {"test": "datum.ours", "value": "#2f6fde"}, "value": "#a7b0ba"}

@@ -51,7 +51,7 @@ counts = Counts()
 
 
 async def handle(reader, writer, hang):
-    """Answer the requests of one connection."""
+    """Answer the requests of one connection; ``hang`` is an event to wait for before."""
     try:
         while head := await reader.readuntil(b"\r\n\r\n"):
             line, *rest = head.decode("latin-1").split("\r\n")
@@ -63,7 +63,7 @@ async def handle(reader, writer, hang):
                 continue
             counts.add(body, decoded(body, headers))
             if hang:
-                await asyncio.Event().wait()
+                await hang.wait()
             if "application/x-protobuf" in headers.get("content-type", ""):
                 await answer(writer, "application/x-protobuf", b"")
             else:
@@ -98,9 +98,10 @@ async def answer(writer, kind, body):
     await writer.drain()
 
 
-async def serve(hang):
+async def serve(*, hang):
+    never = asyncio.Event() if hang else None  # one that lives: it keeps who waits from being freed
     server = await asyncio.start_server(
-        lambda reader, writer: handle(reader, writer, hang), "127.0.0.1", 0, limit=1 << 20
+        lambda reader, writer: handle(reader, writer, never), "127.0.0.1", 0, limit=1 << 20
     )
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
@@ -125,4 +126,4 @@ def count(url):
 
 
 if __name__ == "__main__":
-    asyncio.run(serve("--hang" in sys.argv))
+    asyncio.run(serve(hang="--hang" in sys.argv))
