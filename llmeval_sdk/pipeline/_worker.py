@@ -15,7 +15,6 @@ from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanD
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._guests import Guests
 from llmeval_sdk.pipeline._intake import Intake, Unread
-from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
@@ -53,7 +52,7 @@ class Worker:
         self._judgements: list[Future[None]] = []
         self._whole = True
         """False while the record at hand is one whose redaction failed."""
-        self.judging = Judging(plan, self.emit)
+        self.judging = Judging(plan, self._emit_judged)
         self.judged = Counts()
         self.not_run: dict[str, Counts] = {}
         self._urgent = threading.Event()
@@ -90,18 +89,20 @@ class Worker:
         """Hand a record to every delivery. Called by the worker and by the judges' thread."""
         if not self._plan.content:
             item = bare(item)
-        if type(item) is EvaluationEvent:
-            evaluation = item.evaluation
-            if evaluation.evaluator_kind == "judge" and evaluation.error is None:
-                self.judged.add(evaluation.name)
-            if evaluation.evaluator_kind == "judge":
-                self._intake.evaluations.add("judged")
-        elif type(item) is NotRun:
+        if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
-        elif type(item) is SpanData and JUDGE_TAG in item.tags:
-            self._intake.spans.add()
         for delivery in self._deliveries:
             delivery.offer(item, size)
+
+    def _emit_judged(self, item: EvaluationEvent | NotRun | SpanData) -> None:
+        """Count and hand on what a judgement of this pipeline gave: its verdict, its trace."""
+        if type(item) is EvaluationEvent:
+            self._intake.evaluations.add("judged")
+            if item.evaluation.error is None:
+                self.judged.add(item.evaluation.name)
+        elif type(item) is SpanData:
+            self._intake.spans.add()
+        self.emit(item)
 
     # -- its own thread -------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ def test_each_row_is_a_span_with_its_scores(rows):
     spans = {span.span_id for span in taken.spans}
     assert all(event.target.span_id in spans for event in taken.evaluations)
     account = report.delivery["double"]
-    assert (account.delivered, account.balanced) == (24, True)
+    assert (account.created, account.delivered, account.undelivered) == (24, 24, 0)
 
 
 def test_the_apps_spans_stand_below_the_rows(rows):
