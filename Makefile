@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-peers faults soak kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -158,6 +158,9 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/peers.svg $(ARGS)
+
+bench-offline: $(VENV)/.dev  ## Print what evaluating a million rows and judging 10,000 costs (10 minutes).
+	@$(BIN)/python -m benchmarks.offline $(ARGS)
 
 quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
 	@$(BIN)/python -m benchmarks.quality.semantic_validation --data $(or $(DATA),../shared/data)/sroie.json
