@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from math import isfinite
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
@@ -64,7 +65,7 @@ def _event(request: Request, span: SpanData, name: str, value: str, note: str) -
     submitter = getattr(user, "display_name", "") or "viewer"
     evaluation = Evaluation(
         name,
-        value,
+        _value(value),
         explanation=note or None,
         metadata={"submitter": {"id": submitter}},
         evaluator_kind="human",
@@ -72,3 +73,12 @@ def _event(request: Request, span: SpanData, name: str, value: str, note: str) -
     target = Target(span.trace_id, span.span_id, span.name, span.kind)
     serial = f"{span.span_id}-{name}-{secrets.token_hex(8)}"
     return EvaluationEvent(serial, target, evaluation, time.time_ns())
+
+
+def _value(text: str) -> float | str:
+    """Read a label that is a number as one."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if isfinite(number) else text

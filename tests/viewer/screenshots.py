@@ -53,7 +53,7 @@ def main():
 
 def shoot(address, trace, out):
     pages = {
-        "list": "/?sort=groundedness_risk",
+        "list": "/",
         "trace": f"/traces/{trace}",
         "scores": "/scores",
         "judge": "/scores/context_recall_llm",

@@ -52,6 +52,14 @@ def test_a_label_has_the_shape_of_submitted_feedback(store, site, tmp_path):
     assert ours.target.span_id == theirs.target.span_id
 
 
+def test_a_number_is_stored_as_one(store, site):
+    """A label that is a number can be compared with a score; NaN is only a word."""
+    root = store.trace()
+    for value in ("0.25", "nan", "slate"):
+        site.post("/feedback", form(root, name="quality", value=value))
+    assert [each.evaluation.value for each in labels(store.path)] == [0.25, "nan", "slate"]
+
+
 def test_labels_feed_the_agreement(store, site, capsys):
     """What visitors say of a judge is what `llmeval agreement` measures it against."""
     pytest.importorskip("scipy")
