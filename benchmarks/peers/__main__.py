@@ -55,22 +55,21 @@ def measure(contender, case, url):
     numbers = [str(case.count), str(case.pace)]
     command = [python_of(contender), "-W", "ignore", "-m", "benchmarks.peers.child"]
     kept = {name: os.environ[name] for name in ("PATH", "HOME")}  # noqa: TID251 - no settings of ours
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*command, contender.adapter, url, case.call, *numbers, *ends], cwd=ROOT, text=True,
         env=kept, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    watchdog = Timer(CALLS_SECONDS, process.kill)
-    watchdog.start()
-    said = process.stdout.readline()
-    watchdog.cancel()
+    ) as process:  # fmt: skip
+        watchdog = Timer(CALLS_SECONDS, process.kill)
+        watchdog.start()
+        said = process.stdout.readline()
+        watchdog.cancel()
+        begun = time.monotonic()
+        try:
+            process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
     if not said:
         raise SystemExit(f"{contender.title} failed in the case {case.name!r}: {command}")
-    begun = time.monotonic()
-    try:
-        process.wait(EXIT_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
     found = json.loads(said)
     found["exit"] = time.monotonic() - begun
     if case.backend == "healthy":

@@ -111,12 +111,12 @@ async def serve(*, hang):
 def running(*options):
     """Run the sink for the block; gives its address."""
     command = [sys.executable, "-m", "benchmarks.peers.sink", *options]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.wait()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
 
 
 def count(url):
