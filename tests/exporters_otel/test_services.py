@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
+from llmeval_sdk.exporters.otel.app import AppOtelExporter
 from llmeval_sdk.exporters.otel.exporter import OtlpExporter
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import inject
@@ -115,11 +116,12 @@ def test_opentelemetry_on_the_callees_side_only(otel):
     assert told["baggage"] == {"session.id": "s-3"}
 
 
+@pytest.mark.parametrize("exporter", [OtlpExporter, AppOtelExporter])
 @pytest.mark.parametrize("callee", ["both", "otel"])
-def test_opentelemetry_on_both_sides(request, tracer, collector, callee):
+def test_opentelemetry_on_both_sides(request, tracer, collector, callee, exporter):
     """Ours names the innermost span, theirs too, and the app's baggage goes along and on."""
     ask = request.getfixturevalue(callee)
-    exporter = OtlpExporter(config.Settings(otlp_endpoint=collector.url))
+    exporter = exporter(config.Settings(otlp_endpoint=collector.url))
     with capture(exporters=[exporter]) as seen:
         with tenant(), llmeval.workflow("caller", session_id="s-4") as caller:
             with tracer.start_as_current_span("http") as http:

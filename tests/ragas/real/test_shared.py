@@ -34,7 +34,10 @@ WORKER = """
         serve()
     serve()
 """
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc"),
+    pytest.mark.timeout(180),  # a start imports Ragas: seconds, on a busy machine many
+]
 
 
 def children(folder):
@@ -53,7 +56,7 @@ def children(folder):
     return found
 
 
-def eventually(condition, within=20.0):
+def eventually(condition, within=60.0):
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline
