@@ -8,8 +8,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
 from llmeval_sdk.errors import missing_extra
@@ -27,6 +27,7 @@ def app(
     token: str | None = None,
     hosts: Collection[str] | None = None,
     feedback: bool = True,
+    stats: Callable[[], Any] | None = None,
 ) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
 
@@ -39,6 +40,8 @@ def app(
             them, so mount them behind the app's own auth.
         hosts: the ``Host`` headers that are answered, such as ``127.0.0.1:8000``; all by default.
         feedback: whether visitors may label traces.
+        stats: ``llmeval.stats``, where the viewer lives in the app's own process: the page of
+            scores then shows what was delivered and what was dropped, and why.
 
     Raises:
         MissingExtraError: Starlette or Jinja is not installed.
@@ -48,4 +51,4 @@ def app(
     except ImportError as error:
         raise missing_extra("The viewer", "viewer", error.name or "starlette") from None
     chosen = store or config.from_environment(problems=[]).store
-    return build(chosen, token=token, hosts=hosts, feedback=feedback)
+    return build(chosen, token=token, hosts=hosts, feedback=feedback, stats=stats)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -27,6 +28,7 @@ class Site:
     readers: Readers
     watch: _live.Watch
     feedback: bool
+    stats: Callable[[], Any] | None
 
 
 class Viewer(Guard):
@@ -49,6 +51,7 @@ def build(
     token: str | None,
     hosts: Collection[str] | None,
     feedback: bool,
+    stats: Callable[[], Any] | None,
 ) -> Viewer:
     """Put the app together; see `llmeval_sdk.viewer.app`."""
     readers = Readers(store)
@@ -64,7 +67,7 @@ def build(
     ]
     handlers = {NoStoreError: _no_store, HTTPException: _failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
-    inner.state.site = Site(readers, _live.Watch(readers), feedback)
+    inner.state.site = Site(readers, _live.Watch(readers), feedback, stats)
     return Viewer(inner, token=token, hosts=hosts)
 
 

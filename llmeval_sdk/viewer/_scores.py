@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -79,8 +80,15 @@ def overview(request: Request) -> Response:
             _charts.categories(agreement.categories), "How far extractions agree"
         ),
         agreement_figures=agreement, people=people, steps=STEPS, state=state,
+        accounts=_accounts(request),
         ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
+
+
+def _accounts(request: Request) -> Mapping[str, Any]:
+    """Return the account of each exporter of this process, where it was handed to the viewer."""
+    stats = request.app.state.site.stats
+    return {} if stats is None else stats().exporters
 
 
 def detail(request: Request) -> Response:

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+import llmeval_sdk as llmeval
+
 
 pytest.importorskip("vl_convert")
 
@@ -73,6 +75,19 @@ def test_a_period_without_scores_says_so(store, site):
     store.trace(start_ns=1_700_000_000_000_000_000)
     assert "No scores in this period" in site.get("/scores", range="1h").text
     assert site.get("/scores/context_recall_heuristic", range="1h").status == 200
+
+
+def test_an_app_can_show_what_it_dropped(store, serve, tmp_path):
+    """Mounted in the app, the page has the account of each exporter."""
+    llmeval.configure(store=str(tmp_path / "app.db"))
+    with llmeval.workflow("one", request="a question"):
+        pass
+    llmeval.flush(10)
+    store.trace()
+    page = serve(stats=llmeval.stats).get("/scores").text
+    account = page[page.index('id="drops"') :]
+    assert '<th scope="row">local</th>' in account
+    assert "none" in account
 
 
 def test_labels_are_counted(many, site):
