@@ -35,8 +35,8 @@ def driver(agent, tmp_path_factory):
                 "guide.py", *arguments, command=command, folder=folder, timeout=100,
                 APP_MODEL=app.base_url, OPENAI_BASE_URL=judge.base_url, OPENAI_API_KEY="x",
                 DD_LLMOBS_ML_APP="test-rag-app", LLMEVAL_RAGAS_PYTHON=RAGAS,
-                DD_LLMOBS_EVALUATORS=",".join(EVALUATORS), LLMEVAL_SHUTDOWN_TIMEOUT="60",
-                **variables,
+                LLMEVAL_SHUTDOWN_TIMEOUT="60",
+                **{"DD_LLMOBS_EVALUATORS": ",".join(EVALUATORS), **variables},
             )  # fmt: skip
         assert found.code == 0, found.errors[-2_000:]
         return found
@@ -90,8 +90,13 @@ def test_the_sampling_rules_hold(driver):
 
 
 def test_each_run_is_a_trace_of_its_own_with_datadogs_tag(driver):
-    """``runner.integration:ragas`` on the run and on the model calls below it."""
-    found = driver("enable")
+    """``runner.integration:ragas`` on the run and on the model calls below it.
+
+    A metric of Ragas' own has a label that Datadog takes.
+    """
+    found = driver("enable", DD_LLMOBS_EVALUATORS=f"{EVALUATORS[0]},ragas:context_utilization")
+    own = found.evaluation("ragas__context_utilization", on=calls_of_the_app(found)[0])
+    assert own["score_value"] == pytest.approx(1.0)
     runs = found.roots("ragas_faithfulness")
     assert len(runs) == 2
     for run in runs:
