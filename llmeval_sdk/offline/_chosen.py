@@ -38,6 +38,8 @@ class Chosen:
     heuristics: tuple[Heuristic, ...]
     judges: tuple[Judge, ...]
     asked: bool
+    _needs: tuple[tuple[str, ...], ...] = ()
+    """Of each heuristic: many need the same, which is looked for once in a row."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,8 +70,9 @@ class Chosen:
     def score(self, record: Record) -> dict[str, Evaluation]:
         """Run the heuristics, in microseconds for most; what lacks inputs says so if asked for."""
         found = {}
-        for each in self.heuristics:
-            absent = missing(record, each.needs)
+        lacking = {needs: missing(record, needs) for needs in set(self._needs)}
+        for each, needs in zip(self.heuristics, self._needs, strict=True):
+            absent = lacking[needs]
             if absent is not None:
                 if self.asked:
                     found[each.name] = not_applicable(each, absent)
@@ -116,7 +119,7 @@ def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: b
 def _split(evaluators: tuple[Any, ...], *, asked: bool) -> Chosen:
     heuristics = tuple(each for each in evaluators if each.kind == "heuristic")
     judges = tuple(each for each in evaluators if each.kind == "judge")
-    return Chosen(heuristics, judges, asked)
+    return Chosen(heuristics, judges, asked, tuple(tuple(each.needs) for each in heuristics))
 
 
 def _resolve(evaluator: Any, settings: Settings) -> Any:
