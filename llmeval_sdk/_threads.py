@@ -7,10 +7,53 @@ import contextvars
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from itertools import count
+from time import monotonic
 from typing import Any, TypeVar
 
 
 T = TypeVar("T")
+
+
+class OneThread:
+    """A daemon thread that does its work once, however often and from wherever it is started.
+
+    It needs no lock: a finaliser or a signal handler may start it in the middle of a start. Of
+    several threads that were started so, only the first works; the others end at once.
+    """
+
+    def __init__(self, work: Callable[[], None], *, name: str) -> None:
+        self._work = work
+        self._name = name
+        self._turns = count()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def is_started(self) -> bool:
+        """Say whether the work has been begun."""
+        return bool(self._threads)
+
+    def start(self) -> bool:
+        """Start it if it is not; False where no thread can start: at exit, or none is left."""
+        if not self._threads:
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return bool(self._threads)
+            self._threads.append(thread)
+        return True
+
+    def join(self, deadline: float) -> bool:
+        """Wait for its end until a monotonic deadline; say whether it ended, or never began."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _run(self) -> None:
+        if next(self._turns) == 0:
+            self._threads.append(threading.current_thread())  # its start may have been interrupted
+            self._work()
 
 
 async def on_daemon_thread(function: Callable[..., T], *args: Any) -> T:

@@ -282,6 +282,8 @@ def _at_exit() -> None:
         if losses := result.losses:
             _shield.tell("exit", f"{losses}; see stats()")
         _shield.write_notices()
+        for pipeline in _newest_first():
+            pipeline.clear()
 
 
 def _at_hard_exit() -> None:

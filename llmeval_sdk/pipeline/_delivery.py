@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from time import monotonic
 from typing import Any
 
 from llmeval_sdk._counters import Counts
 from llmeval_sdk._shield import shield, swallow, tell
+from llmeval_sdk._threads import OneThread
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline._lane import Lane
@@ -47,8 +47,7 @@ class Delivery:
         self._wake = threading.Event()
         self._urgent = threading.Event()
         self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._started = threading.Lock()
+        self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
         self._barriers: list[Barrier] = []
         self._delivered = 0
         self._unknown = 0
@@ -60,16 +59,7 @@ class Delivery:
 
     def start(self) -> bool:
         """Start the thread if it does not run; False where none can start."""
-        with self._started:
-            if self._thread is not None:
-                return True
-            thread = threading.Thread(target=self._run, name=f"llmeval-{self.name}", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no thread can start: at exit, or none is left
-                return False
-            self._thread = thread
-            return True
+        return self._thread.start()
 
     def offer(self, item: Item, size: int) -> None:
         """Take a record; a full lane drops it, spans before evaluations."""
@@ -84,8 +74,7 @@ class Delivery:
                 with shield(f"exporter {self.name}", calls_out=True):
                     on_drop(item)
             return
-        if self._thread is None:
-            self.start()
+        self._thread.start()
         if not self._wake.is_set():
             self._wake.set()
         elif len(lane) == MAX_BATCH:
@@ -94,7 +83,7 @@ class Delivery:
     def barrier(self) -> Barrier:
         """Return a barrier that is set when all that was offered before is dealt with."""
         barrier = Barrier()
-        if self._thread is None and not self.start():
+        if not self._thread.start():
             barrier.done.set()
             return barrier
         self._barriers.append(barrier)
@@ -110,10 +99,12 @@ class Delivery:
 
     def join(self, deadline: float) -> bool:
         """Wait for the thread until a monotonic deadline; say whether it ended."""
-        if self._thread is None:
-            return True
-        self._thread.join(max(0.0, deadline - monotonic()))
-        return not self._thread.is_alive()
+        return self._thread.join(deadline)
+
+    def clear(self) -> None:
+        """Let go of what still waits; it stays undelivered in the account."""
+        self._spans.clear()
+        self._evaluations.clear()
 
     def stats(self, created: int, dropped_before: Mapping[str, int]) -> ExporterStats:
         """Return the account; what neither arrived nor was dropped is still under way."""

@@ -12,7 +12,7 @@ from itertools import count
 from time import monotonic, time_ns
 
 from llmeval_sdk._shield import shield, swallow, tell
-from llmeval_sdk._threads import DaemonLoop
+from llmeval_sdk._threads import DaemonLoop, OneThread
 from llmeval_sdk.evaluation import NoModel, run_judge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target, Usage
 from llmeval_sdk.pipeline._judge_spans import judge_spans
@@ -69,7 +69,7 @@ class Judging:
         self._waiting: dict[Future[None], _Turn] = {}
         self._queue: deque[_Turn] = deque()
         self._running: set[asyncio.Task[None]] = set()
-        self._thread: threading.Thread | None = None
+        self._thread = OneThread(self._serve, name="llmeval-judges")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
         self._models = Models(plan)
@@ -77,30 +77,21 @@ class Judging:
 
     def start(self) -> bool:
         """Start the judges' thread if it does not run; False where none can start."""
-        if self._thread is not None:
-            return True
+        return self._thread.start()
 
-        def run() -> None:
-            off()  # a judge that calls the app's decorated helpers is not traced, nor judged
-            loop = self._loop = DaemonLoop()
-            loop.call_soon(self._ready.set)
-            while not self._shut:
-                with shield("judges' loop", calls_out=True):  # a sys.exit() in a judge ends it
-                    loop.run_forever()
-            with shield("judges' loop"):
-                for task in asyncio.all_tasks(loop):
-                    task.cancel()
-                loop.run_until_complete(asyncio.sleep(0))
-                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 1.0))
-                loop.close()  # the line before closed the clients' connections
-
-        thread = threading.Thread(target=run, name="llmeval-judges", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            return False
-        self._thread = thread
-        return True
+    def _serve(self) -> None:
+        off()  # a judge that calls the app's decorated helpers is not traced, nor judged
+        loop = self._loop = DaemonLoop()
+        loop.call_soon(self._ready.set)
+        while not self._shut:
+            with shield("judges' loop", calls_out=True):  # a sys.exit() in a judge ends it
+                loop.run_forever()
+        with shield("judges' loop"):
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 1.0))
+            loop.close()  # the line before closed the clients' connections
 
     def submit(self, job: Job) -> Future[None] | None:
         """Take a job; what cannot run is emitted as not run. Called by the worker only."""

@@ -32,12 +32,17 @@ class Lane:
 
     def take(self) -> Any:
         """Return the next item, or ``None`` when the lane is empty. For one reader."""
-        if not self._queue.qsize():
+        queue = self._queue
+        if not queue.qsize():
             self._bytes = 0
             return None
-        item, size = self._queue.get()
+        item, size = queue.get()
         self._bytes -= size
         return item
+
+    def clear(self) -> None:
+        """Let go of all items."""
+        self._queue = SimpleQueue()
 
     def __len__(self) -> int:
         return self._queue.qsize()

@@ -148,16 +148,27 @@ class Pipeline:
         self._done.set()
         return self._ended
 
+    def clear(self) -> None:
+        """Let go of what was not delivered, when the interpreter ends.
+
+        It would look at each object several times: half a second for full queues.
+        """
+        self._intake.lane.clear()
+        self._intake.reserved.clear()
+        for delivery in self._deliveries.values():
+            delivery.clear()
+
     def _start(self) -> bool:
         if self.plan.worker == "off":
             return False
         with self._starting:
             if not self._started:
                 self._start_others()
-                self._started = self._worker.start()
-                if self._started and self._begun is not None:
-                    with _shield.shield("the end of the process"):
-                        self._begun()
+                if self._worker.start() and not self._started:  # a finaliser may have begun too
+                    self._started = True
+                    if self._begun is not None:
+                        with _shield.shield("the end of the process"):
+                            self._begun()
             return self._started
 
     def _start_others(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from llmeval_sdk._counters import Counts
 from llmeval_sdk._shield import swallow, tell, write_notices
+from llmeval_sdk._threads import OneThread
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
@@ -57,7 +58,7 @@ class Worker:
         self.not_run: dict[str, Counts] = {}
         self._urgent = threading.Event()
         self._barriers: list[Barrier] = []
-        self._thread: threading.Thread | None = None
+        self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
         self._guests = Guests(lambda: self._stop)
         self._due = 0.0
@@ -66,14 +67,8 @@ class Worker:
         self._stop = False
 
     def start(self) -> bool:
-        """Start the thread; False where none can start."""
-        thread = threading.Thread(target=self._run, name="llmeval-worker", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            return False
-        self._thread = thread
-        return True
+        """Start the thread if it does not run; False where none can start."""
+        return self._thread.start()
 
     def barrier(self, *, stop: bool = False) -> Barrier:
         """Return a barrier that is set when all taken in before is scored and handed on."""
