@@ -15,13 +15,14 @@ def several(names):
 def main(method):
     context = multiprocessing.get_context(method)
     over = threading.Event()
+    traced = []
 
     def beside(thread):
         number = 0
         while not over.wait(0.02):
             answer(f"parent-{thread}-{number}")
             number += 1
-        print("\n".join(f"parent-{thread}-{each}" for each in range(number)))
+        traced.extend(f"parent-{thread}-{each}" for each in range(number))
 
     threads = [threading.Thread(target=beside, args=(thread,)) for thread in range(2)]
     for thread in threads:
@@ -47,8 +48,9 @@ def main(method):
         thread.join()
     assert [process.exitcode for process in single] == [0] * 4
     assert not any(each for job in changed for each in job)
-    print("\n".join(name for job in jobs for name in job))
-    print("\n".join(f"process-{n}" for n in range(4)))
+    traced.extend(name for job in jobs for name in job)
+    traced.extend(f"process-{n}" for n in range(4))
+    print("\n".join(traced))
 
 
 if __name__ == "__main__":
