@@ -31,8 +31,8 @@ def app(
 ) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
 
-    Its ``close()`` ends the streams that open pages hold, for a server that is about to stop; they
-    end by themselves within 20 seconds.
+    Its ``close()``, for a server that is about to stop, closes the store and ends the streams that
+    open pages hold; by themselves they end within 20 seconds.
 
     Args:
         store: the file; ``LLMEVAL_STORE`` or its default otherwise. It need not exist yet.

@@ -41,8 +41,9 @@ class Viewer(Guard):
         self._site: Site = inner.state.site
 
     def close(self) -> None:
-        """Let open streams of news end within a second, so that a server need not wait for them."""
+        """Let open streams of news end within a second, and close the store."""
         self._site.watch.stop()
+        self._site.readers.close()
 
 
 def build(

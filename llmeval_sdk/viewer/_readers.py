@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -22,6 +22,7 @@ class Readers:
 
     def __init__(self, store: str | os.PathLike[str]) -> None:
         self.path: Path = path_of(store)
+        self._closed = False
         self._idle: SimpleQueue[tuple[tuple[int, int], StoreReader]] = SimpleQueue()
 
     @contextmanager
@@ -34,7 +35,10 @@ class Readers:
         except BaseException:
             reader.close()
             raise
-        self._idle.put((file, reader))
+        if self._closed:
+            reader.close()
+        else:
+            self._idle.put((file, reader))
 
     def _file(self) -> tuple[int, int]:
         try:
@@ -58,6 +62,8 @@ class Readers:
             raise NoStoreError(str(error)) from error
 
     def close(self) -> None:
-        """Close those that are not lent."""
-        while not self._idle.empty():
-            self._idle.get_nowait()[1].close()
+        """Close them all, those that are lent when they come back."""
+        self._closed = True
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait()[1].close()

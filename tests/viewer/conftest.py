@@ -30,6 +30,7 @@ def serve(store):
 
         def start(*, mounted=None, **options):
             app = viewer.app(store=store.path, **options)
+            stack.callback(app.close)
             if mounted is not None:
                 app = Starlette(routes=[Mount(mounted, app)])
             return stack.enter_context(serving(app, mounted or ""))

@@ -140,6 +140,7 @@ def test_the_apps_own_user_signs_labels(store):
     with serving(Starlette(routes=[Mount("/x", logged_in)]), "/x") as site:
         form = {"trace_id": root.trace_id, "span_id": root.span_id, "name": "thumbs", "value": "up"}
         assert site.post("/feedback", form).status == 303
+    viewer.close()
     with StoreReader(store.path) as reader:
         (event,) = reader.feedback()
     assert event.evaluation.metadata == {"submitter": {"id": "ada"}}
