@@ -137,7 +137,7 @@ class Engine:
             if cached is not None:
                 return cached
         llm = self.models.of(judge)
-        timeout = DAY if self.models.throttled else self.judge_timeout
+        timeout = self._timeout(judge, record)
         with disabled():  # a judge that calls the app's decorated helpers is no part of its trace
             verdict = await run_judge(judge, record, llm, timeout=timeout)
         usage: Usage | None = llm.usage or verdict.usage
@@ -146,3 +146,10 @@ class Engine:
         if self.verdicts is not None and verdict.error is None:
             self.verdicts.put(key, verdict)
         return verdict
+
+    def _timeout(self, judge: Judge, record: Record) -> float:
+        """Return the seconds for a judgement; its calls wait for each other, each has its own."""
+        if self.models.throttled:
+            return DAY
+        calls = len(record.retrieved_context or ()) if judge.per == "chunk" else 1
+        return self.judge_timeout * max(calls, 1)
