@@ -97,7 +97,7 @@ def _found(item: Any, data: Any) -> Any:
 
 def _check(report: Report, at_least: Mapping[str, float]) -> None:
     from llmeval_sdk.errors import ConfigurationError
-    from llmeval_sdk.offline._bounds import describe, evaluator_of
+    from llmeval_sdk.offline.report.bounds import describe, evaluator_of
 
     try:
         missed = report.below(at_least)
@@ -113,9 +113,9 @@ def _check(report: Report, at_least: Mapping[str, float]) -> None:
 def _worst(report: Report, about: set[str | None]) -> list[str]:
     """Show the rows on which the evaluators of missed bounds are least content."""
     from llmeval_sdk._terminal import printable
-    from llmeval_sdk.offline._markdown import wrongs
-    from llmeval_sdk.offline._row import only, texts
-    from llmeval_sdk.offline._worst import worst
+    from llmeval_sdk.offline.report.markdown import wrongs
+    from llmeval_sdk.offline.report.worst import worst
+    from llmeval_sdk.offline.results.row import only, texts
 
     found = [
         f"  {row.id}: {printable(dict(texts(row)).get('request', ''), 60)}\n"

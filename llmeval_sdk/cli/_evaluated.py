@@ -16,7 +16,7 @@ from llmeval_sdk.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline import Report
-    from llmeval_sdk.offline._compare import Comparison
+    from llmeval_sdk.offline.report.compare import Comparison
 
 MOST_WORST = 5
 
@@ -64,7 +64,7 @@ def _write(path: Path, make: Callable[[], str], *, quiet: bool) -> None:
 
 
 def _print(outcome: Outcome) -> None:
-    from llmeval_sdk.offline._summary import headline, lines, shown
+    from llmeval_sdk.offline.report.summary import headline, lines, shown
 
     report = outcome.report
     say(f"{report.experiment}: {headline(report)}")
@@ -102,9 +102,9 @@ _NUMBERS = "value rated failed n/a before now difference rows"
 
 
 def _print_worst(report: Report) -> None:
-    from llmeval_sdk.offline._markdown import wrongs
-    from llmeval_sdk.offline._row import texts
-    from llmeval_sdk.offline._worst import worst
+    from llmeval_sdk.offline.report.markdown import wrongs
+    from llmeval_sdk.offline.report.worst import worst
+    from llmeval_sdk.offline.results.row import texts
 
     rows = [
         (row.id, printable(dict(texts(row)).get("request", ""), 60), "; ".join(wrong))
@@ -117,7 +117,7 @@ def _print_worst(report: Report) -> None:
 
 
 def _print_comparison(compared: Comparison) -> None:
-    from llmeval_sdk.offline._summary import shown
+    from llmeval_sdk.offline.report.summary import shown
 
     heading(f"Against the baseline ({compared.pairs:,} rows in both)")
     rows = [
@@ -154,9 +154,9 @@ def _print_comparison(compared: Comparison) -> None:
 
 
 def _print_gate(outcome: Outcome, missed: dict[str, float | None]) -> None:
-    from llmeval_sdk.offline._bounds import describe
-    from llmeval_sdk.offline._compare import describe as describe_change
-    from llmeval_sdk.offline._summary import plural
+    from llmeval_sdk.offline.report.bounds import describe
+    from llmeval_sdk.offline.report.compare import describe as describe_change
+    from llmeval_sdk.offline.report.summary import plural
 
     report = outcome.report
     for path, least in outcome.args.fail_under:

@@ -178,7 +178,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot work before anything is paid for."""
-    from llmeval_sdk.offline._bounds import check_path
+    from llmeval_sdk.offline.report.bounds import check_path
 
     if (args.file is None) is not args.from_store:
         raise ConfigurationError("name the FILE to evaluate, or pass --from-store (not both)")
@@ -194,8 +194,8 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
     from contextlib import ExitStack
 
     from llmeval_sdk.offline import evaluate
-    from llmeval_sdk.offline._chosen import load
-    from llmeval_sdk.offline._stored import stored
+    from llmeval_sdk.offline.data.stored import stored
+    from llmeval_sdk.offline.run.chosen import load
     from llmeval_sdk.policy.budget import Budget
 
     budget = None
@@ -236,7 +236,7 @@ def _experiment(args: argparse.Namespace) -> str:
 
 
 def _default_save(args: argparse.Namespace) -> Path:
-    from llmeval_sdk.offline._experiment import slug
+    from llmeval_sdk.offline.run.experiment import slug
 
     store = Path(config.from_environment(problems=[]).store)
     return store.with_name("reports") / f"{slug(_experiment(args))}.jsonl"

@@ -8,7 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.offline import _compare
+from llmeval_sdk.offline.report import compare
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -71,11 +71,11 @@ def test_rows_are_paired_by_id_or_request_whatever_their_order():
 def test_the_interval_holds_the_truth_as_often_as_it_says(monkeypatch):
     """Of 200 simulated pairs of runs, 95 % intervals hold the true difference in 90..99 %."""
     np = pytest.importorskip("numpy")
-    monkeypatch.setattr(_compare, "RESAMPLES", 400)
+    monkeypatch.setattr(compare, "RESAMPLES", 400)
     draw, inside = np.random.default_rng(3), 0
     for _ in range(200):
         before, after = draw.random(120) < 0.8, draw.random(120) < 0.7
-        low, high = _compare._interval(np, draw, after.astype(float) - before)
+        low, high = compare._interval(np, draw, after.astype(float) - before)
         inside += low <= -0.1 <= high
     assert 180 <= inside <= 198
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.model import Usage
-from llmeval_sdk.offline import _journal
-from llmeval_sdk.offline._aggregate import Aggregate
-from llmeval_sdk.offline._row import Row
+from llmeval_sdk.offline.results import journal
+from llmeval_sdk.offline.results.aggregate import Aggregate
+from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.pipeline import ExporterStats
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._compare import Comparison
+    from llmeval_sdk.offline.report.compare import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +65,25 @@ class Report:
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with a row for each row and the schema's paths as columns."""
-        from llmeval_sdk.offline._frame import frame
+        from llmeval_sdk.offline.report.frame import frame
 
         return frame(self)
 
     def to_markdown(self, *, worst: int = 5) -> str:
         """Return the metrics as a table, and the worst rows; for a pull request's comment."""
-        from llmeval_sdk.offline._markdown import markdown
+        from llmeval_sdk.offline.report.markdown import markdown
 
         return markdown(self, worst=worst)
 
     def to_html(self, *, worst: int = 50, compared: Comparison | None = None) -> str:
         """Return one page that needs nothing else: metrics, charts, the worst rows first."""
-        from llmeval_sdk.offline._html import page
+        from llmeval_sdk.offline.report.html import page
 
         return page(self, worst=worst, compared=compared)
 
     def to_junit(self, at_least: Mapping[str, float] | None = None) -> str:
         """Return JUnit XML: a case for each bound on a metric, and one for each row."""
-        from llmeval_sdk.offline._junit import junit
+        from llmeval_sdk.offline.report.junit import junit
 
         return junit(self, at_least or {})
 
@@ -93,7 +93,7 @@ class Report:
         Raises:
             ConfigurationError: the file cannot be written.
         """
-        _journal.copy(Path(path), self._about(), iter(self.rows), self.aggregate)
+        journal.copy(Path(path), self._about(), iter(self.rows), self.aggregate)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Report:
@@ -103,7 +103,7 @@ class Report:
             ConfigurationError: there is no such file.
             DataError: it is no report.
         """
-        saved, rows, aggregate = _journal.load(Path(path))
+        saved, rows, aggregate = journal.load(Path(path))
         header = saved.header
         return cls(
             rows,
@@ -123,7 +123,7 @@ class Report:
             DataError: no row is in both.
             MissingExtraError: numpy is not installed.
         """
-        from llmeval_sdk.offline._compare import compare
+        from llmeval_sdk.offline.report.compare import compare
 
         return compare(self, baseline, seed=seed)
 
@@ -133,7 +133,7 @@ class Report:
         Raises:
             ConfigurationError: a path that no evaluator of this report has.
         """
-        from llmeval_sdk.offline._bounds import below
+        from llmeval_sdk.offline.report.bounds import below
 
         return below(self, at_least)
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline._row import Row
+from llmeval_sdk.offline.results.row import Row
 
 
 _BAD_WORDS = frozenset(("no", "fail", "HIT_RETRIEVAL_LIMIT", "HIGH_THRESHOLD_FILTERING"))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from llmeval_sdk._terminal import printable
-from llmeval_sdk.offline._bounds import below, describe
-from llmeval_sdk.offline._row import Row, texts
-from llmeval_sdk.offline._worst import failures
+from llmeval_sdk.offline.report.bounds import below, describe
+from llmeval_sdk.offline.report.worst import failures
+from llmeval_sdk.offline.results.row import Row, texts
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 def junit(report: Report, at_least: Mapping[str, float]) -> str:

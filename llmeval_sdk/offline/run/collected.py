@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.offline import _journal
-from llmeval_sdk.offline._aggregate import Aggregate
-from llmeval_sdk.offline._engine import Item
-from llmeval_sdk.offline._row import Row
-from llmeval_sdk.offline._table import Rows
+from llmeval_sdk.offline.results import journal
+from llmeval_sdk.offline.results.aggregate import Aggregate
+from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.results.table import Rows
+from llmeval_sdk.offline.run.engine import Item
 
 
 class Collected:
@@ -21,16 +21,16 @@ class Collected:
         self.aggregate = Aggregate()
         self._path = None if save is None else Path(save)
         self._header = header
-        self._resumed: _journal.Resumed | None = None
+        self._resumed: journal.Resumed | None = None
         if self._path is None:
             if resume:
                 raise ConfigurationError("resume needs the file that was saved to: pass save=")
             self.rows = Rows()
         elif resume and self._path.exists():
-            self._resumed = _journal.Resumed(self._path, header)
+            self._resumed = journal.Resumed(self._path, header)
             self.rows = self._resumed.rows
         else:
-            self.rows = _journal.begin(self._path, header)
+            self.rows = journal.begin(self._path, header)
 
     def add(self, row: Row) -> None:
         """Take a row that is done."""
@@ -53,6 +53,6 @@ class Collected:
             return
         self.rows.flush()
         if self._resumed is not None or about["skipped"]:
-            _journal.copy(self._path, {**self._header, **about}, iter(self.rows), self.aggregate)
+            journal.copy(self._path, {**self._header, **about}, iter(self.rows), self.aggregate)
         else:
-            _journal.finish(self.rows, self.aggregate, about)
+            journal.finish(self.rows, self.aggregate, about)

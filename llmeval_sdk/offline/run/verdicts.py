@@ -14,7 +14,7 @@ from typing import Any
 from llmeval_sdk._shield import tell
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.offline._row import evaluation_from, evaluation_to
+from llmeval_sdk.offline.results.lines import evaluation_from, evaluation_to
 from llmeval_sdk.policy.cache import judgement_key
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.store.encode import dumps

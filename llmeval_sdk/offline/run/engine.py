@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from llmeval_sdk.evaluation import run_judge
 from llmeval_sdk.model import Evaluation, Failure, Record, Usage
-from llmeval_sdk.offline._app import App
-from llmeval_sdk.offline._chosen import Chosen
-from llmeval_sdk.offline._models import Models
-from llmeval_sdk.offline._row import Row
-from llmeval_sdk.offline._verdicts import Verdicts, key_of
+from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.run.app import App
+from llmeval_sdk.offline.run.chosen import Chosen
+from llmeval_sdk.offline.run.models import Models
+from llmeval_sdk.offline.run.verdicts import Verdicts, key_of
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import disabled
 

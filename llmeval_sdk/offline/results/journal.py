@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.offline._aggregate import Aggregate, from_plain
-from llmeval_sdk.offline._row import Row
-from llmeval_sdk.offline._table import Rows
+from llmeval_sdk.offline.results.aggregate import Aggregate, from_plain
+from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.results.table import Rows
 
 
 VERSION = 1

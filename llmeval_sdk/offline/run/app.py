@@ -12,8 +12,8 @@ from llmeval_sdk._coerce import to_text
 from llmeval_sdk._threads import on_daemon_thread
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Failure, Record
-from llmeval_sdk.offline._recording import Trail, with_ids
-from llmeval_sdk.offline._rows import record_from
+from llmeval_sdk.offline.data.record import record_from
+from llmeval_sdk.offline.run.recording import Trail, with_ids
 from llmeval_sdk.tracing import Span
 
 

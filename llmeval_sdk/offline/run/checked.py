@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.offline._chosen import Chosen
-from llmeval_sdk.offline._data import Data
-from llmeval_sdk.offline._engine import Item
-from llmeval_sdk.offline._row import digest_of
-from llmeval_sdk.offline._rows import record_from
+from llmeval_sdk.offline.data.record import record_from
+from llmeval_sdk.offline.data.source import Data
+from llmeval_sdk.offline.results.row import digest_of
+from llmeval_sdk.offline.run.chosen import Chosen
+from llmeval_sdk.offline.run.engine import Item
 
 
 SPOOLED_BYTES = 64 << 20

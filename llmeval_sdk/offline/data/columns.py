@@ -13,7 +13,7 @@ from typing import Any
 
 from llmeval_sdk._coerce import to_chunk, to_extraction, to_text, to_usage
 from llmeval_sdk.model import Chunk, Extraction, Request, Usage
-from llmeval_sdk.offline._traces import Trace, read_trace
+from llmeval_sdk.offline.data.traces import Trace, read_trace
 
 
 def absent(value: Any) -> bool:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.errors import MissingExtraError
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline import _html_charts as charts
-from llmeval_sdk.offline._compare import Change, Comparison
-from llmeval_sdk.offline._html_style import STYLE
-from llmeval_sdk.offline._markdown import wrongs
-from llmeval_sdk.offline._row import Row, texts
-from llmeval_sdk.offline._summary import headline, lines, shown
-from llmeval_sdk.offline._worst import goodness, worst
+from llmeval_sdk.offline.report import charts
+from llmeval_sdk.offline.report.compare import Change, Comparison
+from llmeval_sdk.offline.report.markdown import wrongs
+from llmeval_sdk.offline.report.style import STYLE
+from llmeval_sdk.offline.report.summary import headline, lines, shown
+from llmeval_sdk.offline.report.worst import goodness, worst
+from llmeval_sdk.offline.results.row import Row, texts
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 MOST_TEXT = 4_000

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_text, to_usage
 from llmeval_sdk.model import Chunk, Extraction, SpanKind, Usage
-from llmeval_sdk.offline import _otlp
+from llmeval_sdk.offline.data import otlp
 from llmeval_sdk.sources import conventions, messages
 from llmeval_sdk.sources.reading import attributes_of
 
@@ -50,7 +50,7 @@ def read_trace(value: Any) -> Trace:
         value = json.loads(value.to_json())
     found = value.get("data", value) if isinstance(value, Mapping) else value
     if isinstance(found, Mapping) and ("resourceSpans" in found or "resource_spans" in found):
-        return Trace(derive([_of_attributes(span) for span in _otlp.spans(found)]))
+        return Trace(derive([_of_attributes(span) for span in otlp.spans(found)]))
     spans = found.get("spans") if isinstance(found, Mapping) else found
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
@@ -112,7 +112,7 @@ def _step(span: Mapping[str, Any]) -> Step:
     if "start_ns" in span:
         return _own(span)
     if "traceId" in span or isinstance(span.get("attributes"), list):
-        return _of_attributes(_otlp.span_of(span))
+        return _of_attributes(otlp.span_of(span))
     return _of_attributes(_mlflow(span))
 
 
@@ -131,9 +131,9 @@ def _own(span: Mapping[str, Any]) -> Step:
     )
 
 
-def _mlflow(span: Mapping[str, Any]) -> _otlp.Plain:
+def _mlflow(span: Mapping[str, Any]) -> otlp.Plain:
     context = span.get("context") or {}
-    return _otlp.Plain(
+    return otlp.Plain(
         str(span.get("span_id") or context.get("span_id")),
         span.get("parent_span_id") or span.get("parent_id") or None,
         int(span.get("start_time_unix_nano") or span.get("start_time") or 0),
@@ -143,7 +143,7 @@ def _mlflow(span: Mapping[str, Any]) -> _otlp.Plain:
     )
 
 
-def _of_attributes(span: _otlp.Plain) -> Step:
+def _of_attributes(span: otlp.Plain) -> Step:
     attributes = attributes_of(span)
     kind = conventions.kind_of(attributes)
     return Step(

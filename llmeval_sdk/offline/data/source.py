@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Record
-from llmeval_sdk.offline._files import Found, read_file
+from llmeval_sdk.offline.data.files import Found, read_file
 
 
 class Located(NamedTuple):

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.model import Evaluation, Usage
-from llmeval_sdk.offline._row import Row, contributions
+from llmeval_sdk.offline.results.paths import contributions
+from llmeval_sdk.offline.results.row import Row
 
 
 @dataclass(slots=True)

@@ -16,14 +16,14 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk._threads import run
 from llmeval_sdk.config import Settings
-from llmeval_sdk.offline._aggregate import Aggregate
-from llmeval_sdk.offline._app import App
-from llmeval_sdk.offline._chosen import Chosen, choose
-from llmeval_sdk.offline._engine import Emit, Engine, Item
-from llmeval_sdk.offline._experiment import Experiment, recording
-from llmeval_sdk.offline._models import Models
-from llmeval_sdk.offline._row import Row
-from llmeval_sdk.offline._verdicts import Verdicts
+from llmeval_sdk.offline.results.aggregate import Aggregate
+from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.run.app import App
+from llmeval_sdk.offline.run.chosen import Chosen, choose
+from llmeval_sdk.offline.run.engine import Emit, Engine, Item
+from llmeval_sdk.offline.run.experiment import Experiment, recording
+from llmeval_sdk.offline.run.models import Models
+from llmeval_sdk.offline.run.verdicts import Verdicts
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.protocols import Exporter
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline._row import Row, contributions, digest_of_request
-from llmeval_sdk.offline._worst import direction, goodness
+from llmeval_sdk.offline.report.worst import direction, goodness
+from llmeval_sdk.offline.results.paths import contributions
+from llmeval_sdk.offline.results.row import Row, digest_of_request
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 _Both = tuple["array[float]", "array[float]"]

@@ -8,7 +8,7 @@ from llmeval_sdk._terminal import number
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 class Line(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Record
-from llmeval_sdk.offline._columns import ELSEWHERE, READERS, absent, plain
+from llmeval_sdk.offline.data.columns import ELSEWHERE, READERS, absent, plain
 
 
 def record_from(

@@ -12,7 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import overload
 
-from llmeval_sdk.offline._row import Row, read_row, write_row
+from llmeval_sdk.offline.results.lines import read_row, write_row
+from llmeval_sdk.offline.results.row import Row
 
 
 HELD = 5_000

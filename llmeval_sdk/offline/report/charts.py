@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from llmeval_sdk.charts import SERIES, svg
-from llmeval_sdk.offline._aggregate import Aggregate, Tally
-from llmeval_sdk.offline._compare import Comparison
-from llmeval_sdk.offline._row import Row
-from llmeval_sdk.offline._summary import Line
+from llmeval_sdk.offline.report.compare import Comparison
+from llmeval_sdk.offline.report.summary import Line
+from llmeval_sdk.offline.results.aggregate import Aggregate, Tally
+from llmeval_sdk.offline.results.row import Row
 
 
 BINS = 20

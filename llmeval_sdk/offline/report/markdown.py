@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.offline._row import Row, texts
-from llmeval_sdk.offline._summary import headline, lines, shown
-from llmeval_sdk.offline._worst import failures, goodness, worst
+from llmeval_sdk.offline.report.summary import headline, lines, shown
+from llmeval_sdk.offline.report.worst import failures, goodness, worst
+from llmeval_sdk.offline.results.row import Row, texts
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 def markdown(report: Report, *, worst: int) -> str:

@@ -9,7 +9,7 @@ from llmeval_sdk.errors import ConfigurationError, nearest
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 def below(report: Report, at_least: Mapping[str, float]) -> dict[str, float | None]:

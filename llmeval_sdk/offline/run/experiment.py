@@ -18,8 +18,8 @@ from llmeval_sdk._planning import make_plan
 from llmeval_sdk.config import Settings
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.model import Record, Target
-from llmeval_sdk.offline._recording import Recording, Trail, with_ids
-from llmeval_sdk.offline._row import Row
+from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.run.recording import Recording, Trail, with_ids
 from llmeval_sdk.pipeline import ExporterStats, event
 from llmeval_sdk.protocols import Exporter
 from llmeval_sdk.tracing import Span, state, task

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.offline._row import outcomes
+from llmeval_sdk.offline.results.paths import outcomes
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 _COLUMNS = ("request_id", "request", "response", "expected_response", "expected_facts", "value")

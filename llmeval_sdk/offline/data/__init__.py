@@ -1,0 +1,1 @@
+"""Rows of any kind and shape -> Records that know where they stand."""

@@ -1,0 +1,1 @@
+"""What a person or a CI reads of the results."""

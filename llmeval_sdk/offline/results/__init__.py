@@ -1,0 +1,1 @@
+"""Evaluated rows and what they add up to: in memory, in a file, merged."""

@@ -1,0 +1,1 @@
+"""Records -> evaluated rows: evaluators are chosen, judges and the app are asked."""
