@@ -8,11 +8,13 @@ descriptors of their class. Everything else leaves its type's name as a marker.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from itertools import islice
 from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
+
+from llmeval_sdk.tracing._classes import dict_of, is_written_in_python, mro_of, name_of
+from llmeval_sdk.tracing._well_known import plain_reading
 
 
 ROOM = 1 << 20
@@ -38,12 +40,6 @@ def used(room: Room) -> int:
     """Return about how many bytes were captured."""
     return ROOM - room[0] + (NODES - room[1]) * NODE_BYTES
 
-
-_mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
-_dict_of: Callable[[type], Any] = type.__dict__["__dict__"].__get__
-_name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
-_flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
-_HEAP_TYPE = 1 << 9
 
 Reader = Callable[[Any, Room, int], Any]
 
@@ -143,15 +139,15 @@ def _dict(value: Any, room: Room, depth: int) -> Any:
 
 
 def _bytes(value: Any, room: Room, depth: int) -> Any:
-    return f"<{_name_of(type(value))} of {len(value)} bytes>"
+    return f"<{name_of(type(value))} of {len(value)} bytes>"
 
 
 def _marker(value: Any, room: Room, depth: int) -> Any:
-    return f"<{_name_of(type(value))}>"
+    return f"<{name_of(type(value))}>"
 
 
 def _class(value: Any, room: Room, depth: int) -> Any:
-    return f"<class {_name_of(value)}>"
+    return f"<class {name_of(value)}>"
 
 
 def _reads(method: Callable[[Any], Any]) -> Reader:
@@ -205,25 +201,25 @@ def _reader_of(cls: type) -> Reader:
 
 
 def _new_reader(cls: type) -> Reader:
-    bases = _mro_of(cls)
+    bases = mro_of(cls)
     for base in bases:
-        reader = _well_known_reader(cls, base)
-        if reader is not None:
-            return reader
+        method = plain_reading(cls, base)
+        if method is not None:
+            return _reads(method)
         if id(base) == id(tuple) and (names := _field_names(bases)):
             return lambda value, room, depth: _dict(
                 dict(zip(names, tuple.__iter__(value), strict=False)), room, depth
             )
         if id(base) in _SUBCLASSES:
             return _SUBCLASSES[id(base)]
-    if not _flags_of(cls) & _HEAP_TYPE:
+    if not is_written_in_python(cls):
         return _marker
     return _object_reader(cls, bases)
 
 
 def _field_names(bases: tuple[type, ...]) -> tuple[str, ...]:
     """Return the field names of a named tuple."""
-    names = next((n for b in bases if (n := _dict_of(b).get("_fields")) is not None), ())
+    names = next((n for b in bases if (n := dict_of(b).get("_fields")) is not None), ())
     return names if type(names) is tuple and all(type(name) is str for name in names) else ()
 
 
@@ -232,7 +228,7 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:
     instance_dict = None
     slots: list[tuple[str, Any]] = []
     for base in bases:
-        namespace = _dict_of(base)
+        namespace = dict_of(base)
         descriptor = namespace.get("__dict__")
         if instance_dict is None and type(descriptor) is GetSetDescriptorType:
             instance_dict = descriptor.__get__
@@ -261,67 +257,3 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:
         return _dict(fields, room, depth) if fields else _marker(value, room, depth)
 
     return read
-
-
-_DATE_PARTS = (
-    ("", "year"), ("-", "month"), ("-", "day"),
-    ("T", "hour"), (":", "minute"), (":", "second"), (".", "microsecond"),
-)  # fmt: skip
-
-
-def _datetime(cls: type) -> Reader:
-    """Read a date or time by its C fields: ``isoformat`` would run the code of a foreign tzinfo."""
-    from datetime import timezone
-
-    namespace = _dict_of(cls)
-    parts = [
-        (mark, namespace[name].__get__)
-        for mark, name in _DATE_PARTS
-        if name in namespace
-    ]  # fmt: skip
-    isoformat = namespace["isoformat"]
-    zone_of = namespace["tzinfo"].__get__ if "tzinfo" in namespace else None
-
-    def read(value: Any, room: Room, depth: int) -> Any:
-        zone = type(zone_of(value)) if zone_of else type(None)
-        if type(value) is cls and zone in (type(None), timezone):
-            return capture(isoformat(value), room, depth)
-        text = "".join(f"{mark}{get(value):02d}" for mark, get in parts)
-        suffix = "" if zone in (type(None), timezone) else f" <{_name_of(zone)}>"
-        return capture(text + suffix, room, depth)
-
-    return read
-
-
-def _by(name: str) -> Callable[[type], Reader]:
-    return lambda cls: _reads(_dict_of(cls)[name])
-
-
-def _array(cls: type) -> Reader:
-    shape = _dict_of(cls)["shape"].__get__
-    return lambda value, _room, _depth: f"<{_name_of(cls)} of shape {tuple(shape(value))}>"
-
-
-_WELL_KNOWN: tuple[tuple[str, str, bool, Callable[[type], Reader]], ...] = (
-    # module, class, whether only the class itself (its methods are Python), how it is read
-    ("datetime", "timedelta", False, _by("total_seconds")),
-    ("decimal", "Decimal", False, _by("__str__")),
-    ("uuid", "UUID", True, _by("__str__")),
-    ("pathlib", "PosixPath", True, lambda _: _reads(str)),
-    ("pathlib", "WindowsPath", True, lambda _: _reads(str)),
-    ("datetime", "datetime", False, _datetime),
-    ("datetime", "date", False, _datetime),
-    ("datetime", "time", False, _datetime),
-    ("numpy", "generic", False, _by("item")),
-    ("numpy", "ndarray", False, _array),
-)
-
-
-def _well_known_reader(cls: type, base: type) -> Reader | None:
-    """Find how a type of a loaded library is read; only what is loaded can have instances."""
-    for module, name, only_itself, method in _WELL_KNOWN:
-        loaded = sys.modules.get(module)
-        if loaded is None or vars(loaded).get(name) is not base:
-            continue
-        return None if only_itself and cls is not base else method(base)
-    return None

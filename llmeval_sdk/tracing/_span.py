@@ -17,7 +17,8 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.tracing import _ids
-from llmeval_sdk.tracing._capture import Room, _name_of, capture, new_room, used
+from llmeval_sdk.tracing._capture import Room, capture, new_room, used
+from llmeval_sdk.tracing._classes import name_of
 from llmeval_sdk.tracing._fields import WRITERS
 from llmeval_sdk.tracing._state import recorder, state
 
@@ -278,7 +279,7 @@ def finish(span: Span, error: BaseException | None = None) -> None:
     try:
         span.end_ns = span.start_ns + perf_counter_ns() - span._perf_ns
         if error is not None and type(error) is not GeneratorExit:
-            span._error = Failure(_name_of(type(error)), _first_text(error))
+            span._error = Failure(name_of(type(error)), _first_text(error))
         target = state.recorder
         if target is not None and (span._flags & 1 or span.context is not None):
             target.on_end(span)
