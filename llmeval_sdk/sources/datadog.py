@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +26,10 @@ from llmeval_sdk.tracing._state import recorder
 OWN = "llmeval.own"
 """Item on ddtrace's spans that are spans of ours."""
 MAX_DEPTH = 200
+_SPELLINGS = {
+    "rag_context_variable_keys": "rag_context_variables",
+    "rag_query_variable_keys": "rag_query_variables",
+}
 
 
 def evaluate_spans(*, evaluators: Sequence[Any] = ()) -> None:
@@ -52,6 +57,7 @@ def evaluate_spans(*, evaluators: Sequence[Any] = ()) -> None:
     if not any(isinstance(each, EvaluationTraceFilter) for each in others):
         added = EvaluationTraceFilter(event, tuple(evaluators))
         tracer.configure(trace_processors=[*others, added])
+        _teach_the_guides_keys(import_module("ddtrace.llmobs._llmobs"))
 
 
 def connect(_: Any) -> None:
@@ -59,6 +65,22 @@ def connect(_: Any) -> None:
     loaded = sys.modules.get("ddtrace.llmobs")
     if loaded is not None and loaded.LLMObs.enabled:
         evaluate_spans()
+
+
+def _teach_the_guides_keys(library: Any) -> None:
+    """Have ddtrace read the keys of a prompt as its guide spells them, which it drops unread."""
+    inner = getattr(library, "_validate_prompt", None)
+    if inner is None:
+        return
+
+    @wraps(inner)
+    def validated(prompt: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(prompt, dict) and not _SPELLINGS.keys().isdisjoint(prompt):
+            meant = {its: prompt[guides] for guides, its in _SPELLINGS.items() if guides in prompt}
+            prompt = {**meant, **prompt}
+        return inner(prompt, *args, **kwargs)
+
+    library._validate_prompt = validated
 
 
 class EvaluationTraceFilter:

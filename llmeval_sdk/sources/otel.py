@@ -9,8 +9,9 @@ OpenTelemetry's own instrumentations write no messages unless
 ``OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental``).
 
 The topmost span of a trace that speaks of a model, an agent, a chain or a retrieval is scored, with
-what the spans below it tell: documents, tokens. Its scores go where the exporters send them; the
-span itself is exported by whoever exports it already.
+what the spans below it tell: documents, tokens. What outlives the local root, as a streamed call
+does, is scored when it ends. Scores go where the exporters send them; the span itself is exported
+by whoever exports it already.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from llmeval_sdk.tracing._state import recorder
 
 
 MAX_OPEN = 20_000
-"""Spans that may be open at a time; more are not looked at, and counted."""
+"""Spans that may be open at a time; with more the oldest is given up, and counted."""
 MAX_SPANS = 1_000
 """Spans of interest in one local part of a trace."""
 OWN_SCOPE = "llmeval_sdk"
@@ -35,11 +36,13 @@ OWN_SCOPE = "llmeval_sdk"
 class _Branch:
     """The part of a trace below one span whose parent is elsewhere, or nowhere."""
 
-    __slots__ = ("parents", "root", "spans")
+    __slots__ = ("handed", "parents", "root", "spans")
 
     def __init__(self, root: int) -> None:
         self.root = root
         self.spans: list[Any] = []
+        self.handed = 0
+        """How many of the spans were handed over."""
         self.parents: dict[int, int] = {}
         """Of every span of the branch: steps that matter may be far apart."""
 
@@ -64,9 +67,9 @@ class EvaluationSpanProcessor:
             context = span.context
             if not context.trace_flags.sampled:
                 return  # not exported, so its scores would belong to nothing
-            if len(self._open) >= MAX_OPEN:
+            if len(self._open) >= MAX_OPEN:  # some are never ended, such as streams left unread
                 caught.add("sources: too many open spans")
-                return
+                self._open.pop(next(iter(self._open)), None)
             parent = span.parent
             branch = self._open.get(parent.span_id) if parent is not None else None
             self._open[context.span_id] = branch or _Branch(context.span_id)
@@ -78,13 +81,14 @@ class EvaluationSpanProcessor:
         """Do nothing: a part of the SDK's protocol."""
 
     def on_end(self, span: Any) -> None:
-        """Keep a span of interest; when the local root ended, hand all of them over."""
+        """Keep a span of interest; when the local root has ended, hand over what there is."""
         try:
             branch = self._open.pop(span.context.span_id, None)
             if branch is None:
                 return
-            if span.parent is not None and len(branch.parents) < 10 * MAX_SPANS:
-                branch.parents[span.context.span_id] = span.parent.span_id
+            parent = span.parent.span_id if span.parent is not None else 0
+            if parent and len(branch.parents) < 10 * MAX_SPANS:
+                branch.parents[span.context.span_id] = parent
             scope = span.instrumentation_scope
             if (
                 len(branch.spans) < MAX_SPANS
@@ -92,7 +96,7 @@ class EvaluationSpanProcessor:
                 and conventions.may_matter(span.attributes or {})
             ):
                 branch.spans.append(span)
-            if branch.root == span.context.span_id and branch.spans:
+            if branch.root not in self._open and parent not in self._open:
                 self._hand_over(branch)
         except Exception as error:
             if not swallow("sources.on_end", error):
@@ -107,12 +111,15 @@ class EvaluationSpanProcessor:
         return True
 
     def _hand_over(self, branch: _Branch) -> None:
-        target = recorder()
+        spans, handed = branch.spans[:], branch.handed
+        branch.handed = len(spans)
+        target = recorder() if len(spans) > handed else None
         if target is None:
             return
-        spans, parents, evaluators = branch.spans, branch.parents, self._evaluators
+        new = frozenset(span.context.span_id for span in spans[handed:])
+        parents, evaluators = branch.parents, self._evaluators
 
         def read() -> Iterable[Span]:
-            return evaluated(spans, parents, evaluators)
+            return evaluated(spans, parents, evaluators, new)
 
-        target.take(read, 2_000 * len(spans))
+        target.take(read, 2_000 * len(new))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Failure, SpanKind
@@ -23,9 +23,12 @@ _SCORED = frozenset(("workflow", "agent", "llm", "retrieval", "task"))
 
 
 def evaluated(
-    spans: Sequence[Any], parents: Mapping[int, int], evaluators: tuple[Any, ...]
+    spans: Sequence[Any],
+    parents: Mapping[int, int],
+    evaluators: tuple[Any, ...],
+    new: Collection[int],
 ) -> Iterable[Span]:
-    """Yield a span of ours for each topmost one, holding what those below it tell."""
+    """Yield a span of ours for each topmost one that is new, holding what those below it tell."""
     seen: dict[int, Seen] = {}
     for span in spans:
         attributes = attributes_of(span)
@@ -37,7 +40,7 @@ def evaluated(
         top = _topmost(each.span.context.span_id, seen, parents)
         below.setdefault(top, []).append(each)
     for top, family in below.items():
-        if seen[top].kind in _SCORED:
+        if top in new and seen[top].kind in _SCORED:
             yield _span(seen[top], family, evaluators)
 
 

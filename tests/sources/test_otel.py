@@ -9,6 +9,7 @@ from opentelemetry.trace import StatusCode
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
+from llmeval_sdk.sources import otel as source
 from llmeval_sdk.sources.otel import EvaluationSpanProcessor
 from llmeval_sdk.testing import FakeLLM, capture
 
@@ -261,6 +262,42 @@ def test_a_stream_that_logfire_tells_in_two_spans_is_one_record(app):
             failed.set_status(StatusCode.ERROR, "no route to the model")
         seen.drain()
     assert [record.response for record in RECORDS] == [ANSWER, None]
+
+
+def test_a_call_that_outlives_its_request_is_scored_when_it_ends(app):
+    """A handler returns a stream and ends; the model's span ends when the stream was read."""
+    with capture() as seen:
+        with app.start_as_current_span("GET /answer"):
+            late = app.start_span("chat", attributes=LLM_SPANS["gen_ai"])
+        seen.drain()
+        assert not RECORDS
+        late.end()
+        seen.drain()
+    assert [record.response for record in RECORDS] == [ANSWER]
+
+
+def test_what_outlives_a_scored_request_is_no_second_record(app):
+    """The workflow above it was scored; a late span below only has less to tell."""
+    root, _, model = GEN_AI
+    with capture() as seen:
+        with app.start_as_current_span("answer", attributes=root):
+            late = app.start_span("chat", attributes=model)
+        late.end()
+        seen.drain()
+    (record,) = RECORDS
+    assert record.span_kind == "agent"
+
+
+def test_spans_that_are_never_ended_do_not_end_the_scoring(app, monkeypatch):
+    """The oldest open ones are given up, and counted."""
+    monkeypatch.setattr(source, "MAX_OPEN", 5)
+    with capture() as seen:
+        leaked = [app.start_span("left unread") for _ in range(10)]
+        with app.start_as_current_span("chat", attributes=LLM_SPANS["gen_ai"]):
+            pass
+        stats = seen.drain()
+    assert len(RECORDS) == 1
+    assert stats.problems["sources: too many open spans"] == len(leaked) + 1 - 5
 
 
 def test_messages_in_events_are_read(app):

@@ -65,7 +65,9 @@ def test_the_three_scores_stand_on_the_span_of_the_instrumented_call(driver, arg
     assert scores["ragas_faithfulness"] == pytest.approx(1 / 3)
     assert scores["ragas_context_precision"] == 1.0
     assert scores["ragas_answer_relevancy"] == pytest.approx(1.0, abs=1e-9)
-    assert found.evaluation("ragas_context_precision", on=streamed)["score_value"] == 0.5
+    assert found.evaluation("ragas_context_precision", on=streamed)["score_value"] == pytest.approx(
+        2 / 3
+    )
     assert found.evaluation("ragas_faithfulness", on=streamed)["score_value"] == pytest.approx(
         1 / 3
     )

@@ -18,9 +18,9 @@ if "enable" in sys.argv:
 RAG_CONTEXT = "useful: the game was played in 1967. The stadium was in Los Angeles."
 QUESTION = "when was the first super bowl?"
 PROMPT = Prompt(
-    variables={"context": RAG_CONTEXT, "question": QUESTION},
-    rag_context_variable_keys=["context"],
-    rag_query_variable_keys=["question"],
+    variables={"passage": RAG_CONTEXT, "asked": QUESTION},
+    rag_context_variable_keys=["passage"],
+    rag_query_variable_keys=["asked"],
 )
 MESSAGES = [
     {"role": "system", "content": f"Answer by this: {RAG_CONTEXT}"},
@@ -33,9 +33,12 @@ with LLMObs.annotation_context(prompt=PROMPT, name="generate_answer"):
 
 
 async def streamed():
-    """The same with a stream, the question from the last message, and several contexts."""
+    """The same with a stream, the question from the last message, and several contexts.
+
+    The keys are spelled as ddtrace's code spells them; one of the variables is a list.
+    """
     prompt = Prompt(
-        variables={"first": "useful: the game was played in 1967.", "second": "a stadium"},
+        variables={"first": ["useful: the game was played in 1967.", "a team"], "second": "useful"},
         rag_context_variables=["first", "second"],
     )
     with LLMObs.annotation_context(prompt=prompt, name="stream_answer"):
