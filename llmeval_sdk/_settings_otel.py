@@ -19,6 +19,12 @@ from llmeval_sdk._setting import (
 _OTLP = "OTEL_EXPORTER_OTLP"
 
 
+def _protocol(text: str) -> str:
+    if text.strip().lower() != "http/protobuf":
+        raise ValueError("only http/protobuf is spoken, mostly on the collector's port 4318")
+    return "http/protobuf"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtelSettings:
     """What OpenTelemetry's own variables say, and where Phoenix and MLflow are."""
@@ -50,7 +56,7 @@ class OtelSettings:
     otlp_protocol: str = setting(
         "http/protobuf",
         f"{_OTLP}_PROTOCOL",
-        read=one_of("http/protobuf"),
+        read=_protocol,
         doc="Only `http/protobuf` is spoken.",
     )
     otlp_headers: Mapping[str, Secret] | None = setting(
@@ -68,8 +74,26 @@ class OtelSettings:
         read=duration,
         doc="Seconds a request may take; from 500 on, milliseconds.",
     )
+    otlp_traces_timeout: float | None = setting(
+        None, f"{_OTLP}_TRACES_TIMEOUT", read=duration, doc="The same for spans, where it differs."
+    )
+    otlp_logs_timeout: float | None = setting(
+        None, f"{_OTLP}_LOGS_TIMEOUT", read=duration, doc="The same for scores, where it differs."
+    )
     otlp_compression: str = setting(
         "none", f"{_OTLP}_COMPRESSION", read=one_of("none", "gzip"), doc="`gzip` or `none`."
+    )
+    otlp_traces_compression: str | None = setting(
+        None,
+        f"{_OTLP}_TRACES_COMPRESSION",
+        read=one_of("none", "gzip"),
+        doc="The same for spans, where it differs.",
+    )
+    otlp_logs_compression: str | None = setting(
+        None,
+        f"{_OTLP}_LOGS_COMPRESSION",
+        read=one_of("none", "gzip"),
+        doc="The same for scores, where it differs.",
     )
     otlp_certificate: str | None = setting(
         None, f"{_OTLP}_CERTIFICATE", doc="File with the authorities to trust."

@@ -84,6 +84,31 @@ def test_the_environment_alone_turns_it_on(collector, monkeypatch):
     assert collector.scopes[0] == ("llmeval_sdk", "https://opentelemetry.io/schemas/1.41.0")
 
 
+def test_what_is_said_of_one_signal_holds_for_it_alone(collector, monkeypatch):
+    """Spans compressed and with a header of their own, scores neither."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "gzip")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-for=spans")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "2500")
+    answer("Which roof?")
+    runtime.flush(20)
+    found = {path: headers for path, headers, _ in collector.requests}
+    traces, logs = found["/v1/traces"], found["/v1/logs"]
+    assert (traces["content-encoding"], traces["x-for"]) == ("gzip", "spans")
+    assert {"content-encoding", "x-for"}.isdisjoint(logs)
+    assert runtime.settings().otlp_logs_timeout == 2.5
+
+
+def test_a_protocol_that_is_not_spoken_is_told(collector, monkeypatch, caplog):
+    """With what to do; spans are sent as they can be."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    answer("Which roof?")
+    runtime.flush(20)
+    assert collector.span("invoke_workflow answer")
+    assert "only http/protobuf is spoken, mostly on the collector's port 4318" in caplog.text
+
+
 def test_a_disabled_sdk_sends_nothing(collector, monkeypatch):
     """OTEL_SDK_DISABLED wins over the endpoint."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)

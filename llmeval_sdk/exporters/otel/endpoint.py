@@ -6,10 +6,10 @@ import gzip
 import socket
 from collections.abc import Mapping
 from os import getpid
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._http import Answer, Sender, Tls
 from llmeval_sdk.exporters.otel import names
 from llmeval_sdk.exporters.otel.wire import Attribute
@@ -54,27 +54,28 @@ def endpoints(settings: Settings) -> Endpoints:
         base = (base or DEFAULT).rstrip("/")
         traces, logs = traces or f"{base}/v1/traces", logs or f"{base}/v1/logs"
     return Endpoints(
-        endpoint(settings, traces, settings.otlp_traces_headers) if traces else None,
-        endpoint(settings, logs, settings.otlp_logs_headers) if logs else None,
+        _endpoint(settings, "traces", traces) if traces else None,
+        _endpoint(settings, "logs", logs) if logs else None,
     )
 
 
-def endpoint(
-    settings: Settings, address: str, more: Mapping[str, Secret] | None = None
-) -> Endpoint:
-    """Make the endpoint of one address; what is said of OTLP in general holds for it."""
+def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
+    """Make one signal's endpoint: what is said of OTLP holds where nothing is of the signal."""
+
+    def said(what: str) -> Any:
+        own = getattr(settings, f"otlp_{signal}_{what}")
+        return getattr(settings, f"otlp_{what}") if own is None else own
+
     if "//" not in address:
         address = f"http://{address}"
     parts = urlsplit(address)
     tls = Tls(settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key)
-    sender = Sender(address, timeout=settings.otlp_timeout, tls=tls)
-    headers = {**(settings.otlp_headers or {}), **(more or {})}
-    query = f"?{parts.query}" if parts.query else ""
+    headers = {**(settings.otlp_headers or {}), **(said("headers") or {})}
     return Endpoint(
-        sender,
-        (parts.path or "/") + query,
+        Sender(address, timeout=said("timeout"), tls=tls),
+        (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
         {name: value.reveal() for name, value in headers.items()},
-        zipped=settings.otlp_compression == "gzip",
+        zipped=said("compression") == "gzip",
     )
 
 
