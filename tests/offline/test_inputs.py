@@ -52,12 +52,17 @@ def test_data_frames_and_iterables_give_what_a_list_gives(rows, expected):
 
     class LikeDataset:
         features: dict = {}
+        format = "torch"
+
+        def with_format(self, kind):
+            self.format = kind
+            return self
 
         def __len__(self):
             return len(rows)
 
         def __iter__(self):
-            return iter(rows)
+            return iter(rows if self.format is None else [{"request": object()}])
 
     frames = [pandas.DataFrame(rows), pyarrow.Table.from_pylist(rows), LikePolars(), LikeDataset()]
     for data in [*frames, (row for row in rows)]:

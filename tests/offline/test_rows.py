@@ -61,6 +61,8 @@ def test_the_columns_of_data_frames_are_arrays():
     [
         ({"request": 7}, "column 'request': expected a text"),
         ({"request": {"inputs": "x"}}, "column 'request'"),
+        ({"request": {"messages": []}}, "column 'request'"),
+        ({"request": "q", "response": True}, "column 'response': expected a text, not bool True"),
         ({"request": "q", "expected_facts": [1]}, "column 'expected_facts': item 1"),
         ({"request": "q", "retrieved_context": "x"}, "expected a list of chunks"),
         ({"request": "q", "retrieved_context": [{"score": 1}]}, "item 1: expected a content"),

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.errors import DataError
 from llmeval_sdk.offline import record_from
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.testing import capture
@@ -137,6 +138,20 @@ def test_columns_win_over_the_trace(make):
     record = record_from({"request": "mine", "response": "brick", "trace": make()})
     assert (record.request, record.response) == ("mine", "brick")
     assert record.retrieved_context is not None
+
+
+def test_a_frame_of_mlflow_traces_is_read_as_it_is():
+    """Its request is the app's arguments, its response what came back, beside a trace as text."""
+    pandas = pytest.importorskip("pandas")
+    row = {"request": {"question": "roof?"}, "response": "slate", "trace": json.dumps(mlflow3())}
+    frame = pandas.DataFrame(
+        [{**row, "trace_id": "tr-1", "request_time": 5, "execution_duration": 9}]
+    )
+    (found,) = llmeval.evaluate(frame).rows
+    assert (found.record.request, found.record.response) == ("roof?", "slate")
+    assert found.record.usage.total_tokens == 15
+    with pytest.raises(DataError, match="expected a text"):
+        record_from({**row, "trace": None})
 
 
 def test_the_defaults_see_what_the_trace_told():

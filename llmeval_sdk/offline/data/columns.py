@@ -50,9 +50,10 @@ def _request(value: Any) -> Request:
         except ValueError:
             return value
     if isinstance(found, Mapping):
-        found = {key: item for key, item in found.items() if not absent(item)}
-        if isinstance(plain(found.get("messages")), (list, tuple)) or "query" in found:
-            return {key: plain(item) for key, item in found.items()}
+        found = {key: plain(item) for key, item in found.items() if not absent(item)}
+        messages = found.get("messages")
+        if (isinstance(messages, (list, tuple)) and messages) or "query" in found:
+            return found
     if isinstance(value, str):
         return value
     raise ValueError(
@@ -62,7 +63,7 @@ def _request(value: Any) -> Request:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, (str, Mapping, list, tuple, int, float)):
+    if isinstance(value, (str, Mapping, list, tuple, int, float)) and not isinstance(value, bool):
         found = to_text(dict(value) if isinstance(value, Mapping) else value)
         assert found is not None
         return found

@@ -41,6 +41,8 @@ def record_from(
         try:
             fields[column] = read(value)
         except (TypeError, ValueError, AttributeError) as error:
+            if column == "request" and isinstance(value, Mapping) and not absent(row.get("trace")):
+                continue  # the app's arguments, in MLflow's frame of traces: the trace says more
             raise DataError(f"{where}, column {column!r}: {error}") from None
     if others:
         _check_names(others, fields, where)
@@ -61,7 +63,7 @@ def _check_names(others: Mapping[str, Any], fields: Mapping[str, Any], where: st
         name = str(column)
         meant = ELSEWHERE.get(name.lower())
         if meant is None:
-            close = get_close_matches(name.lower(), READERS, n=1, cutoff=0.8)
+            close = get_close_matches(name.lower(), READERS, n=1, cutoff=0.85)
             meant = close[0] if close else None
         if meant is not None and meant not in fields:
             raise DataError(

@@ -79,9 +79,11 @@ def _each(data: Any) -> Iterable[Any]:
         return (
             dict(zip(columns, row, strict=True)) for row in data.itertuples(index=False, name=None)
         )
+    if hasattr(data, "with_format") and hasattr(data, "features"):  # Hugging Face
+        return data.with_format(None)  # type: ignore[no-any-return]  # not as tensors
     if hasattr(data, "to_batches"):  # pyarrow
         return (row for batch in data.to_batches(max_chunksize=1_000) for row in batch.to_pylist())
-    if isinstance(data, Iterable):  # lists, generators, a Hugging Face Dataset
+    if isinstance(data, Iterable):  # lists, generators
         return data
     kind = type(data).__name__
     hint = ": collect() it first" if hasattr(data, "collect") else ""
