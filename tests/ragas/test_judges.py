@@ -7,7 +7,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.judges.ragas import _metrics, _where
+from llmeval_sdk.judges.ragas import _metrics, _thread, _where
 from llmeval_sdk.judges.ragas._columns import columns_of
 from llmeval_sdk.model import Chunk, ModelCall, Record, Usage
 
@@ -144,6 +144,27 @@ def test_no_ragas_anywhere_is_one_clear_line_and_a_counted_reason(monkeypatch, t
         stats = seen.drain()
     assert stats.not_run == {"ragas_faithfulness": {"not_installed": 1}}
     assert not [event for event in seen.evaluations if event.evaluation.name.startswith("ragas")]
+
+
+@pytest.mark.parametrize("worker", ["process", "thread"])
+def test_a_broken_ragas_is_one_line_and_a_counted_reason(monkeypatch, tmp_path, worker):
+    """Whatever it raises on import, in the child and in the app's process."""
+    (tmp_path / "ragas").mkdir()
+    (tmp_path / "ragas" / "__init__.py").write_text("raise RuntimeError('numpy is too old')")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ragas"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert _where.problem(settings()).endswith(": RuntimeError: numpy is too old")
+    with testing.capture(
+        evaluators=["ragas_faithfulness"], escalations=[], judge_worker=worker, llm="m",
+        judge_base_url="http://127.0.0.1:9/v1", store=str(tmp_path / "llmeval.db"),
+    ) as seen:  # fmt: skip
+        with llmeval.workflow("flow", request="q") as span:
+            span.response, span.retrieved_context = "a", ["c"]
+        stats = seen.drain(30)
+    assert stats.not_run == {"ragas_faithfulness": {"not_installed": 1}}
+    assert seen.not_run[0].detail.endswith("RuntimeError: numpy is too old")
+    _thread.stop()
 
 
 def test_a_broken_interpreter_is_one_line(tmp_path):

@@ -43,8 +43,9 @@ def engine(setup: str | None) -> Engine:
     """Import Ragas and call ``module:function`` once, where one is named."""
     try:
         found = Engine()
-    except ImportError as error:
-        raise JudgeError("not_installed", f"Ragas cannot be imported: {error}") from None
+    except Exception as error:  # a broken Ragas raises what it likes on import
+        said = f"{type(error).__name__}: {error}"
+        raise JudgeError("not_installed", f"Ragas cannot be imported: {said}") from None
     if setup:
         module, _, function = setup.partition(":")
         try:

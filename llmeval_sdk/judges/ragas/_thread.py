@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.protocols import LLM
 
 
@@ -29,12 +28,7 @@ async def run(
 async def _run(
     job: Mapping[str, Any], llm: LLM, setup: str | None, seconds: float
 ) -> Mapping[str, Any]:
-    try:
-        engine = import_module("llmeval_sdk.judges.ragas._engine").engine(setup)
-    except JudgeError:
-        raise
-    except Exception as error:  # a broken Ragas raises what it likes on import
-        raise JudgeError("not_installed", f"Ragas: {type(error).__name__}: {error}") from None
+    engine = import_module("llmeval_sdk.judges.ragas._engine").engine(setup)
     answer: Mapping[str, Any] = await engine.run(job, llm, seconds)
     return answer
 

@@ -138,14 +138,14 @@ def problem(settings: Settings) -> str | None:
         return _HOW
     if not Path(python).exists():
         return f"LLMEVAL_RAGAS_PYTHON={python}: there is no such file"
-    return _broken(python)
+    return _broken(python, _paths(settings, own=python != interpreter()))
 
 
-def _broken(python: str) -> str | None:
+def _broken(python: str, paths: tuple[str, ...]) -> str | None:
     """Import Ragas in the interpreter and tell the last line of what it says, if it fails."""
     import subprocess
 
-    code = "import ragas.metrics, ragas; print(ragas.__version__)"
+    code = f"import sys; sys.path.extend({paths!r}); import ragas.metrics"
     try:
         done = subprocess.run(  # noqa: S603 - the interpreter the user named
             [python, "-I", "-c", code],
