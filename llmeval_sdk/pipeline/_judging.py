@@ -4,54 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
 from time import monotonic, time_ns
 
 from llmeval_sdk._shield import shield, swallow, tell
 from llmeval_sdk._threads import DaemonLoop, OneThread
 from llmeval_sdk.evaluation import NoModel, run_judge
-from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target, Usage
+from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, SpanData, Target, Usage
 from llmeval_sdk.pipeline._judge_spans import judge_spans
 from llmeval_sdk.pipeline._models import Models
 from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._turns import Job, Turn, Turns
 from llmeval_sdk.policy.cache import JudgementCache, judgement_key
 from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
-from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import new_span_id, off
 
 
 READY_SECONDS = 5.0
 MAX_WAITING = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One judge to run on one record."""
-
-    judge: Judge
-    record: Record
-    target: Target
-    probability: float
-    why: str
-
-
-class _Turn:
-    """A job under way; whoever takes it first tells its outcome, and nobody else does."""
-
-    __slots__ = ("_taken", "done", "job")
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.done: Future[None] = Future()
-        self._taken = count()
-
-    def take(self) -> bool:
-        """Return True once."""
-        return next(self._taken) == 0
 
 
 Emit = Callable[[EvaluationEvent | NotRun | SpanData], None]
@@ -66,8 +38,8 @@ class Judging:
         self._plan = plan
         self._emit = emit
         self._cache = JudgementCache()
-        self._waiting: dict[Future[None], _Turn] = {}
-        self._queue: deque[_Turn] = deque()
+        self._waiting: dict[Future[None], Turn] = {}
+        self._turns = Turns()
         self._running: set[asyncio.Task[None]] = set()
         self._thread = OneThread(self._serve, name="llmeval-judges")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -96,19 +68,29 @@ class Judging:
     def submit(self, job: Job) -> Future[None] | None:
         """Take a job; what cannot run is emitted as not run. Called by the worker only."""
         if self._shut:
-            self._emit(not_run(job, "shutdown", "the process was ending"))
-        elif len(self._waiting) >= MAX_WAITING:
-            self._emit(not_run(job, "queue_full", f"{MAX_WAITING} judgements were waiting"))
+            self._emit(job.not_run("shutdown", "the process was ending"))
+        elif len(self._waiting) >= MAX_WAITING and not self._make_room(job):
+            self._emit(job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting"))
         elif not (self.start() and self._ready.wait(READY_SECONDS)):
-            self._emit(not_run(job, "no_worker", "no thread could be started"))
+            self._emit(job.not_run("no_worker", "no thread could be started"))
         else:
             assert self._loop is not None
-            turn = _Turn(job)
+            turn = Turn(job)
             self._waiting[turn.done] = turn
-            self._queue.append(turn)
+            self._turns.add(turn)
             self._loop.call_soon_threadsafe(self._run_more)
             return turn.done
         return None
+
+    def _make_room(self, job: Job) -> bool:
+        """Turn away one that nothing escalated for one that is; False where there is none."""
+        turn = self._turns.give_up() if job.admitted.escalated else None
+        if turn is None:
+            return False
+        if turn.take():
+            self._emit(turn.job.not_run("queue_full", "it gave way to an escalated judgement"))
+        self._settle(turn)
+        return True
 
     @property
     def pending(self) -> int:
@@ -125,7 +107,7 @@ class Judging:
         self._shut = True
         for turn in list(self._waiting.values()):
             if turn.take():
-                self._emit(not_run(turn.job, "shutdown", "the process was ending"))
+                self._emit(turn.job.not_run("shutdown", "the process was ending"))
             if self._waiting.pop(turn.done, None) is not None:
                 turn.done.cancel()
         if self._loop is not None:
@@ -135,7 +117,7 @@ class Judging:
 
     def _run_more(self) -> None:
         """Start another task where there is work and room for it."""
-        if self._queue and not self._shut and len(self._running) < self._plan.concurrency:
+        if self._turns and not self._shut and len(self._running) < self._plan.concurrency:
             task = asyncio.get_running_loop().create_task(self._run())
             self._running.add(task)
 
@@ -148,26 +130,25 @@ class Judging:
             self._run_more()
 
     async def _run_queue(self) -> None:
-        while self._queue and not self._shut:
-            turn = self._queue.popleft()
+        while not self._shut and (turn := self._turns.next()) is not None:
             job = turn.job
             try:
                 outcome = await self._judge(job)
             except asyncio.CancelledError:
                 if self._shut:
                     raise
-                outcome = [not_run(job, "error", "CancelledError")]  # the judge's own
+                outcome = [job.not_run("error", "CancelledError")]  # the judge's own
             except (Exception, SystemExit) as error:
                 if not swallow(f"judge {job.judge.name}", error, calls_out=True):
                     self._settle(turn)
                     raise
-                outcome = [not_run(job, "error", type(error).__name__)]
+                outcome = [job.not_run("error", type(error).__name__)]
             if turn.take():
                 for item in outcome:
                     self._emit(item)
             self._settle(turn)
 
-    def _settle(self, turn: _Turn) -> None:
+    def _settle(self, turn: Turn) -> None:
         """Say that a job is dealt with, to whoever waits for it."""
         if self._waiting.pop(turn.done, None) is not None:
             turn.done.set_result(None)
@@ -177,9 +158,9 @@ class Judging:
         llm = await self._models.of(job.judge)
         model = "" if isinstance(llm, str) else llm.model
         key = judgement_key(job.judge, model, job.record)
-        cached = self._cache.get(key, inclusion_probability=job.probability)
+        cached = self._cache.get(key, inclusion_probability=job.admitted.probability)
         if cached is not None:
-            why = not_run(job, "cached", "an identical judgement was made a moment ago")
+            why = job.not_run("cached", "an identical judgement was made a moment ago")
             return [event(cached, job.target), why]
         begun = time_ns()
         asked = NoModel(llm) if isinstance(llm, str) else llm
@@ -188,15 +169,15 @@ class Judging:
         calls = getattr(asked, "calls", ())
         refused = error is not None and error.type in NOT_RUN_REASONS and error.type != "timeout"
         if error is not None and refused and not calls:
-            return [not_run(job, error.type, error.message)]
+            return [job.not_run(error.type, error.message)]
         usage = getattr(asked, "usage", None) or evaluation.usage
         if usage is not None:
             self.usage += usage
         evaluation = replace(
             evaluation,
             usage=usage,
-            inclusion_probability=job.probability,
-            metadata={**evaluation.metadata, "why": job.why, "model": model or None},
+            inclusion_probability=job.admitted.probability,
+            metadata={**evaluation.metadata, "why": job.admitted.why, "model": model or None},
         )
         told: list[EvaluationEvent | NotRun | SpanData] = [
             event(evaluation, job.target),
@@ -214,7 +195,7 @@ class Judging:
             return told
         tell(f"judge {job.judge.name}", f"gave no verdict: {error.type}")
         reason = error.type if error.type in NOT_RUN_REASONS else "error"
-        return [not_run(job, reason, f"{error.type}: {error.message}"), *told]
+        return [job.not_run(reason, f"{error.type}: {error.message}"), *told]
 
 
 def event(evaluation: Evaluation, target: Target, *, serial: str = "") -> EvaluationEvent:
@@ -222,11 +203,3 @@ def event(evaluation: Evaluation, target: Target, *, serial: str = "") -> Evalua
     where = target.span_id or serial or f"{new_span_id():016x}"
     suffix = f"-{serial}" if serial and target.span_id else ""
     return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())
-
-
-def not_run(job: Job, reason: str, detail: str) -> NotRun:
-    """Say why a judge did not run."""
-    where = job.target.span_id or ""
-    return NotRun(
-        f"{where}-{job.judge.name}", job.target, job.judge.name, reason, detail, time_ns()
-    )

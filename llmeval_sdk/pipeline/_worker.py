@@ -16,11 +16,12 @@ from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanD
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._guests import Guests
 from llmeval_sdk.pipeline._intake import Intake, Unread
-from llmeval_sdk.pipeline._judging import Job, Judging, event, not_run
+from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy, bare
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
+from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
@@ -278,13 +279,12 @@ class Worker:
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )
         if isinstance(decision, Refused):
-            job = Job(judge, record, target, 0.0, decision.detail)
-            self.emit(not_run(job, decision.reason, decision.detail))
+            self.emit(not_run(judge, target, decision.reason, decision.detail))
             return
-        job = Job(judge, own_copy(record), target, decision.probability, decision.why)
         if not self._whole:
-            self.emit(not_run(job, "error", "the redaction failed"))
+            self.emit(not_run(judge, target, "error", "the redaction failed"))
             return
+        job = Job(judge, own_copy(record), target, decision)
         if (judgement := self.judging.submit(job)) is not None:
             self._judgements.append(judgement)
 

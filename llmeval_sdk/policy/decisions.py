@@ -35,6 +35,8 @@ class Admitted:
     probability: float
     """Chance that it was let through, over all such records: in 0..1, above 0."""
     why: str
+    escalated: bool = False
+    """True where an escalation let it through: it goes before those that run on every record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class Gate:
         if escalated is None:
             return Admitted(rate, f"sample_rate {rate:g}" if rate < 1 else "every record")
         why = escalated.why if rate >= 1 else f"{escalated.why}; sample_rate {rate:g}"
-        return Admitted(escalated.probability * rate, why)
+        return Admitted(escalated.probability * rate, why, escalated=True)
 
     def _escalate(
         self, judge: str, record: Record, evaluations: Evaluations

@@ -5,10 +5,12 @@ import threading
 import time
 
 import pytest
+from services import eventually
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.pipeline import _judging
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -356,3 +358,43 @@ def test_an_escalation_of_ones_own():
         seen.drain()
     assert len(asked) == 1
     assert [n.reason for n in seen.not_run if n.evaluator == "careful"] == ["not_escalated"]
+
+
+def test_when_too_many_wait_the_escalated_go_first(monkeypatch):
+    """A full queue turns away a judgement that nothing asked for, not one that a score asked for."""
+    monkeypatch.setattr(_judging, "MAX_WAITING", 4)
+    begun, go_on, judged = threading.Event(), threading.Event(), []
+
+    @llmeval.judge
+    async def routine(record, llm):
+        begun.set()
+        await asyncio.to_thread(go_on.wait, 30)
+        judged.append(("routine", record.request))
+        return True
+
+    @llmeval.judge
+    async def suspicious(record, llm):
+        judged.append(("suspicious", record.request))
+        return True
+
+    @llmeval.heuristic
+    def length(record):
+        return float(len(record.response))
+
+    rule = llmeval.Escalation(suspicious, when=llmeval.above("length", 5))
+    with capture(evaluators=[routine, length], escalations=[rule], judge_concurrency=1) as seen:
+
+        def request(number, response="short"):
+            with llmeval.workflow("w", request=number) as span:
+                span.response = response
+
+        request("0")
+        assert begun.wait(10)
+        for number in range(1, 6):
+            request(f"{number}")
+        request("6", "a long answer")
+        eventually(lambda: llmeval.stats().not_run.get("routine", {}).get("queue_full") == 4)
+        go_on.set()
+        seen.drain()
+    assert judged[:2] == [("routine", "0"), ("suspicious", "6")]
+    assert [request for name, request in judged if name == "routine"] == ["0", "1", "2"]

@@ -92,7 +92,9 @@ def test_any_of_several_escalations_is_enough():
     gate = Gate(None, [first, second])
     assert gate.names("polite") == {"x", "y"}
     assert gate.names("other") == frozenset()
-    assert gate.decide(JUDGE, record(), said(x=0.9, y=0.1)) == Admitted(1.0, "y 0.10 < 0.5")
+    assert gate.decide(JUDGE, record(), said(x=0.9, y=0.1)) == Admitted(
+        1.0, "y 0.10 < 0.5", escalated=True
+    )
     decisions = [gate.decide(JUDGE, record(n), said(x=0.9, y=0.9)) for n in range(3000)]
     admitted = [each for each in decisions if isinstance(each, Admitted)]
     assert {each.probability for each in admitted} == {0.3}

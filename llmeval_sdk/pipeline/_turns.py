@@ -1,0 +1,81 @@
+"""Judgements that wait for their turn: those first that an escalation asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import count
+from time import time_ns
+
+from llmeval_sdk.model import NotRun, Record, Target
+from llmeval_sdk.policy.decisions import Admitted
+from llmeval_sdk.protocols import Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One judge to run on one record."""
+
+    judge: Judge
+    record: Record
+    target: Target
+    admitted: Admitted
+
+    def not_run(self, reason: str, detail: str) -> NotRun:
+        """Say why it did not run."""
+        return not_run(self.judge, self.target, reason, detail)
+
+
+class Turn:
+    """A job under way; whoever takes it first tells its outcome, and nobody else does."""
+
+    __slots__ = ("_taken", "done", "job")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.done: Future[None] = Future()
+        self._taken = count()
+
+    def take(self) -> bool:
+        """Return True once."""
+        return next(self._taken) == 0
+
+
+class Turns:
+    """What waits: the worker adds and gives up, the judges' thread takes the next."""
+
+    def __init__(self) -> None:
+        self._escalated: deque[Turn] = deque()
+        self._others: deque[Turn] = deque()
+
+    def add(self, turn: Turn) -> None:
+        """Put a turn behind all of its kind."""
+        (self._escalated if turn.job.admitted.escalated else self._others).append(turn)
+
+    def next(self) -> Turn | None:
+        """Take the escalated turn that waited longest, then any; ``None`` when none waits."""
+        for waiting in (self._escalated, self._others):
+            if waiting:
+                try:
+                    return waiting.popleft()
+                except IndexError:  # the worker gave it up in between
+                    continue
+        return None
+
+    def give_up(self) -> Turn | None:
+        """Take the newest of those that nothing escalated, to make room for one that is."""
+        try:
+            return self._others.pop()
+        except IndexError:
+            return None
+
+    def __bool__(self) -> bool:
+        return bool(self._escalated or self._others)
+
+
+def not_run(judge: Judge, target: Target, reason: str, detail: str) -> NotRun:
+    """Say why a judge did not run."""
+    return NotRun(
+        f"{target.span_id or ''}-{judge.name}", target, judge.name, reason, detail, time_ns()
+    )
