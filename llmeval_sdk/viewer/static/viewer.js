@@ -14,7 +14,7 @@ if (here.searchParams.has("token")) {
 
 for (const form of document.querySelectorAll("[data-auto]")) {
   form.addEventListener("change", (event) => {
-    if (event.target.name === "col") return; // several are chosen, then applied
+    if (event.target.name === "col" || event.target.matches("[data-more]")) return; // no filter yet
     const half = event.target.matches("[name=evaluator], [name=op]") && !form.elements.value.value;
     if (!half || event.target.matches("[name=evaluator]")) form.requestSubmit();
   });
