@@ -161,6 +161,34 @@ def test_a_retrieval_carries_its_documents_in_both_families(collector):
     assert pages[1]["metadata"]["doc_uri"] == "annex.pdf"
 
 
+def test_agents_embeddings_and_a_named_source(collector):
+    """The remaining kinds; a retrieval is called after the source that it searched."""
+    llmeval.configure(exporters=["otlp"], otlp_endpoint=collector.url)
+    with llmeval.agent("surveyor", request="Which roof?") as agent:
+        with llmeval.embedding(model_name="small", name="embed", request="Which roof?"):
+            pass
+        with llmeval.retrieval("find") as step:
+            step.retrieved_context = CHUNKS
+            llmeval.annotate(step, metadata={"data_source": "surveys", "top_k": 2})
+        agent.response = "Slate."
+    runtime.flush(20)
+    expected = {
+        "invoke_agent surveyor": (1, "AGENT", "invoke_agent"),
+        "embeddings small": (3, "EMBEDDING", "embeddings"),
+        "retrieval surveys": (3, "RETRIEVER", "retrieval"),
+    }
+    for name, found in expected.items():
+        span = collector.span(name)
+        about = attributes_of(span)
+        assert found == (
+            span.kind, about["openinference.span.kind"], about["gen_ai.operation.name"]
+        )  # fmt: skip
+    assert attributes_of(collector.span("invoke_agent surveyor"))["gen_ai.agent.name"] == "surveyor"
+    about = attributes_of(collector.span("retrieval surveys"))
+    assert (about["gen_ai.data_source.id"], about["gen_ai.retrieval.top_k"]) == ("surveys", 2)
+    assert about["llmeval.span.kind"] == "retrieval"
+
+
 def test_a_model_call_carries_messages_tokens_and_answer(collector):
     """Messages are JSON strings, the system's apart."""
     send(collector)

@@ -22,9 +22,12 @@ def name_of(span: SpanData) -> str:
     operation = names.OPERATIONS.get(span.kind)
     if operation is None:
         return span.name
+    about = None
     if span.kind in ("llm", "embedding"):
-        return f"{operation} {span.model_name or span.name}"
-    return f"{operation} {span.name}"
+        about = span.model_name
+    elif span.kind == "retrieval":
+        about = _source(span)
+    return f"{operation} {about or span.name}"
 
 
 def kind_of(span: SpanData) -> int:
@@ -105,13 +108,19 @@ def _retrieval(span: SpanData, found: dict[str, Attribute]) -> None:
         if type(value) is int:
             found[names.TOP_K] = value
             break
-    source = span.attributes.get("data_source")
-    if type(source) is str:
+    source = _source(span)
+    if source:
         found[names.DATA_SOURCE] = source
     if span.retrieved_context is not None:
         found[names.DOCUMENTS] = content.chunks(span.retrieved_context)
         found[names.OI_OUTPUT] = content.pages(span.retrieved_context)
         found[names.OI_OUTPUT_TYPE] = names.JSON
+
+
+def _source(span: SpanData) -> str | None:
+    """Return what the app calls the place that was searched."""
+    source = span.attributes.get("data_source")
+    return source if type(source) is str else None
 
 
 def _completion(response: dict[str, Any], found: dict[str, Attribute]) -> str | None:
