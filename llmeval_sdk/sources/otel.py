@@ -10,8 +10,8 @@ OpenTelemetry's own instrumentations write no messages unless
 
 The topmost span of a trace that speaks of a model, an agent, a chain or a retrieval is scored, with
 what the spans below it tell: documents, tokens. What outlives the local root, as a streamed call
-does, is scored when it ends. Scores go where the exporters send them; the span itself is exported
-by whoever exports it already.
+does, is scored when it ends; what is below an evaluated span of ours is not scored beside it.
+Scores go where the exporters send them; the span itself is exported by whoever exports it already.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class _Branch:
         """Of every span of the branch: steps that matter may be far apart."""
 
 
+_BELOW_OURS = _Branch(0)
+"""Stands for the branch of spans that are not scored."""
+
+
 class EvaluationSpanProcessor:
     """A span processor that hands what ended to our pipeline. Never raises, never blocks.
 
@@ -72,6 +76,8 @@ class EvaluationSpanProcessor:
                 self._open.pop(next(iter(self._open)), None)
             parent = span.parent
             branch = self._open.get(parent.span_id) if parent is not None else None
+            if _is_evaluated(parent_context):
+                branch = _BELOW_OURS
             self._open[context.span_id] = branch or _Branch(context.span_id)
         except Exception as error:
             if not swallow("sources.on_start", error):
@@ -84,7 +90,7 @@ class EvaluationSpanProcessor:
         """Keep a span of interest; when the local root has ended, hand over what there is."""
         try:
             branch = self._open.pop(span.context.span_id, None)
-            if branch is None:
+            if branch is None or branch is _BELOW_OURS:
                 return
             parent = span.parent.span_id if span.parent is not None else 0
             if parent and len(branch.parents) < 10 * MAX_SPANS:
@@ -123,3 +129,11 @@ class EvaluationSpanProcessor:
             return evaluated(spans, parents, evaluators, new)
 
         target.take(read, 2_000 * len(new))
+
+
+def _is_evaluated(parent_context: Any) -> bool:
+    """Say whether the parent of a span is ours, and evaluated, or below one that is."""
+    from opentelemetry.trace import get_current_span
+
+    ours = getattr(get_current_span(parent_context), "llmeval_span", None)
+    return ours is not None and (ours.is_evaluated or ours._owner is not None)

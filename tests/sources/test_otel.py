@@ -3,12 +3,16 @@
 import json
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
+from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import registry
+from llmeval_sdk import config, registry
+from llmeval_sdk.exporters.otel.app import AppOtelExporter
+from llmeval_sdk.exporters.otel.exporter import OtlpExporter
 from llmeval_sdk.sources import otel as source
 from llmeval_sdk.sources.otel import EvaluationSpanProcessor
 from llmeval_sdk.testing import FakeLLM, capture
@@ -31,6 +35,12 @@ def processor():
 
     yield EvaluationSpanProcessor(evaluators=[what_was_seen])
     registry.forget("what_was_seen")
+
+
+@pytest.fixture
+def collector():
+    with running_collector() as found:
+        yield found
 
 
 @pytest.fixture
@@ -346,6 +356,31 @@ def test_our_own_spans_are_not_scored_twice(processor):
             pass
         seen.drain()
     assert not RECORDS
+
+
+@pytest.mark.parametrize("exporter", ["own", "global"])
+def test_what_is_below_an_evaluated_span_of_ours_is_not_judged_beside_it(
+    monkeypatch, processor, collector, exporter
+):
+    """One answer, one judgement; below a mere step of ours it is scored as anywhere."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    provider.add_span_processor(processor)
+    app = provider.get_tracer("another-library")
+    if exporter == "own":
+        ours = OtlpExporter(config.Settings(otlp_endpoint=collector.url))
+    else:
+        ours = AppOtelExporter(config.Settings(), tracer_provider=provider)
+    with capture(exporters=[ours]) as seen:
+        with llmeval.workflow("answer"), llmeval.task("step"):
+            with app.start_as_current_span("http"):
+                with app.start_as_current_span("chat", attributes=LLM_SPANS["gen_ai"]):
+                    pass
+        with llmeval.task("step"):
+            with app.start_as_current_span("chat", attributes=LLM_SPANS["openinference"]):
+                pass
+        seen.drain()
+    assert sorted(record.span_kind for record in RECORDS) == ["llm", "workflow"]
 
 
 def test_an_unsampled_trace_is_not_scored(processor):
