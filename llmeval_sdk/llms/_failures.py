@@ -102,12 +102,15 @@ def _text(body: Any) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
+    """Return the innermost error of the network, else of all; others may lie below it by chance."""
+    network = None
     for _ in range(20):
         inner = error.__cause__ or error.__context__
         if inner is None:
             break
         error = inner
-    return error
+        network = error if isinstance(error, OSError) else network
+    return network or error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

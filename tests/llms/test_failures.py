@@ -114,6 +114,7 @@ def test_a_closed_port_is_unavailable(ask):
     llm = OpenAILLM("m", base_url=f"http://127.0.0.1:{port}/v1", backoff=0.001, timeout=5)
     error = failure(lambda: ask(None, llm=llm))
     assert (error.type, error.retryable) == ("unavailable", True)
+    assert "(ConnectionRefusedError)" in str(error), "not what lies below it by chance"
 
 
 def test_an_exhausted_quota_is_not_tried_again(serve, ask):
