@@ -53,8 +53,12 @@ def calls_of_the_app(found):
 
 @pytest.mark.parametrize(
     ("arguments", "command"),
-    [(("enable",), RUN), ((), (*RUN, str(Path(sys.executable).with_name("ddtrace-run"))))],
-    ids=["LLMObs.enable", "ddtrace-run"],
+    [
+        (("enable",), RUN),
+        (("enable", "auto"), ()),
+        ((), (*RUN, str(Path(sys.executable).with_name("ddtrace-run")))),
+    ],
+    ids=["LLMObs.enable", "import llmeval_sdk.auto", "ddtrace-run"],
 )
 def test_the_three_scores_stand_on_the_span_of_the_instrumented_call(driver, arguments, command):
     """With the values that the rules of the judge model give by arithmetic."""

@@ -1,11 +1,15 @@
 """The driver of Datadog's guide to Ragas evaluations, with today's import of Prompt.
 
-It knows ddtrace and openai, and nothing of us.
+It knows ddtrace and openai, and nothing of us, unless it is to use the one import line.
 """
 
 import asyncio
 import os
 import sys
+
+
+if "auto" in sys.argv:
+    import llmeval_sdk.auto  # noqa: F401
 
 from ddtrace.llmobs import LLMObs
 from ddtrace.llmobs.types import Prompt
