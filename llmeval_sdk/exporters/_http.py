@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from llmeval_sdk.errors import ExportError
+from llmeval_sdk.errors import ConfigurationError, ExportError
 
 
 MAX_ANSWER = 1 << 20
@@ -65,13 +65,23 @@ class Tls(NamedTuple):
 
 
 class Sender:
-    """Sends requests to one server and keeps the connection."""
+    """Sends requests to one server and keeps the connection.
+
+    Raises `ConfigurationError` where ``base`` is no server's address.
+    """
 
     def __init__(self, base: str, *, timeout: float, tls: Tls | None = None) -> None:
-        parts = urlsplit(base if "//" in base else f"http://{base}")
+        try:
+            parts = urlsplit(base if "//" in base else f"http://{base}")
+            self._host, self._port = parts.hostname or "", parts.port
+        except ValueError:
+            parts, self._host = urlsplit(""), ""
+        if not self._host or parts.scheme not in ("http", "https"):
+            shown = base.rpartition("@")[2].partition("?")[0]
+            raise ConfigurationError(
+                f"{shown!r} is not the address of an HTTP server, such as http://localhost:4318"
+            )
         self._secure = parts.scheme == "https"
-        self._host = parts.hostname or "localhost"
-        self._port = parts.port
         self.path = parts.path.rstrip("/")
         """The path in the server's address, to be put before every other."""
         self._timeout = timeout

@@ -34,7 +34,8 @@ class PhoenixExporter(StepwiseExporter):
         super().__init__()
         key = settings.phoenix_api_key
         headers = {"authorization": f"Bearer {key.reveal()}"} if key else {}
-        self._client = Client(settings, settings.phoenix_endpoint, headers)
+        address = settings.phoenix_endpoint.removesuffix("/v1/traces")  # as others are told it
+        self._client = Client(settings, address, headers)
         self._traces = None if settings.otel == "global" else self._client.traces()
         project = settings.phoenix_project or settings.service_name or "default"
         self._writer = OtlpWriter(settings, **{names.OI_PROJECT: project})

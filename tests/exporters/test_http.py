@@ -5,7 +5,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters._http import Sender
+
+
+@pytest.mark.parametrize(
+    "address", ["sqlite:///mlflow.db", "file:./mlruns", "http://[::1", "http://h:port", "http://"]
+)
+def test_what_is_no_servers_address_is_told_at_once(address):
+    """Not when the first batch is sent, to a host that nobody meant."""
+    with pytest.raises(ConfigurationError, match="is not the address of an HTTP server"):
+        Sender(address, timeout=1.0)
+
+
+def test_a_wrong_address_is_told_without_its_password():
+    """It may stand in a log."""
+    with pytest.raises(ConfigurationError) as told:
+        Sender("ftp://user:secret@host/x?key=secret", timeout=1.0)
+    assert "secret" not in str(told.value)
 
 
 @pytest.mark.parametrize("protocol", ["HTTP/1.0", "HTTP/1.1"])

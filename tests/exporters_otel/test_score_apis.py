@@ -50,6 +50,14 @@ def test_phoenix_gets_spans_then_annotations(collector):
     exporter.close(1.0)
 
 
+def test_phoenixs_address_may_be_that_of_its_traces(collector):
+    """Which is what the variable holds where another library sends them."""
+    exporter = PhoenixExporter(Settings(phoenix_endpoint=f"{collector.url}/v1/traces"))
+    assert not exporter.export(Batch((span(WORKFLOW),)))
+    assert [path for path, _, _ in collector.requests] == ["/v1/traces"]
+    exporter.close(1.0)
+
+
 def test_phoenix_gets_ratings_on_the_retrieval_that_was_rated(collector):
     """The latest retrieval below the judged span that found so many documents."""
     collector.pages["/v1/"] = {}

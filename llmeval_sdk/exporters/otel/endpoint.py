@@ -66,13 +66,12 @@ def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
         own = getattr(settings, f"otlp_{signal}_{what}")
         return getattr(settings, f"otlp_{what}") if own is None else own
 
-    if "//" not in address:
-        address = f"http://{address}"
-    parts = urlsplit(address)
     tls = Tls(settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key)
     headers = {**(settings.otlp_headers or {}), **(said("headers") or {})}
+    sender = Sender(address, timeout=said("timeout"), tls=tls)
+    parts = urlsplit(address if "//" in address else f"http://{address}")
     return Endpoint(
-        Sender(address, timeout=said("timeout"), tls=tls),
+        sender,
         (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
         {name: value.reveal() for name, value in headers.items()},
         zipped=said("compression") == "gzip",
