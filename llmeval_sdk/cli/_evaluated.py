@@ -49,7 +49,7 @@ def publish(outcome: Outcome) -> int:
             _write(path, make, quiet=args.json)
     if not args.json:
         _print_gate(outcome, missed)
-    worse = compared is not None and bool(compared.worse)
+    worse = compared is not None and bool(compared.worse or compared.lost)
     return 1 if missed or worse or report.errors else 0
 
 
@@ -155,7 +155,7 @@ def _print_comparison(compared: Comparison) -> None:
 
 def _print_gate(outcome: Outcome, missed: dict[str, float | None]) -> None:
     from llmeval_sdk.offline.report.bounds import describe
-    from llmeval_sdk.offline.report.compare import describe as describe_change
+    from llmeval_sdk.offline.report.change import describe as describe_change
     from llmeval_sdk.offline.report.summary import plural
 
     report = outcome.report
@@ -164,8 +164,11 @@ def _print_gate(outcome: Outcome, missed: dict[str, float | None]) -> None:
             say(f"FAILED {describe(report, path, missed[path], least)}")
         else:
             say(f"ok     {path} is {report.metrics.get(path, 0.0):.4g}, at least {least:g}")
-    for change in outcome.compared.worse if outcome.compared is not None else ():
-        say(f"WORSE  {describe_change(change)}")
+    if outcome.compared is not None:
+        for change in outcome.compared.worse:
+            say(f"WORSE  {describe_change(change)}")
+        for name in outcome.compared.lost:
+            say(f"LOST   {name} rated rows before, and none of them now")
     if report.errors:
         say(f"FAILED the model raised on {plural(sum(report.errors.values()), 'row')}")
 
@@ -191,6 +194,8 @@ def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
         found["comparison"] = {
             "pairs": compared.pairs,
             "regressed": compared.regressed,
+            "worse": [change.path for change in compared.worse],
+            "lost": compared.lost,
             "changes": [
                 {**asdict(each), "difference": each.difference, "verdict": each.verdict}
                 for each in compared.changes

@@ -8,7 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.offline.report import compare
+from llmeval_sdk.offline.report import change
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -71,13 +71,42 @@ def test_rows_are_paired_by_id_or_request_whatever_their_order():
 def test_the_interval_holds_the_truth_as_often_as_it_says(monkeypatch):
     """Of 200 simulated pairs of runs, 95 % intervals hold the true difference in 90..99 %."""
     np = pytest.importorskip("numpy")
-    monkeypatch.setattr(compare, "RESAMPLES", 400)
+    monkeypatch.setattr(change, "RESAMPLES", 400)
     draw, inside = np.random.default_rng(3), 0
     for _ in range(200):
         before, after = draw.random(120) < 0.8, draw.random(120) < 0.7
-        low, high = compare._interval(np, draw, after.astype(float) - before)
+        low, high = change.interval(np, draw, after.astype(float) - before)
         inside += low <= -0.1 <= high
     assert 180 <= inside <= 198
+
+
+def test_many_metrics_blame_none_by_chance():
+    """Two runs of the same app: any of 20 metrics is `worse` in half of them, surely so in few."""
+    np = pytest.importorskip("numpy")
+    draw, looked, surely = np.random.default_rng(5), 0, 0
+    for _ in range(100):
+        changes = []
+        for values in draw.normal(size=(20, 80)):
+            mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) / 80**0.5
+            p = change._by_chance(values)
+            bounds = (mean - error, mean + error)
+            changes.append(change.Change("m", 80, 0.0, mean, *bounds, chance=p))
+        looked += any(each.verdict == "worse" for each in changes)
+        surely += bool(change.surely_worse(changes))
+    assert looked > 25
+    assert surely <= 5
+
+
+def test_an_evaluator_that_rates_no_row_any_more_is_told():
+    """A judge that is down is no reason to be content."""
+    rows = [{"request": f"q{n}", "response": "r"} for n in range(3)]
+
+    def judged(llm):
+        return llmeval.evaluate(rows, evaluators=["relevance_to_query"], llm=llm)
+
+    before = judged(FakeLLM({"rating": "yes", "rationale": ""}))
+    assert judged(FakeLLM("nonsense")).compare(before).lost == ("relevance_to_query",)
+    assert before.compare(before).lost == ()
 
 
 def test_less_is_better_where_it_is():
@@ -87,8 +116,9 @@ def test_less_is_better_where_it_is():
         rows = [{"request": f"q{n}", "latency_seconds": seconds + n / 100} for n in range(30)]
         return llmeval.evaluate(rows, evaluators=["latency_seconds"])
 
-    (slower,) = timed(3.0).compare(timed(2.0)).changes
-    assert slower.verdict == "worse"
+    compared = timed(3.0).compare(timed(2.0))
+    assert [each.verdict for each in compared.changes] == ["worse"]
+    assert compared.worse == (), "another machine is no reason to stop a change"
 
     def toned(word):
         judge = llmeval.LLMJudge("tone", "Tone? {response}", output=["calm", "loud"])

@@ -62,7 +62,7 @@ def _lines(path: Path) -> Iterator[Found]:
                 yield place, DataError("is nested too deep")
             except json.JSONDecodeError as error:
                 hint = "; a list over several lines? write one object a line" * (number == 1)
-                at = f"{error.msg} at column {error.colno}"
+                at = f"{error.msg.removesuffix(' at')} at column {error.colno}"
                 yield place, DataError(f"is no JSON: {at}{hint}")
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
+from llmeval_sdk.offline.report.change import Change, change_of, surely_worse
 from llmeval_sdk.offline.report.worst import direction, goodness
 from llmeval_sdk.offline.results.paths import contributions
 from llmeval_sdk.offline.results.row import Row, digest_of_request
@@ -21,47 +22,8 @@ if TYPE_CHECKING:
 _Both = tuple["array[float]", "array[float]"]
 """A metric's values before and after, pair by pair."""
 
-CONFIDENCE = 0.95
-RESAMPLES = 2_000
-DRAWS = 50_000_000
-"""Rows times resamples for one metric, at most; a mean of so many rows needs fewer resamples."""
-FEW = 20
-"""Pairs below which no interval is given: resampling so few says little."""
 WORSE_BY = 0.05
 """How much a score of a row has to fall for the row to have regressed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One metric in both reports, over the rows that are rated in both."""
-
-    path: str
-    pairs: int
-    before: float
-    after: float
-    low: float | None = None
-    """The 95 % interval of ``difference``, where there are enough pairs."""
-    high: float | None = None
-    direction: int = 1
-    """1 where more is better, -1 where less is, 0 where neither is."""
-
-    @property
-    def difference(self) -> float:
-        """After minus before."""
-        return self.after - self.before
-
-    @property
-    def verdict(self) -> Literal["better", "worse", "changed", "unchanged", "unsure"]:
-        """What the interval says; ``unsure`` where it holds 0, or there is none."""
-        if self.low is None or self.high is None:
-            return "unsure" if self.difference else "unchanged"
-        if self.low == self.high == 0:
-            return "unchanged"
-        if self.low <= 0 <= self.high:
-            return "unsure"
-        if self.direction == 0:
-            return "changed"
-        return "better" if (self.low > 0) is (self.direction > 0) else "worse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +50,16 @@ class Comparison:
     """By how much worse, the worst first; at most `MOST`."""
     regressed: int
     """How many rows regressed in all."""
+    lost: tuple[str, ...] = ()
+    """Evaluators that rated rows before and none of them now."""
 
     @property
     def worse(self) -> tuple[Change, ...]:
-        """The metrics of which it is sure that they got worse."""
-        return tuple(change for change in self.changes if change.verdict == "worse")
+        """The metrics that surely got worse, seen together; the surest first.
+
+        Tokens and seconds are not among them: they depend on the machine and on how much is said.
+        """
+        return surely_worse(each for each in self.changes if not each.path.startswith("agent/"))
 
 
 MOST = 100
@@ -107,6 +74,7 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
     where = dict(_keys(baseline))
     metrics = _paths(report, baseline)
     found: list[tuple[float, int, Regression]] = []
+    unrated: set[str] = set()
     pairs = regressed = only_after = 0
     for key, place in _keys(report):
         index = where.pop(key, None)
@@ -115,7 +83,7 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
             continue
         pairs += 1
         before, after = baseline.rows[index], report.rows[place]
-        _note(before, after, metrics)
+        unrated |= _note(before, after, metrics)
         worse = list(_regressions(before, after))
         regressed += bool(worse)
         found.extend((by, -place, each) for by, each in worse)
@@ -127,13 +95,21 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
         )
     random = np.random.default_rng(seed)
     changes = [
-        _change(np, random, path, *both, direction=direction(name, path))
+        change_of(np, random, path, *both, direction=direction(name, path))
         for name, paths in metrics.items()
         for path, both in paths.items()
         if both[0]
     ]
+    lost = (
+        name
+        for name, paths in metrics.items()
+        if name in unrated
+        and name in report.evaluators
+        and not any(both[0] for both in paths.values())
+    )
     regressions = tuple(each for _, _, each in _worst(found))
-    return Comparison(pairs, len(where), only_after, tuple(changes), regressions, regressed)
+    about = (pairs, len(where), only_after, tuple(changes), regressions, regressed, tuple(lost))
+    return Comparison(*about)
 
 
 def _worst(found: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
@@ -159,16 +135,24 @@ def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
     return found
 
 
-def _note(before: Row, after: Row, metrics: dict[str, dict[str, _Both]]) -> None:
-    """Note the metrics of a pair; a category that is not a row's is 0 there."""
+def _note(before: Row, after: Row, metrics: dict[str, dict[str, _Both]]) -> set[str]:
+    """Note the metrics of a pair; return the evaluators that rated it before, and do not now.
+
+    A category that is not a row's is 0 there.
+    """
+    unrated = set()
     for name, paths in metrics.items():
         earlier, later = before.evaluations.get(name), after.evaluations.get(name)
-        if earlier is None or later is None or earlier.value is None or later.value is None:
+        if earlier is None or earlier.value is None:
+            continue
+        if later is None or later.value is None:
+            unrated.add(name)
             continue
         one, other = contributions(earlier), contributions(later)
         for path, (ones, others) in paths.items():
             ones.append(one.get(path, 0.0))
             others.append(other.get(path, 0.0))
+    return unrated
 
 
 def _regressions(before: Row, after: Row) -> Iterator[tuple[float, Regression]]:
@@ -185,42 +169,3 @@ def _regressions(before: Row, after: Row) -> Iterator[tuple[float, Regression]]:
         good = goodness(now)
         if good is not None and was - good >= WORSE_BY:
             yield was - good, Regression(after, name, earlier, now)
-
-
-def _change(
-    np: Any,
-    random: Any,
-    path: str,
-    before: array[float],
-    after: array[float],
-    *,
-    direction: int,
-) -> Change:
-    one, other = np.frombuffer(before), np.frombuffer(after)
-    low = high = None
-    if len(one) >= FEW:
-        low, high = _interval(np, random, other - one)
-    return Change(path, len(one), float(one.mean()), float(other.mean()), low, high, direction)
-
-
-def _interval(np: Any, random: Any, differences: Any) -> tuple[float, float]:
-    """Return the percentile interval of the mean difference, from rows drawn with replacement."""
-    count = len(differences)
-    if not differences.any():
-        return 0.0, 0.0
-    resamples = int(min(RESAMPLES, max(200, DRAWS // count)))
-    means = [differences[random.integers(0, count, count)].mean() for _ in range(resamples)]
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(means, (tail, 1 - tail))
-    return float(low), float(high)
-
-
-def describe(change: Change) -> str:
-    """Say a change in one line."""
-    interval = ""
-    if change.low is not None and change.high is not None:
-        interval = f", 95 % [{change.low:+.3g}, {change.high:+.3g}]"
-    return (
-        f"{change.path}: {change.before:.4g} to {change.after:.4g} "
-        f"({change.difference:+.3g}{interval})"
-    )

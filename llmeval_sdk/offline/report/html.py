@@ -10,7 +10,8 @@ from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.errors import MissingExtraError
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report import charts
-from llmeval_sdk.offline.report.compare import Change, Comparison
+from llmeval_sdk.offline.report.change import Change
+from llmeval_sdk.offline.report.compare import Comparison
 from llmeval_sdk.offline.report.markdown import wrongs
 from llmeval_sdk.offline.report.style import STYLE
 from llmeval_sdk.offline.report.summary import headline, lines, shown

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from llmeval_sdk._coerce import to_text
@@ -46,7 +48,7 @@ class App:
         except DataError as error:
             return Failure("DataError", str(error))
         except Exception as error:
-            return Failure(type(error).__name__, str(error)[:2_000])
+            return Failure(type(error).__name__, f"{str(error)[:2_000]} ({_place(error)})")
 
     async def _call(self, request: Any) -> Any:
         if self._is_async:
@@ -56,6 +58,12 @@ class App:
             return await result
         result = await on_daemon_thread(_call_plainly, self._function, request)
         return await result if inspect.isawaitable(result) else result
+
+
+def _place(error: BaseException) -> str:
+    """Say where something was raised: ``app.py:12``."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(raised.filename).name}:{raised.lineno}"
 
 
 def given(record: Record) -> Any:
