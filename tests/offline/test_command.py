@@ -55,6 +55,7 @@ def test_a_bound_that_is_missed_fails(run, rows, write, judge):
     code, out, _ = run(*args, "--fail-under", f"{CORRECT}=0.5", "--fail-under", f"{CORRECT}=0.6")
     assert code == 0
     assert len(judge.requests) == 6, "the rerun uses the verdicts of the first run"
+    assert "6 verdicts of earlier runs" in out
 
 
 def test_a_metric_that_got_worse_fails(run, write):

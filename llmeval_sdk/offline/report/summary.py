@@ -50,6 +50,9 @@ def headline(report: Report) -> str:
     if usage.total_tokens:
         cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd is not None else ", price unknown"
         parts.append(f"judges used {usage.total_tokens:,} tokens{cost}")
+    cached = sum(tally.cached for tally in report.aggregate.tallies.values())
+    if cached:
+        parts.append(f"{plural(cached, 'verdict')} of earlier runs")
     return "; ".join(parts)
 
 

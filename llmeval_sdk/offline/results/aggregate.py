@@ -22,6 +22,8 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     """Why the others have no value: ``missing: response``, ``timeout`` …"""
     failed: int = 0
+    cached: int = 0
+    """Verdicts of earlier runs."""
     low: float | None = None
     high: float | None = None
     """The least and the greatest value, where values are numbers."""
@@ -41,6 +43,8 @@ class Tally:
             self.reasons[_reason(evaluation)] += 1
             return
         self.rated += 1
+        if "cached" in evaluation.metadata:
+            self.cached += 1
         if type(value) is float:
             self.low = value if self.low is None or value < self.low else self.low
             self.high = value if self.high is None or value > self.high else self.high
@@ -51,6 +55,7 @@ class Tally:
         """Take in what another part of the data gave."""
         self.rated += other.rated
         self.failed += other.failed
+        self.cached += other.cached
         self.seconds += other.seconds
         for path, amount in other.sums.items():
             self.sums[path] += amount
@@ -129,6 +134,7 @@ class Aggregate:
                     "sums": tally.sums,
                     "reasons": tally.reasons,
                     "failed": tally.failed,
+                    "cached": tally.cached,
                     "low": tally.low,
                     "high": tally.high,
                     "usage": [
