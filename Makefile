@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality readme matrix clean
+.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality train readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -162,8 +162,24 @@ bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.sv
 bench-offline: $(VENV)/.dev  ## Print what evaluating a million rows and judging 10,000 costs (10 minutes).
 	@$(BIN)/python -m benchmarks.offline $(ARGS)
 
-quality: $(VENV)/.dev  ## Measure the heuristics on labelled data (DATA=folder).
-	@$(BIN)/python -m benchmarks.quality.semantic_validation --data $(or $(DATA),../shared/data)/sroie.json
+$(VENV)-quality/.ready: pyproject.toml constraints.txt
+	@echo "installing what fitting and measuring scores needs into $(VENV)-quality"
+	@$(PYTHON) -m venv $(VENV)-quality
+	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[stats]' --group quality
+	@touch $@
+
+DATA ?= ../shared/data
+
+quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation and intervals on labelled data (DATA=folder).
+	@$(VENV)-quality/bin/python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json
+	@$(VENV)-quality/bin/python benchmarks/quality/risk_evaluate.py --data $(DATA)
+	@$(VENV)-quality/bin/python -m benchmarks.quality.plain_rule
+	@$(VENV)-quality/bin/python -m benchmarks.quality.interval_coverage
+
+train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and write their files (DATA=folder).
+	@$(VENV)-quality/bin/python benchmarks/quality/risk_train.py --data $(DATA) --out llmeval_sdk/heuristics/risk/data
 
 readme: $(VENV)/.dev  ## Write the settings table into the README.
 	@$(BIN)/python tests/support/update_readme.py
@@ -172,4 +188,4 @@ matrix:  ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py $(ARGS)
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-peers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
