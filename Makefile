@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality train readme matrix clean
+.PHONY: help demo test test-ragas bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality train readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -54,6 +54,9 @@ $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 
 test-ragas: $(VENV)-ragas/.ready  ## Run the tests that need Ragas, in an environment of their own.
 	@$(VENV)-ragas/bin/python -m pytest tests/ragas/real $(ARGS)
+
+bench-ragas: $(VENV)-ragas/.ready  ## Print what Ragas costs the app whose answers it judges (5 minutes).
+	@$(VENV)-ragas/bin/python -m benchmarks.ragas_isolation
 
 fresh-ragas:  ## Install the extra into fresh environments on 3.11, 3.12 and 3.13 and use it once.
 	@$(PYTHON) tests/fresh_install.py ragas

@@ -1,9 +1,9 @@
 """What Ragas costs the app that is judged with it: in the child process, on a thread, bare.
 
-    .venv-ragas/bin/python -m benchmarks.ragas_isolation
+    make bench-ragas
 
-Needs Ragas beside the SDK (`make test-ragas` makes such an environment). The judge model is a
-loopback server in a process of its own that takes 50 ms for each answer.
+Needs Ragas beside the SDK, as the environment of that target has it. The judge model is a loopback
+server in a process of its own that takes 50 ms for each answer.
 """
 
 from __future__ import annotations
