@@ -58,8 +58,9 @@ test-ragas: $(VENV)-ragas/.ready  ## Run the tests that need Ragas, in an enviro
 bench-ragas: $(VENV)-ragas/.ready  ## Print what Ragas costs the app whose answers it judges (5 minutes).
 	@$(VENV)-ragas/bin/python -m benchmarks.ragas_isolation
 
-fresh-ragas:  ## Install the extra into fresh environments on 3.11, 3.12 and 3.13 and use it once.
+fresh-ragas:  ## Install the extra, alone and with others, into fresh environments on 3.11, 3.12 and 3.13 and use it once.
 	@$(PYTHON) tests/fresh_install.py ragas
+	@$(PYTHON) tests/fresh_install.py ragas,datadog,otel
 
 DATADOG_AGENT := $(VENV)-datadog-agent/bin/ddapm-test-agent
 
