@@ -15,16 +15,27 @@ from llmeval_sdk.viewer._figures import Figures
 
 
 SIZE = {"width": 460, "height": 190}
+PHONE_LESS = 210
+"""How much narrower a chart is on a phone, where one made small would have letters too small."""
 MOST_WORDS = 12
+_SPARSE = {"labelOverlap": True, "labelSeparation": 12}
 _FORMATS = ((1, "%H:%M:%S.%L"), (60, "%H:%M:%S"), (86_400, "%d %b %H:%M"), (1 << 40, "%d %b"))
 """How times are written where a period is shorter than so many seconds."""
 
 
 def drawn(spec: Mapping[str, Any], title: str) -> Markup | None:
-    """Draw a chart; ``None`` where the library for it is missing, and the table has to do."""
+    """Draw a chart for a wide screen and for a phone; the style sheet shows one of them.
+
+    ``None`` where the library for it is missing, and the table has to do.
+    """
     import json
 
-    return _drawn(json.dumps(spec), title)
+    wide = _drawn(json.dumps(spec), title)
+    narrow = _drawn(json.dumps({**spec, "width": spec["width"] - PHONE_LESS}), title)
+    if wide is None or narrow is None:
+        return None
+    both = Markup('<div class="desk">{}</div><div class="phone">{}</div>')
+    return both.format(wide, narrow)
 
 
 @lru_cache(maxsize=128)
@@ -111,7 +122,7 @@ def distribution(found: Figures) -> Mapping[str, Any]:
                 "field": "from",
                 "bin": {"binned": True, "step": step},
                 "title": "score",
-                "axis": {"grid": False},
+                "axis": {"grid": False, **_SPARSE},
             },
             "x2": {"field": "to"},
             "y": {
@@ -175,8 +186,8 @@ def words_over_time(rows: Sequence[tuple[int, str, int]], period_ns: int) -> Map
 def _time(period_ns: int) -> dict[str, Any]:
     written = next(text for seconds, text in _FORMATS if period_ns < seconds * 1e9)
     axis = {
-        "grid": False, "labelOverlap": True, "labelAngle": 0, "tickCount": 5, "format": written,
-        "formatType": "time",
+        "grid": False, "labelAngle": 0, "tickCount": 5, "format": written, "formatType": "time",
+        **_SPARSE,
     }  # fmt: skip
     return {"field": "time", "type": "temporal", "title": None, "axis": axis}
 

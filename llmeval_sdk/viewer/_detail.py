@@ -18,6 +18,7 @@ from llmeval_sdk.viewer._waterfall import last_retrieval
 
 
 MAX_CHUNKS = 200
+_WORST_FIRST = ("bad", "fair", "good", "plain", "quiet")
 _ARRAYS = ("ratings", "rationales", "error_messages")
 _FAILURES = ("error", "timeout")
 """Reasons that also leave an evaluation with an error: shown once, with that."""
@@ -35,6 +36,8 @@ class Verdict:
     """Its metadata, but what is shown elsewhere."""
     sides: tuple[str, str] | None
     """What a person who agrees and one who does not would say; ``None`` where that is not clear."""
+    said: str
+    """What a person said under the same name, the latest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class Detail:
     refusals: tuple[tuple[NotRun, Reason], ...]
     people: tuple[tuple[EvaluationEvent, Cell, str], ...]
     """What each said, and who it was."""
+    said: Mapping[str, str]
+    """The latest label of each name."""
     runs: tuple[JudgeRun, ...]
     passages: tuple[Passage, ...]
     retrieved_by: Outline | None
@@ -88,18 +93,19 @@ def read(reader: StoreReader, span: SpanData, spans: Sequence[Outline]) -> Detai
         holder = reader.span(source.span_id, span.trace_id)
     chunks = holder.retrieved_context if holder is not None else None
     extractions = span.extractions or ()
+    people = reader.feedback_of(span.span_id)
+    said = {each.evaluation.name: text(each.evaluation.value) for each in people}
+    verdicts = (_verdict(event, said.get(event.evaluation.name, "")) for event in events)
     unsupported = _unsupported(events) if isinstance(span.response, str) else ()
     return Detail(
         span,
         marked(text(span.request)),
         marked(text(span.response), unsupported),
         bool(unsupported),
-        tuple(_verdict(event) for event in _judges_first(events)),
+        tuple(sorted(verdicts, key=_first_to_look_at)),
         tuple((each, explain(each.reason)) for each in refused),
-        tuple(
-            (each, cell_of(each.evaluation), _who(each))
-            for each in reader.feedback_of(span.span_id)
-        ),
+        tuple((each, cell_of(each.evaluation), _who(each)) for each in people),
+        said,
         tuple(reader.read(lambda c: traces.judge_runs(c, span.span_id))),
         _passages(chunks or (), extractions, events),
         source,
@@ -109,8 +115,11 @@ def read(reader: StoreReader, span: SpanData, spans: Sequence[Outline]) -> Detai
     )
 
 
-def _judges_first(events: Sequence[EvaluationEvent]) -> list[EvaluationEvent]:
-    return sorted(events, key=lambda e: (e.evaluation.evaluator_kind != "judge", e.evaluation.name))
+def _first_to_look_at(verdict: Verdict) -> tuple[bool, int, str]:
+    """Sort judges before heuristics, and of each the bad ones first."""
+    evaluation = verdict.event.evaluation
+    is_judge = evaluation.evaluator_kind == "judge"
+    return not is_judge, _WORST_FIRST.index(verdict.cell.tone), evaluation.name
 
 
 def _unsupported(events: Sequence[EvaluationEvent]) -> Sequence[Sequence[int]]:
@@ -121,7 +130,7 @@ def _unsupported(events: Sequence[EvaluationEvent]) -> Sequence[Sequence[int]]:
     return ()
 
 
-def _verdict(event: EvaluationEvent) -> Verdict:
+def _verdict(event: EvaluationEvent, said: str) -> Verdict:
     evaluation = event.evaluation
     shown = {*_ARRAYS, "why", "unsupported_spans"}
     details = {
@@ -130,7 +139,7 @@ def _verdict(event: EvaluationEvent) -> Verdict:
         if name not in shown and value not in (None, [], "")
     }
     why = text(evaluation.metadata.get("why") or "")[:500]
-    return Verdict(event, cell_of(evaluation), why, details, _sides(event))
+    return Verdict(event, cell_of(evaluation), why, details, _sides(event), said)
 
 
 def _who(event: EvaluationEvent) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from math import isfinite
@@ -22,6 +23,8 @@ MAX_BODY = 20_000
 MAX_NAME = 200
 MAX_VALUE = 200
 MAX_NOTE = 4_000
+_PLACE = re.compile(r"main|score-\d{1,6}", re.ASCII)
+"""Where on the page somebody was when they labelled."""
 
 
 async def submit(request: Request) -> Response:
@@ -57,7 +60,8 @@ def _store(request: Request, form: dict[str, str]) -> Response:
         raise HTTPException(503, f"The label could not be stored: {error}") from error
     root = str(request.scope.get("root_path", "")).rstrip("/")
     back = url(root, f"/traces/{span.trace_id}", {"span": span.span_id})
-    return RedirectResponse(f"{back}#labels", 303)
+    place = form.get("at", "")
+    return RedirectResponse(f"{back}#{place if _PLACE.fullmatch(place) else 'labels'}", 303)
 
 
 def _event(request: Request, span: SpanData, name: str, value: str, note: str) -> EvaluationEvent:

@@ -61,7 +61,7 @@ def read(given: QueryParams, known: Known) -> Filters:
     params: dict[str, Any] = {name: given[name].strip() for name in _TEXTS if given.get(name)}
     params |= {name: "1" for name in _FLAGS if given.get(name)}
     problems: list[str] = []
-    condition = _condition(params, problems)
+    condition = _condition(params, known, problems)
     order_by = params.get("sort", "").removeprefix("-") or None
     highest = order_by is not None and high_is_bad(order_by) != params["sort"].startswith("-")
     seconds = RANGES.get(params.get("range", ""))
@@ -85,7 +85,7 @@ def read(given: QueryParams, known: Known) -> Filters:
     return Filters(params, query, _place(given.get("after")), columns, tuple(problems))
 
 
-def _condition(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+def _condition(params: dict[str, Any], known: Known, problems: list[str]) -> dict[str, Any]:
     """Read ``evaluator``, ``op`` and ``value``; half a condition filters nothing."""
     op, value = params.get("op", "below"), params.get("value")
     if "evaluator" not in params or value is None:
@@ -94,6 +94,9 @@ def _condition(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
         return {}
     if op == "is":
         return {"verdict": value}
+    name = params["evaluator"]
+    if name in known.evaluators and name not in known.numeric:
+        problems.append(f"{name} has given no numbers; to compare a word, choose “is”.")
     try:
         return {"above" if op == "above" else "below": float(value)}
     except ValueError:

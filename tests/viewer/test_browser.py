@@ -118,7 +118,7 @@ def test_charts_are_drawn_and_have_a_size(store, site, visit):
     for scheme in ("light", "dark"):
         with visit(color_scheme=scheme) as page:
             page.goto(f"{site.address}/scores/context_recall_heuristic")
-            bars = page.locator(".chart [aria-roledescription=bar]")
+            bars = page.locator(".chart .desk [aria-roledescription=bar]")
             assert bars.count() >= 10
             tallest = max(bar.bounding_box()["height"] for bar in bars.all())
             assert tallest > 50
@@ -205,6 +205,20 @@ def test_every_page_can_be_read_by_a_screen_reader(store, site, visit):
             page.keyboard.press("Tab")
             assert page.evaluate("document.activeElement.textContent") == "Skip to content"
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+
+def test_a_phone_folds_the_filters_away(store, site, visit):
+    """One tap brings them back, and where some are set they are there."""
+    store.trace()
+    with visit(viewport={"width": 390, "height": 844}) as page:
+        page.goto(f"{site.address}/")
+        assert page.get_by_role("searchbox").is_visible()
+        assert page.get_by_label("Judge", exact=True).is_hidden()
+        page.get_by_label("Filters").check()
+        assert page.get_by_label("Judge", exact=True).is_visible()
+        page.get_by_label("Judge", exact=True).select_option("no")
+        page.wait_for_url("**judge=no**")
+        assert page.get_by_label("Judge", exact=True).is_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

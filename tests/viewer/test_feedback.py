@@ -1,6 +1,7 @@
 """Labels are stored as submit_feedback stores them, and nothing else can be written."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 
@@ -96,6 +97,24 @@ def test_agreeing_means_the_side_the_evaluator_took(store, site, name, value, ag
     assert buttons.index(f'value="{agree}" title="Agree') < buttons.index(
         f'value="{other}" title="Dis'
     )
+
+
+def test_whoever_labels_stays_where_they_are(store, site):
+    """The page comes back at the score that was labelled, with the chosen button pressed."""
+    root = store.judged(verdict="no")
+    given = form(root, name="groundedness", value="yes", at="score-1")
+    assert site.post("/feedback", given).headers["location"].endswith("#score-1")
+    page = site.get(f"/traces/{root.trace_id}").text
+    row = page[page.index('id="score-1"') : page.index('id="score-2"')]
+    assert re.findall(r'value="(\w+)" title="[^"]*" [^>]*aria-pressed="true"', row) == ["yes"]
+    assert "A person said: <bdi>yes</bdi>" in row
+
+
+@pytest.mark.parametrize("place", ["", "labels", "score-x", "//elsewhere", "score-1\r\nx: y"])
+def test_only_places_of_the_page_are_gone_back_to(store, site, place):
+    """What is no place of ours leads to the labels."""
+    given = form(store.trace(), name="thumbs", value="up", at=place)
+    assert site.post("/feedback", given).headers["location"].endswith("#labels")
 
 
 @pytest.mark.parametrize(

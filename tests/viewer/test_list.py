@@ -74,6 +74,13 @@ def test_a_filter_leaves_what_fits_it(four, site, query, expected):
     assert shown(page) == [four[place].span_id for place in expected]
 
 
+def test_comparing_words_as_numbers_is_explained(four, site):
+    """Nothing fits such a filter, and the page says why."""
+    page = site.get(evaluator="groundedness", op="below", value="0.5")
+    assert shown(page) == []
+    assert "groundedness has given no numbers" in page.text
+
+
 def test_the_control_sample_is_no_escalation(store, site):
     """Why a judge ran decides under which filter its record is found."""
     control = store.judged(why="control sample of 0.02: recall 0.9 >= 0.7")

@@ -48,7 +48,7 @@ def test_a_judges_mean_is_corrected_and_has_an_interval(many, site):
     """Half judged with chance 0.5: the plain mean and the one over all traffic are both there."""
     page = site.get("/scores/groundedness")
     assert page.status == 200
-    assert re.search(r"<b>0\.5</b>\s*<span class=\"interval\">0\.\d+ – 0\.\d+", page.text)
+    assert re.search(r"<b>0\.5</b></dd><dd class=\"beside\">0\.\d+ to 0\.\d+", page.text)
     assert "Mean over time" in page.text
     assert "with its 95 % interval" in page.text
     assert page.text.count("<svg") >= 3

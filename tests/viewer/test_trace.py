@@ -59,6 +59,26 @@ def test_why_a_judge_ran_or_not_is_said(store, site):
     assert "LLMEVAL_BUDGET_USD_PER_DAY" in words
 
 
+def test_scores_stand_in_the_order_one_would_look_at_them(store, site):
+    """Judges before heuristics, and of each the bad ones first."""
+    root = store.trace(recall=0.9)
+    judge = {"evaluator_kind": "judge"}
+    store.write(
+        evaluations=[
+            store.score(root, "a_good_judge", "yes", **judge),
+            store.score(root, "bad_judge", "no", **judge),
+            store.score(root, "fair_heuristic", 0.5),
+            store.score(root, "some_risk", 0.9),
+        ]
+    )
+    names = re.findall(
+        r'class="name" href="/scores/(\w+)"', site.get(f"/traces/{root.trace_id}").text
+    )
+    assert names == [
+        "bad_judge", "a_good_judge", "some_risk", "fair_heuristic", "context_recall_heuristic",
+    ]  # fmt: skip
+
+
 def test_a_judge_and_what_it_judged_lead_to_each_other(store, site):
     """The verdict links to the judge's own trace, and that one back."""
     root = store.judged()
