@@ -27,6 +27,9 @@ _SAY_NOTHING = frozenset(
         "respuesta",
     }
 )
+_MOST_SIGNS = max(sum(map(str.isalnum, phrase)) for phrase in _SAY_NOTHING)
+_HEAD = 200
+"""Signs of an answer that are looked at first: most answers say something long before."""
 
 
 def empty_answer(record: Record) -> str | None:
@@ -36,6 +39,8 @@ def empty_answer(record: Record) -> str | None:
     """
     answer = (record.response or "").strip()
     if answer and record.expected_response and answer == record.expected_response.strip():
+        return None
+    if sum(map(str.isalnum, answer[:_HEAD])) > _MOST_SIGNS:
         return None
     said = "".join(sign for sign in answer if _says_something(sign)).strip().casefold()
     if not said:

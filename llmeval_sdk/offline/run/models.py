@@ -13,6 +13,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation import NoModel
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.pipeline import MeteredLLM, Turnstile
+from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.protocols import LLM, Judge
@@ -22,19 +23,37 @@ PATIENCE_SECONDS = 60.0
 """How long a run waits for a model that is down before its judgements fail."""
 
 
+class Unlimited(BudgetKeeper):
+    """Grants everything and keeps no books: a run that was given no budget."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(Budget(calls_per_minute=None, usd_per_day=None))
+
+    def reserve(
+        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
+    ) -> Reservation:
+        """Grant it."""
+        return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)
+
+    def settle(self, reservation: Reservation, **used: Any) -> None:
+        """Write nothing down."""
+
+
 class Models:
     """Makes each model once, and one metered view of it for each judgement."""
 
     def __init__(
         self, llm: Any, settings: Settings, *, budget: Budget | None, concurrency: int
     ) -> None:
+        self._keeper = Unlimited() if budget is None else BudgetKeeper(budget)
         if budget is None:
             budget = Budget(calls_per_minute=None, usd_per_day=None, concurrency=concurrency)
         self.concurrency = min(concurrency, budget.concurrency)
         self.throttled = budget.calls_per_minute is not None or budget.tokens_per_minute is not None
         self._llm = llm
         self._settings = settings
-        self._keeper = BudgetKeeper(budget)
         self._known: dict[Any, _Model] = {}
 
     def check(self, judges: Sequence[Judge]) -> None:
