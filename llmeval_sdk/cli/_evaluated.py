@@ -33,24 +33,27 @@ class Outcome:
 
 def publish(outcome: Outcome) -> int:
     """Print and write everything; return the exit status."""
+    from llmeval_sdk.offline.report.gate import checks
+
     report, args, compared = outcome.report, outcome.args, outcome.compared
-    at_least = dict(args.fail_under)
-    missed = report.below(at_least)
+    at_least = dict(sorted(args.fail_under))  # of two bounds on a metric the higher
+    gate = checks(report, at_least, compared)
     if args.json:
-        say(json.dumps(_json(outcome, missed), allow_nan=False, default=str))
+        found = _json(outcome, report.below(at_least))
+        say(json.dumps(found, allow_nan=False, default=str))
     else:
         _print(outcome)
     for path, make in (
-        (args.html, lambda: report.to_html(compared=compared)),
+        (args.html, lambda: report.to_html(at_least=at_least, compared=compared)),
         (args.markdown, report.to_markdown),
         (args.junit, lambda: report.to_junit(at_least)),
     ):
         if path is not None:
             _write(path, make, quiet=args.json)
     if not args.json:
-        _print_gate(outcome, missed)
-    worse = compared is not None and bool(compared.worse or compared.lost)
-    return 1 if missed or worse or report.errors else 0
+        for check in gate:
+            say(f"{check.word:<6} {check.said}")
+    return 0 if all(check.passed for check in gate) else 1
 
 
 def _write(path: Path, make: Callable[[], str], *, quiet: bool) -> None:
@@ -151,26 +154,6 @@ def _print_comparison(compared: Comparison) -> None:
                 for each in compared.regressions[:10]
             ],
         )
-
-
-def _print_gate(outcome: Outcome, missed: dict[str, float | None]) -> None:
-    from llmeval_sdk.offline.report.bounds import describe
-    from llmeval_sdk.offline.report.change import describe as describe_change
-    from llmeval_sdk.offline.report.summary import plural
-
-    report = outcome.report
-    for path, least in outcome.args.fail_under:
-        if path in missed:
-            say(f"FAILED {describe(report, path, missed[path], least)}")
-        else:
-            say(f"ok     {path} is {report.metrics.get(path, 0.0):.4g}, at least {least:g}")
-    if outcome.compared is not None:
-        for change in outcome.compared.worse:
-            say(f"WORSE  {describe_change(change)}")
-        for name in outcome.compared.lost:
-            say(f"LOST   {name} rated rows before, and none of them now")
-    if report.errors:
-        say(f"FAILED the model raised on {plural(sum(report.errors.values()), 'row')}")
 
 
 def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:

@@ -42,8 +42,8 @@ so that the same judge on the same row is not paid for twice.
 Exit codes:
   0    all is well
   1    a --fail-under bound was missed, --model raised on a row, or against --compare a
-       metric got worse (with 95 % confidence over all metrics together; tokens and
-       seconds do not count), or a judge rates no row any more
+       metric got worse (by 0.01 at least, with 95 % confidence over all metrics
+       together; tokens and seconds do not count), or a judge rates no row any more
   2    could not be done: a bad row, an unknown evaluator, no judge model ...
   130  interrupted; what was done is saved
 """

@@ -97,6 +97,14 @@ def test_many_metrics_blame_none_by_chance():
     assert surely <= 5
 
 
+def test_a_little_is_no_reason_to_stop_a_change():
+    """With many rows every difference is sure; by less than 0.01 it is told and stops nothing."""
+    sure = {"low": -0.003, "high": -0.001, "chance": 1e-9}
+    assert change.surely_worse([change.Change("m", 10_000, 0.9, 0.898, **sure)]) == ()
+    much = change.Change("m", 10_000, 0.9, 0.88, low=-0.021, high=-0.019, chance=1e-9)
+    assert change.surely_worse([much]) == (much,)
+
+
 def test_an_evaluator_that_rates_no_row_any_more_is_told():
     """A judge that is down is no reason to be content."""
     rows = [{"request": f"q{n}", "response": "r"} for n in range(3)]

@@ -181,7 +181,6 @@ def test_markdown_has_the_metrics_and_the_worst_rows(judged):
 
 def test_the_page_needs_nothing_else_and_shows_no_markup_of_rows(rows):
     """No script, no address, and what rows say is escaped."""
-    pytest.importorskip("vl_convert")
     rows[0]["response"] = "<script>alert(1)</script> gold"
     page = llmeval.evaluate(rows, llm=FakeLLM(yes_unless_gold)).to_html()
     assert "<script" not in page
@@ -190,6 +189,33 @@ def test_the_page_needs_nothing_else_and_shows_no_markup_of_rows(rows):
     assert "<link" not in page
     assert "@import" not in page
     assert page.index(">q0<") < page.index(">q1<")
+
+
+def test_the_page_says_at_the_top_whether_bounds_were_held(judged):
+    """With the numbers; a page of which nothing was asked says neither."""
+    path = "response/llm_judged/correctness/rating/percentage"
+    failed, passed = (judged.to_html(at_least={path: bound}) for bound in (0.9, 0.6))
+    assert ">failed</span></h1>" in failed
+    assert f"<b>FAILED</b> {path} is 0.6667, below 0.9 (6 rows rated)" in failed
+    assert ">passed</span></h1>" in passed
+    assert f"<b>ok</b> {path} is 0.6667, at least 0.6" in passed
+    assert "</span></h1>" not in judged.to_html()
+
+
+def test_the_page_shows_what_got_worse(rows):
+    """The difference stands beside the metric, and the rows are named."""
+    pytest.importorskip("numpy")
+    many = [{**row, "request_id": f"{n}-{row['request_id']}"} for n in range(10) for row in rows]
+    before = llmeval.evaluate(many, evaluators=["semantic_validation"])
+    for row in many[1:40]:
+        row["response"] = "gold"
+    after = llmeval.evaluate(many, evaluators=["semantic_validation"])
+    page = after.to_html(compared=after.compare(before))
+    assert "<b>WORSE</b> 2 metrics surely got worse" in page
+    assert '<span class="worse">-0.433</span>' in page
+    assert "26 rows got worse" in page
+    assert "semantic_validation pass → fail" in page
+    assert "WORSE" not in after.to_html(compared=after.compare(after))
 
 
 def test_junit_fails_by_bounds_or_else_by_rows(judged):

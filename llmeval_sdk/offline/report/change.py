@@ -15,6 +15,8 @@ DRAWS = 50_000_000
 """Rows times resamples for one metric, at most; a mean of so many rows needs fewer resamples."""
 FEW = 20
 """Pairs below which no interval is given: resampling so few says little."""
+LITTLE = 0.01
+"""A difference that stops no change, however sure it is: with many rows any is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def surely_worse(changes: Iterable[Change]) -> tuple[Change, ...]:
     for place, change in enumerate(known):
         if _chance(change) > (1 - CONFIDENCE) / (len(known) - place):
             break
-        if change.verdict == "worse":
+        if change.verdict == "worse" and abs(change.difference) >= LITTLE:
             sure.append(change)
     return tuple(sure)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.offline.report.summary import headline, lines, shown
-from llmeval_sdk.offline.report.worst import failures, goodness, worst
+from llmeval_sdk.offline.report.worst import failures, low, worst
 from llmeval_sdk.offline.results.row import Row, texts
 
 
@@ -56,12 +56,7 @@ def wrongs(row: Row) -> list[str]:
         why = (each.error and each.error.message) or each.explanation
         found.append(f"{each.name}: {said}" + (f" ({why})" if why else ""))
     if not found:
-        low = [
-            each
-            for each in row.evaluations.values()
-            if (good := goodness(each)) is not None and good < 0.5
-        ]
-        found = [f"{each.name}: {score(each.value)}" for each in low]
+        found = [f"{each.name}: {score(each.value)}" for each in low(row)]
     return found
 
 

@@ -75,11 +75,20 @@ class Report:
 
         return markdown(self, worst=worst)
 
-    def to_html(self, *, worst: int = 50, compared: Comparison | None = None) -> str:
-        """Return one page that needs nothing else: metrics, charts, the worst rows first."""
-        from llmeval_sdk.offline.report.html import page
+    def to_html(
+        self,
+        *,
+        worst: int = 50,
+        at_least: Mapping[str, float] | None = None,
+        compared: Comparison | None = None,
+    ) -> str:
+        """Return one page that needs nothing else: how it went, metrics, the worst rows first.
 
-        return page(self, worst=worst, compared=compared)
+        With bounds on metrics, or a comparison, it says at the top whether they were held.
+        """
+        from llmeval_sdk.offline.report.page.page import page
+
+        return page(self, worst=worst, at_least=at_least or {}, compared=compared)
 
     def to_junit(self, at_least: Mapping[str, float] | None = None) -> str:
         """Return JUnit XML: a case for each bound on a metric, and one for each row."""

@@ -52,6 +52,15 @@ def failures(row: Row) -> list[Evaluation]:
     ]
 
 
+def low(row: Row) -> list[Evaluation]:
+    """Return the scores of a row that are bad rather than good."""
+    return [
+        each
+        for each in row.evaluations.values()
+        if (good := goodness(each)) is not None and good < 0.5
+    ]
+
+
 def worst(rows: Iterable[Row], count: int) -> list[Row]:
     """Return the worst rows, worst first: those that raised, then by failures, then by scores."""
     return heapq.nsmallest(count, rows, key=_rank)

@@ -1,0 +1,95 @@
+"""The table of metrics: each with its value, its distribution, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from llmeval_sdk.offline.report.change import Change
+from llmeval_sdk.offline.report.page.drawings import Histograms, bar, difference
+from llmeval_sdk.offline.report.page.markup import cells, metric, table, text
+from llmeval_sdk.offline.report.summary import Line, lines, shown
+from llmeval_sdk.offline.report.worst import LESS_IS_BETTER
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline.report.compare import Comparison
+    from llmeval_sdk.offline.report.report import Report
+
+
+_SECTIONS = {"response": "Response", "retrieval": "Retrieval", "agent": "Cost and time"}
+_OTHERS = "Heuristics and your own"
+
+
+def metrics(
+    report: Report,
+    histograms: Histograms,
+    at_least: Mapping[str, float],
+    compared: Comparison | None,
+) -> str:
+    """Make the table, in the sections of the schema."""
+    sections: dict[str, list[Line]] = {}
+    for line in lines(report):
+        part = line.path.partition("/")[0]
+        sections.setdefault(_SECTIONS.get(part, _OTHERS), []).append(line)
+    changes = _Changes(compared)
+    head = [("", "metric"), ("number", "value"), ("desk", ""), ("desk", "distribution")]
+    head += [("number", "rows"), *changes.titles]
+    rows = []
+    for title in (*_SECTIONS.values(), _OTHERS):
+        if title in sections:
+            rows.append(f'<tr class="section"><th colspan="{len(head)}">{title}</th></tr>')
+        rows += [
+            cells([*_about(line, histograms, at_least), *changes.of(line.path)])
+            for line in sections.get(title, ())
+        ]
+    return table(head, rows)
+
+
+def _about(
+    line: Line, histograms: Histograms, at_least: Mapping[str, float]
+) -> Iterable[tuple[str, str]]:
+    less = ' <span class="soft" title="less is better">↓</span>'
+    yield "", metric(line.path, line.evaluator) + less * (line.evaluator in LESS_IS_BETTER)
+    yield "number", shown(line.value)
+    yield "desk", bar(line.value, at_least.get(line.path))
+    yield "desk", histograms.draw(line.evaluator)
+    why = ""
+    if line.why:
+        kind = "bad" if line.failed else "soft"
+        why = f'<br><small class="{kind}">{text(line.why)}</small>'
+    yield "number", f"{line.rated:,}{why}"
+
+
+class _Changes:
+    """The columns that stand there only where there is a baseline."""
+
+    def __init__(self, compared: Comparison | None) -> None:
+        found = () if compared is None else compared.changes
+        self._by_path: dict[str, Change] = {each.path: each for each in found}
+        self._is_shown = compared is not None
+        ends = [
+            abs(end) for each in found if _is_share(each) for end in (each.low, each.high) if end
+        ]
+        self._reach = max(ends, default=0.0)
+
+    @property
+    def titles(self) -> list[tuple[str, str]]:
+        if not self._is_shown:
+            return []
+        return [("number desk", "before"), ("number", "difference"), ("desk", "95 % interval")]
+
+    def of(self, path: str) -> list[tuple[str, str]]:
+        if not self._is_shown:
+            return []
+        change = self._by_path.get(path)
+        if change is None:
+            return [("desk", ""), ("", ""), ("desk", "")]
+        by = f"{change.difference:+.3g}" if change.difference else "="
+        told = f'<span class="{change.verdict}">{by}</span>'
+        drawn = difference(change, self._reach) if _is_share(change) else ""
+        return [("number soft desk", shown(change.before)), ("number", told), ("desk", drawn)]
+
+
+def _is_share(change: Change) -> bool:
+    return 0 <= change.before <= 1 and 0 <= change.after <= 1

@@ -1,0 +1,83 @@
+"""The page as a whole: how it went, the metrics, what got worse, the worst rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from llmeval_sdk.offline.report.compare import Comparison
+from llmeval_sdk.offline.report.gate import Check, checks
+from llmeval_sdk.offline.report.page.drawings import Histograms
+from llmeval_sdk.offline.report.page.markup import mark, text
+from llmeval_sdk.offline.report.page.metrics import metrics
+from llmeval_sdk.offline.report.page.rows import regressed, row_of
+from llmeval_sdk.offline.report.page.style import STYLE
+from llmeval_sdk.offline.report.summary import headline, plural
+from llmeval_sdk.offline.report.worst import worst as worst_of
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline.report.report import Report
+
+
+def page(
+    report: Report, *, worst: int, at_least: Mapping[str, float], compared: Comparison | None
+) -> str:
+    """See `Report.to_html`. Texts of rows are escaped; nothing is loaded and nothing runs."""
+    title = report.experiment or "Evaluation"
+    histograms = Histograms(report.aggregate)
+    rows = worst_of(histograms.count(report.rows), max(worst, 0))
+    parts = [
+        _head(report, title, at_least, compared),
+        _problems(report),
+        f'<div class="wide">{metrics(report, histograms, at_least, compared)}</div>',
+        "" if compared is None else _against(compared),
+        f'<h2>The worst rows <span class="soft">{len(rows):,} of {len(report.rows):,}</span></h2>',
+        *(row_of(row, is_open=place == 0) for place, row in enumerate(rows)),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{text(title)}</title><style>{STYLE}</style></head><body>\n"
+        + "\n".join(part for part in parts if part)
+        + "\n</body></html>\n"
+    )
+
+
+def _head(
+    report: Report, title: str, at_least: Mapping[str, float], compared: Comparison | None
+) -> str:
+    gate = checks(report, at_least, compared)
+    passed = all(check.passed for check in gate)
+    badge = mark("passed" if passed else "failed", good=passed) if gate else ""
+    shown = [check for check in gate if check.word != "WORSE"]
+    worse = plural(len(gate) - len(shown), "metric")
+    if len(shown) < len(gate):
+        shown.append(Check("WORSE", f"{worse} surely got worse than in the baseline"))
+    items = "".join(
+        f'<li class="{"good" if check.passed else "bad"}"><b>{check.word}</b> '
+        f"{text(check.said)}</li>"
+        for check in shown
+    )
+    return (
+        f'<h1>{text(title)} {badge}</h1><p class="soft">{text(headline(report))}</p>'
+        f'<ul class="gate">{items}</ul>'
+    )
+
+
+def _problems(report: Report) -> str:
+    if not report.problems:
+        return ""
+    items = "".join(f"<li>{text(problem)}</li>" for problem in report.problems)
+    return (
+        f"<details><summary>{report.skipped:,} bad rows were skipped</summary>"
+        f"<ol>{items}</ol></details>"
+    )
+
+
+def _against(compared: Comparison) -> str:
+    only = f"{compared.only_before:,} only there, {compared.only_after:,} only here"
+    return (
+        f'<p class="soft">Against a baseline: {compared.pairs:,} rows in both, {only}.</p>'
+        + regressed(compared)
+    )

@@ -1,0 +1,116 @@
+"""Rows as a person reads them: what was asked and answered, what was found, what was said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llmeval_sdk._terminal import printable, score
+from llmeval_sdk.model import Evaluation
+from llmeval_sdk.offline.report.compare import Comparison, Regression
+from llmeval_sdk.offline.report.page.markup import cells, mark, table, text
+from llmeval_sdk.offline.report.summary import plural
+from llmeval_sdk.offline.report.worst import failures, goodness, low
+from llmeval_sdk.offline.results.row import Row, texts
+
+
+MOST_TEXT = 4_000
+MOST_CHUNKS = 20
+MOST_REGRESSED = 25
+MOST_MARKS = 4
+
+
+def row_of(row: Row, *, is_open: bool) -> str:
+    """Make one row that opens when it is clicked."""
+    said = list(texts(row))
+    asked = next((text for name, text in said if name == "request"), "")
+    return (
+        f"<details{' open' if is_open else ''}><summary>"
+        f'<span class="id">{text(row.id)}</span>'
+        f'<span class="asked">{text(printable(asked, 160))}</span>'
+        f'<span class="marks">{"".join(_marks(row))}</span></summary>'
+        f'<div class="inside"><div>{"".join(_texts(row, said))}</div>'
+        f"<div>{_evaluations(row)}</div></div></details>"
+    )
+
+
+def _marks(row: Row) -> Iterator[str]:
+    """Name what plainly went wrong, else the low scores."""
+    if row.error is not None:
+        yield mark(row.error.type, good=False)
+        return
+    wrong = failures(row)
+    found = [mark(each.name, good=False) for each in wrong]
+    if not wrong:
+        found = [mark(f"{each.name} {score(each.value)}", good=None) for each in low(row)]
+    yield from found[:MOST_MARKS]
+    if len(found) > MOST_MARKS:
+        yield mark(f"+{len(found) - MOST_MARKS}", good=None)
+
+
+def _texts(row: Row, said: list[tuple[str, str]]) -> Iterator[str]:
+    if row.error is not None:
+        yield f'<p class="bad">{text(f"{row.error.type}: {row.error.message}")}</p>'
+    for name, value in said:
+        yield f"<h3>{text(name.replace('_', ' '))}</h3>"
+        yield f'<p class="text">{text(value[:MOST_TEXT])}</p>'
+    chunks = row.record.retrieved_context
+    if chunks:
+        yield f"<h3>retrieved context, {len(chunks):,} chunks</h3><ol>"
+        for chunk in chunks[:MOST_CHUNKS]:
+            source = f' <span class="soft">{text(chunk.doc_uri)}</span>' if chunk.doc_uri else ""
+            yield f'<li><span class="text">{text((chunk.content or "")[:600])}</span>{source}</li>'
+        yield "</ol>"
+
+
+def _evaluations(row: Row) -> str:
+    """Make a table of what was said, the worst first."""
+    if not row.evaluations:
+        return ""
+    found = sorted(row.evaluations.values(), key=_place)
+    rows = (
+        cells([("", text(each.name)), ("", _value(each)), ("", text(_why(each)))]) for each in found
+    )
+    return table([("", "evaluator"), ("", "value"), ("", "why")], rows)
+
+
+def _place(evaluation: Evaluation) -> float:
+    good = goodness(evaluation)
+    return -1.0 if evaluation.error is not None else 1.0 if good is None else good
+
+
+def _value(evaluation: Evaluation) -> str:
+    if evaluation.error is not None:
+        return f'<span class="bad">{text(evaluation.error.type)}</span>'
+    good = goodness(evaluation)
+    kind = "" if good is None else "bad" if good < 0.5 else "good"
+    label = f" {evaluation.label}" if evaluation.label else ""
+    return f'<span class="{kind}">{text(score(evaluation.value) + label)}</span>'
+
+
+def _why(evaluation: Evaluation) -> str:
+    if evaluation.error is not None:
+        return printable(evaluation.error.message, 600)
+    return printable(evaluation.explanation or "", 600)
+
+
+def regressed(compared: Comparison) -> str:
+    """List the rows that got worse, with what was said of them before and now."""
+    if not compared.regressions:
+        return ""
+    by_row: dict[str, list[str]] = {}
+    for each in compared.regressions:
+        by_row.setdefault(each.row.id, []).append(_step(each))
+    found = sorted(by_row.items(), key=lambda each: -len(each[1]))
+    rows = (
+        cells([("id", text(row)), ("", " ".join(steps))]) for row, steps in found[:MOST_REGRESSED]
+    )
+    cut = f'<span class="soft">{MOST_REGRESSED} shown</span>' * (len(found) > MOST_REGRESSED)
+    return (
+        f"<details><summary>{plural(compared.regressed, 'row')} got worse{cut}</summary>"
+        f'<div class="wide">{table([("", "row"), ("", "before and now")], rows)}</div></details>'
+    )
+
+
+def _step(each: Regression) -> str:
+    now = "raised" if each.after is None else score(each.after.value)
+    return mark(f"{each.evaluator} {score(each.before.value)} → {now}", good=False)
