@@ -76,8 +76,11 @@ def _no_store(request: Request, error: NoStoreError) -> Response:
     if request.method != "GET":
         root = str(request.scope.get("root_path", "")).rstrip("/")
         return RedirectResponse(f"{root}/", 303)
-    return page(request, "empty.html", reason=str(error), state="")
+    return page(request, "empty.html", 503 if str(error) else 200, reason=str(error), state="")
 
 
 def _failed(request: Request, error: HTTPException) -> Response:
-    return page(request, "error.html", error.status_code, detail=error.detail, state="")
+    return page(
+        request, "error.html", error.status_code,
+        missing=error.status_code == 404, detail=error.detail, state="",
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,6 +33,9 @@ class Readers:
         reader = self._take(file)
         try:
             yield reader
+        except sqlite3.DatabaseError as error:
+            reader.close()
+            raise NoStoreError(f"{self.path} cannot be read: {error}") from error
         except BaseException:
             reader.close()
             raise

@@ -1,8 +1,10 @@
 """The list shows what was asked for, in pages, whatever the store holds."""
 
 import re
+from contextlib import closing
 
 import pytest
+from viewer_store import Store
 
 from llmeval_sdk.store import pages, walks
 from llmeval_sdk.store.query import Query
@@ -159,6 +161,19 @@ def test_a_page_says_what_to_do_where_there_is_nothing(store, serve, tmp_path):
     store.trace()
     assert "No store yet" not in site.get().text
     assert "No trace matches" in site.get(q="nowhere in it").text
+
+
+@pytest.mark.parametrize("path", ["/", "/scores", "/traces/00000000000000000000000000000001"])
+def test_a_damaged_store_is_said_so(serve, tmp_path, path):
+    """A file that is torn in the middle is a page with a way on, not a broken server."""
+    with closing(Store(tmp_path / "torn.db")) as torn:
+        for _ in range(50):
+            torn.rich()
+    whole = torn.path.read_bytes()
+    torn.path.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
+    page = serve(store=torn.path).get(path)
+    assert page.status == 503
+    assert "This store cannot be read" in page.text
 
 
 def test_a_list_never_looks_longer_than_it_may(store):
