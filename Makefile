@@ -144,8 +144,9 @@ chromium:
 test-viewer: $(VENV)-viewer/.ready chromium  ## Drive the viewer in a real Chromium.
 	@$(VENV)-viewer/bin/python -m pytest tests/viewer $(ARGS)
 
-screenshots: $(VENV)-viewer/.ready chromium  ## Make pictures of the viewer, in artifacts/ and for the README.
+screenshots: $(VENV)-viewer/.ready chromium  ## Make pictures of the viewer and of an offline report, in artifacts/ and for the README.
 	@$(VENV)-viewer/bin/python tests/viewer/screenshots.py artifacts docs
+	@$(VENV)-viewer/bin/python tests/offline/screenshot.py docs/offline-report.png
 
 bench-viewer: $(VENV)/.dev  ## Print what the viewer takes over a million spans.
 	@$(BIN)/python -m benchmarks.viewer $(ARGS)
