@@ -1,4 +1,4 @@
-"""Charts as SVG text, for pages that load and run nothing: the viewer, and reports in HTML.
+"""Charts as SVG text, for pages that load and run nothing: those of the viewer.
 
 A chart is a Vega-Lite specification. Vega draws it here, not in the browser, and gives its marks
 the labels a screen reader says. Colours are CSS variables with a light default, so that the page
