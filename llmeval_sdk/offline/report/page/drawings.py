@@ -64,9 +64,9 @@ class Histograms:
                 f'<rect x="{place * WIDTH / BINS:g}" y="{HEIGHT - tall:.1f}" width="4" '
                 f'height="{tall:.1f}"><title>{begins} to {ends}: {times:,} rows</title></rect>'
             )
-        about = f"{number(low)} to {number(high)}"
-        return _svg("spark", f"distribution from {about}", "".join(columns)) + (
-            "" if (low, high) == (0, 1) else f'<small class="soft">{about}</small>'
+        about = number(low) if len(bins) == 1 else f"{number(low)} to {number(high)}"
+        return _svg("spark", f"distribution: {about}", "".join(columns)) + (
+            "" if (low, high) == (0, 1) else f' <small class="soft">{about}</small>'
         )
 
 

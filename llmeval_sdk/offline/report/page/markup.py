@@ -14,7 +14,7 @@ def text(said: str) -> str:
 def metric(path: str, evaluator: str) -> str:
     """Return a metric's path with the evaluator's name standing out; it may break at slashes."""
     parts = (
-        f"<b>{text(part)}</b>" if part.removeprefix("total_") == evaluator else text(part)
+        f"<b>{text(part)}</b>" if evaluator in (part, f"total_{part}") else text(part)
         for part in path.split("/")
     )
     return f'<code title="{text(path)}">{"/<wbr>".join(parts)}</code>'

@@ -52,7 +52,8 @@ def _about(
     less = ' <span class="soft" title="less is better">↓</span>'
     yield "", metric(line.path, line.evaluator) + less * (line.evaluator in LESS_IS_BETTER)
     yield "number", shown(line.value)
-    yield "desk", bar(line.value, at_least.get(line.path))
+    is_share = not line.path.startswith("agent/")
+    yield "desk", bar(line.value, at_least.get(line.path)) if is_share else ""
     yield "desk", histograms.draw(line.evaluator)
     why = ""
     if line.why:

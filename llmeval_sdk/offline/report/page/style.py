@@ -46,7 +46,7 @@ code b { color: var(--ink); }
 .gate .bad b { color: var(--bad); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
-body > .wide { margin-top: 1.25rem; }
+body > .wide { margin: 1.25rem 0; }
 th, td { text-align: left; padding: .3rem 1rem .3rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 500; color: var(--muted); font-size: .85rem; }
 .section th { padding-top: 1.1rem; color: var(--ink); font-weight: 600; font-size: .95rem; }
@@ -56,7 +56,7 @@ th { font-weight: 500; color: var(--muted); font-size: .85rem; }
 .bar.missed i { background: var(--bad); }
 .bar .bound { position: absolute; top: -.2rem; width: 2px; height: 1rem; }
 .bar .bound, .bar.missed .bound { background: var(--ink); }
-svg { display: block; width: 6.5rem; height: 1.3rem; }
+svg { vertical-align: middle; width: 6.5rem; height: 1.3rem; }
 .spark rect { fill: var(--accent); }
 .forest path { fill: none; stroke: currentColor; stroke-width: 1.5; }
 .forest circle { fill: currentColor; }
@@ -67,6 +67,8 @@ details {
 summary {
   cursor: pointer; padding: .5rem .9rem; display: flex; gap: .75rem; align-items: baseline;
 }
+summary::before { content: "▸"; color: var(--muted); }
+details[open] summary::before { content: "▾"; }
 details[open] summary { border-bottom: 1px solid var(--line); }
 details > .wide, details > ol { padding: .5rem .9rem; margin: 0; }
 .id { font-weight: 600; white-space: nowrap; }
@@ -86,6 +88,11 @@ ol { margin: .1rem 0; padding-left: 1.4rem; }
   body { padding: 1.25rem 1rem 3rem; }
   .desk { display: none; }
   .inside { grid-template-columns: 1fr; }
+  .inside tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line); }
+  .inside td, .inside th { border: none; }
+  .inside td:first-child { flex: 1; }
+  .inside td:nth-child(3) { flex-basis: 100%; padding-top: 0; color: var(--muted); }
+  .inside td:empty, .inside th { display: none; }
   summary { flex-wrap: wrap; }
   .asked { flex-basis: 100%; order: 3; }
   .marks { flex-wrap: wrap; margin-left: auto; }
