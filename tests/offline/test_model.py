@@ -87,11 +87,15 @@ def test_annotations_and_a_chat_completion_are_read():
         llmeval.annotate(
             extractions=[{"value": "slate", "chunk_number": 1}], value="SLATE", confidence="HIGH"
         )
-        return {"choices": [{"message": {"role": "assistant", "content": "It is slate."}}]}
+        return {
+            "choices": [{"message": {"role": "assistant", "content": "It is slate."}}],
+            "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+        }
 
     report = llmeval.evaluate(ROWS[:1], model=model)
     record = report.rows[0].record
     assert (record.response, record.value, record.confidence) == ("It is slate.", "SLATE", "HIGH")
+    assert record.usage.total_tokens == 7
     assert report.rows[0].evaluations["aggregated_confidence"].value == 0.9
     assert report.rows[0].evaluations["context_recall_heuristic"].value == 1.0
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llmeval_sdk._coerce import to_text
+from llmeval_sdk._coerce import to_text, to_usage
 from llmeval_sdk._threads import on_daemon_thread
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.model import Failure, Record
+from llmeval_sdk.model import Failure, Record, Usage
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.run.recording import Trail, with_ids
 from llmeval_sdk.tracing import Span
@@ -44,7 +44,8 @@ class App:
                 result = await self._call(given(record))
                 columns = _columns(result)
                 span.annotate(response=columns.get("response", result))
-            return _joined(record, columns, trail, span)
+            joined = _joined(record, columns, trail, span)
+            return joined if joined.usage else replace(joined, usage=_usage(result))
         except DataError as error:
             return Failure("DataError", str(error))
         except Exception as error:
@@ -93,9 +94,18 @@ def _columns(result: Any) -> Mapping[str, Any]:
     """Return the columns that an app answered with; any other answer is the response."""
     if isinstance(result, Mapping) and "response" in result:
         return result
-    if hasattr(result, "model_dump"):  # a chat completion of the openai client
-        result = result.model_dump()
-    return {} if result is None else {"response": to_text(result)}
+    return {} if result is None else {"response": to_text(_plain(result))}
+
+
+def _plain(result: Any) -> Any:
+    """Turn a chat completion of the openai client into the mapping that it is."""
+    return result.model_dump() if hasattr(result, "model_dump") else result
+
+
+def _usage(result: Any) -> Usage | None:
+    """Read the tokens that a chat completion tells, for an app that traces no call of its model."""
+    said = _plain(result)
+    return to_usage(said.get("usage")) if isinstance(said, Mapping) else None
 
 
 def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span) -> Record:
