@@ -32,9 +32,9 @@ for change in compared.changes:
     print(f"  difference {change.difference:+.2f}, 95 % [{change.low:+.2f}, {change.high:+.2f}]")
 print(f"{compared.regressed} rows got worse, such as {compared.regressions[0].row.id}")
 
-missed = report.below({"retrieval/ground_truth/document_recall/average": 0.8})
-print("missed:", missed)
+bounds = {"retrieval/ground_truth/document_recall/average": 0.8}
+print("missed:", report.below(bounds))
 
 page = folder / "report.html"
-page.write_text(report.to_html(compared=compared), "utf-8")
+page.write_text(report.to_html(at_least=bounds, compared=compared), "utf-8")
 print("wrote", page.name, f"({page.stat().st_size // 1024} KB)")

@@ -46,7 +46,7 @@ def publish(outcome: Outcome) -> int:
     for path, make in (
         (args.html, lambda: report.to_html(at_least=at_least, compared=compared)),
         (args.markdown, report.to_markdown),
-        (args.junit, lambda: report.to_junit(at_least)),
+        (args.junit, lambda: report.to_junit(at_least, compared=compared)),
     ):
         if path is not None:
             _write(path, make, quiet=args.json)

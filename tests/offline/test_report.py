@@ -229,6 +229,30 @@ def test_junit_fails_by_bounds_or_else_by_rows(judged):
     assert root.find("testsuite[@name='rows']").get("failures") == "0"
 
 
+def test_junit_fails_where_the_model_raised_whatever_decides(rows):
+    """As the command's exit status does."""
+
+    def model(request):
+        raise ValueError("no")
+
+    report = llmeval.evaluate(rows, model=model, evaluators=["latency_seconds"])
+    root = ElementTree.fromstring(report.to_junit({"agent/latency_seconds/average": 0}))
+    assert root.find("testsuite[@name='rows']").get("errors") == "6"
+
+
+def test_junit_has_what_got_worse(judged, rows):
+    """A case for each metric with a baseline; a judge that rates nothing any more fails too."""
+    pytest.importorskip("numpy")
+    down = llmeval.evaluate(rows, evaluators=judged.evaluators, llm=FakeLLM("nonsense"))
+    root = ElementTree.fromstring(down.to_junit(compared=down.compare(judged)))
+    suite = root.find("testsuite[@name='metrics']")
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert f"{judged.evaluators[-1]} rates rows" in failed
+    assert int(suite.get("failures")) == len(failed)
+    same = ElementTree.fromstring(judged.to_junit(compared=judged.compare(judged)))
+    assert same.find("testsuite[@name='metrics']").get("failures") == "0"
+
+
 def test_junit_is_xml_whatever_rows_hold(rows):
     """Control characters and lone surrogates are no XML."""
     rows[0]["response"] = 'gold \x00\x1b[31m \ud800 ]]> & "'

@@ -90,11 +90,16 @@ class Report:
 
         return page(self, worst=worst, at_least=at_least or {}, compared=compared)
 
-    def to_junit(self, at_least: Mapping[str, float] | None = None) -> str:
-        """Return JUnit XML: a case for each bound on a metric, and one for each row."""
+    def to_junit(
+        self,
+        at_least: Mapping[str, float] | None = None,
+        *,
+        compared: Comparison | None = None,
+    ) -> str:
+        """Return JUnit XML: a case for each bound, each metric with a baseline, and each row."""
         from llmeval_sdk.offline.report.junit import junit
 
-        return junit(self, at_least or {})
+        return junit(self, at_least or {}, compared)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file of JSON lines, whole or not at all.
