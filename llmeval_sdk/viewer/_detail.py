@@ -18,6 +18,7 @@ from llmeval_sdk.viewer._waterfall import last_retrieval
 
 
 MAX_CHUNKS = 200
+MAX_CHUNK_TEXT = 3_000
 _WORST_FIRST = ("bad", "fair", "good", "plain", "quiet")
 _ARRAYS = ("ratings", "rationales", "error_messages")
 _FAILURES = ("error", "timeout")
@@ -134,7 +135,7 @@ def _verdict(event: EvaluationEvent, said: str) -> Verdict:
     evaluation = event.evaluation
     shown = {*_ARRAYS, "why", "unsupported_spans"}
     details = {
-        name: _short(value)
+        name[:100]: _short(value)
         for name, value in evaluation.metadata.items()
         if name not in shown and value not in (None, [], "")
     }
@@ -178,7 +179,7 @@ def _passages(
         citing = [n for n, each in enumerate(extractions, 1) if each.chunk_number == rank]
         content = chunk.content or ""
         quotes = [extractions[n - 1].evidence for n in citing]
-        shown = marked(content, places(content, quotes))
+        shown = marked(content, places(content, quotes), MAX_CHUNK_TEXT)
         ratings = tuple(_ratings(rank, len(chunks), events))
         found.append(Passage(rank, chunk, shown, tuple(citing), ratings))
     return tuple(found)
@@ -223,4 +224,6 @@ def _facts(span: SpanData) -> dict[str, str]:
     if span.prompt is not None:
         named = {"prompt": span.prompt.id, "prompt version": span.prompt.version}
         given |= {**named, "prompt template": span.prompt.template}
-    return {name: text(value)[:2_000] for name, value in given.items() if value not in (None, "")}
+    return {
+        name[:100]: text(value)[:2_000] for name, value in given.items() if value not in (None, "")
+    }

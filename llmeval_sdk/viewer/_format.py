@@ -16,8 +16,26 @@ from llmeval_sdk._terminal import seconds
 MAX_TEXT = 20_000
 """Characters of one text on a page; the rest is a link away."""
 
+_UNSEEN = dict.fromkeys(
+    [
+        *range(9),
+        11,
+        12,
+        *range(14, 32),
+        *range(127, 160),
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    ],
+    "\N{REPLACEMENT CHARACTER}",
+)
+"""Control characters, and those that turn the direction of what follows, even beyond a ``bdi``."""
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": " ", "f": " "}
+
+
+def visible(value: Any) -> Any:
+    """Show what would be invisible in a text, or would reorder the page around it."""
+    return value.translate(_UNSEEN) if isinstance(value, str) else value
 
 
 def breakable(name: str) -> Markup:

@@ -18,6 +18,7 @@ TEMPLATES = Environment(
     loader=PackageLoader("llmeval_sdk.viewer"),
     autoescape=True,
     undefined=StrictUndefined,
+    finalize=_format.visible,
     trim_blocks=True,
     lstrip_blocks=True,
 )

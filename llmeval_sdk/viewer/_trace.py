@@ -6,6 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from llmeval_sdk.model import SpanData
 from llmeval_sdk.store import names, traces
 from llmeval_sdk.viewer import _detail, _format, _live
 from llmeval_sdk.viewer._render import page
@@ -45,7 +46,17 @@ def text(request: Request) -> Response:
     )
     with request.app.state.site.readers.lend() as reader:
         span = reader.span(span_id, trace_id)
-    if span is None or field not in _TEXTS:
+    whole = None if span is None else _text(span, field)
+    if whole is None:
         raise HTTPException(404, "There is no such text in this store.")
-    whole = _format.text(getattr(span, field))
-    return PlainTextResponse(whole.encode("utf-8", "backslashreplace"))
+    return PlainTextResponse(_format.text(whole).encode("utf-8", "backslashreplace"))
+
+
+def _text(span: SpanData, field: str) -> object:
+    """Return a field of a span; ``chunk-3`` is the text of the third chunk that it retrieved."""
+    if field in _TEXTS:
+        return getattr(span, field)
+    rank = field.removeprefix("chunk-")
+    chunks = span.retrieved_context or ()
+    known = rank.isdecimal() and len(rank) < 6 and 0 < int(rank) <= len(chunks)
+    return chunks[int(rank) - 1].content if known else None

@@ -224,8 +224,9 @@ def test_a_phone_folds_the_filters_away(store, site, visit):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_never_scrolls_sideways(store, site, visit, scheme):
     """Every page fits a narrow screen."""
-    root = store.rich()
+    root, hostile = store.rich(), store.hostile()
     with visit(viewport={"width": 360, "height": 740}, color_scheme=scheme) as page:
-        for path in ("/", f"/traces/{root.trace_id}", "/scores", "/scores/context_relevance"):
+        traces = [f"/traces/{each.trace_id}" for each in (root, hostile)]
+        for path in ("/", *traces, "/scores", "/scores/context_relevance"):
             page.goto(f"{site.address}{path}")
             assert page.evaluate("document.documentElement.scrollWidth") <= 360, path

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from viewer_store import HOSTILE
 
+from llmeval_sdk.model import Chunk
 from llmeval_sdk.viewer import _marks, _waterfall
 
 
@@ -107,6 +108,27 @@ def test_a_long_text_is_cut_and_a_link_away(store, site):
     whole = site.get(f"/traces/{root.trace_id}/{root.span_id}/request")
     assert whole.text == "x" * 100_000
     assert whole.headers["content-type"].startswith("text/plain")
+
+
+def test_a_long_chunk_is_cut_and_a_link_away(store, site):
+    """Megabytes of passages make no megabytes of page."""
+    chunks = tuple(Chunk(f"{number} " + "y" * 100_000) for number in range(50))
+    root = store.trace(retrieved_context=chunks)
+    page = site.get(f"/traces/{root.trace_id}")
+    assert len(page.text) < 300_000
+    whole = f"/traces/{root.trace_id}/{root.span_id}/chunk-50"
+    assert f'href="{whole}"' in page.text
+    assert site.get(whole).text == chunks[-1].content
+    assert site.get(f"{whole}0").status == 404
+
+
+def test_texts_cannot_turn_the_page_around(store, site):
+    """Controls that reorder text, even what stands behind them, are shown instead of obeyed."""
+    root = store.hostile()
+    for path in ("/", f"/traces/{root.trace_id}", "/scores"):
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", site.get(path).text)
+    hebrew = "\u05d0\u05d1\u200f!"  # ordinary text from right to left keeps its marks
+    assert hebrew in site.get(f"/traces/{store.trace(hebrew).trace_id}").text
 
 
 class Tags(HTMLParser):
