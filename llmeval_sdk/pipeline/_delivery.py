@@ -22,7 +22,7 @@ from llmeval_sdk.tracing import off
 
 
 MAX_BATCH = 500
-LINGER_SECONDS = 0.05
+LINGER_SECONDS = 0.2
 GIVE_UP_SECONDS = 600.0
 Item = SpanData | EvaluationEvent | NotRun
 
@@ -136,10 +136,10 @@ class Delivery:
             self.exporter.close(1.0)
 
     def _drain(self) -> None:
-        while True:
-            items = self._next_items()
-            if not items:
-                return
+        """Send all that waits; what comes meanwhile gathers for the next time."""
+        full = True
+        while full and (items := self._next_items()):
+            full = len(items) == MAX_BATCH
             batch = Batch(
                 tuple(item for item in items if type(item) is SpanData),
                 tuple(item for item in items if type(item) is EvaluationEvent),
