@@ -45,7 +45,7 @@ def publish(outcome: Outcome) -> int:
         _print(outcome)
     for path, make in (
         (args.html, lambda: report.to_html(at_least=at_least, compared=compared)),
-        (args.markdown, report.to_markdown),
+        (args.markdown, lambda: report.to_markdown(at_least=at_least, compared=compared)),
         (args.junit, lambda: report.to_junit(at_least, compared=compared)),
     ):
         if path is not None:

@@ -179,6 +179,16 @@ def test_markdown_has_the_metrics_and_the_worst_rows(judged):
     assert "q1" not in text
 
 
+def test_markdown_says_how_it_went(judged):
+    """Bounds and the baseline stand above the metrics, and beside them what they were."""
+    pytest.importorskip("numpy")
+    path = "response/llm_judged/correctness/rating/percentage"
+    text = judged.to_markdown(at_least={path: 0.9}, compared=judged.compare(judged))
+    assert f"- **FAILED** {path} is 0.6667, below 0.9 (6 rows rated)" in text
+    assert "- **ok** no metric surely got worse" in text
+    assert f"| `{path}` | 0.667 | 6 | 0 | 0 | 0.667 | +0 |" in text
+
+
 def test_the_page_needs_nothing_else_and_shows_no_markup_of_rows(rows):
     """No script, no address, and what rows say is escaped."""
     rows[0]["response"] = "<script>alert(1)</script> gold"

@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
+from llmeval_sdk.offline.report.gate import checks
 from llmeval_sdk.offline.report.summary import headline, lines, shown
 from llmeval_sdk.offline.report.worst import failures, low, worst
 from llmeval_sdk.offline.results.row import Row, texts
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.offline.report.compare import Comparison
     from llmeval_sdk.offline.report.report import Report
 
 
-def markdown(report: Report, *, worst: int) -> str:
+def markdown(
+    report: Report, *, worst: int, at_least: Mapping[str, float], compared: Comparison | None
+) -> str:
     """See `Report.to_markdown`."""
-    found = [
-        f"### {_cell(report.experiment or 'Evaluation')}",
-        "",
-        f"{headline(report)}.",
-        "",
-        "| metric | value | rows rated | failed | not applicable |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    found += [
-        f"| `{_cell(line.path)}` | {shown(line.value)} | {line.rated:,} | {line.failed:,} | "
-        f"{line.not_applicable:,} |"
-        for line in lines(report)
-    ]
+    gate = checks(report, at_least, compared)
+    found = [f"### {_cell(report.experiment or 'Evaluation')}", "", f"{headline(report)}.", ""]
+    found += [f"- **{check.word}** {_cell(check.said)}" for check in gate] + [""] * bool(gate)
+    found += _metrics(report, compared)
     rows = _rows(report, worst)
     if rows:
         found += ["", "| worst rows | request | what is wrong |", "| --- | --- | --- |", *rows]
     return "\n".join(found) + "\n"
+
+
+def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
+    """Make the table; with a baseline it has two columns more."""
+    titles = "| metric | value | rows rated | failed | not applicable |"
+    changes = {} if compared is None else {each.path: each for each in compared.changes}
+    more = compared is not None
+    yield titles + " before | difference |" * more
+    yield "| --- | ---: | ---: | ---: | ---: |" + " ---: | ---: |" * more
+    for line in lines(report):
+        change = changes.get(line.path)
+        against = (
+            "- | -" if change is None else f"{shown(change.before)} | {change.difference:+.3g}"
+        )
+        yield (
+            f"| `{_cell(line.path)}` | {shown(line.value)} | {line.rated:,} | {line.failed:,} | "
+            f"{line.not_applicable:,} |" + f" {against} |" * more
+        )
 
 
 def _rows(report: Report, count: int) -> list[str]:

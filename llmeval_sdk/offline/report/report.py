@@ -69,11 +69,17 @@ class Report:
 
         return frame(self)
 
-    def to_markdown(self, *, worst: int = 5) -> str:
-        """Return the metrics as a table, and the worst rows; for a pull request's comment."""
+    def to_markdown(
+        self,
+        *,
+        worst: int = 5,
+        at_least: Mapping[str, float] | None = None,
+        compared: Comparison | None = None,
+    ) -> str:
+        """Return how it went, the metrics and the worst rows; for a pull request's comment."""
         from llmeval_sdk.offline.report.markdown import markdown
 
-        return markdown(self, worst=worst)
+        return markdown(self, worst=worst, at_least=at_least or {}, compared=compared)
 
     def to_html(
         self,
