@@ -8,10 +8,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from llmeval_sdk import config
 from llmeval_sdk.errors import missing_extra
 
 
@@ -27,7 +26,6 @@ def app(
     token: str | None = None,
     hosts: Collection[str] | None = None,
     feedback: bool = True,
-    stats: Callable[[], Any] | None = None,
 ) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
 
@@ -35,13 +33,13 @@ def app(
     open pages hold; by themselves they end within 20 seconds.
 
     Args:
-        store: the file; ``LLMEVAL_STORE`` or its default otherwise. It need not exist yet.
+        store: the file, which need not exist yet; otherwise the one that this process writes, by
+            ``configure()`` or ``LLMEVAL_STORE``. Of that one, the page of scores also shows what
+            the process delivered and what it dropped, and why.
         token: what every visitor has to know. Without one the pages are open to whoever reaches
             them, so mount them behind the app's own auth.
         hosts: the ``Host`` headers that are answered, such as ``127.0.0.1:8000``; all by default.
         feedback: whether visitors may label traces.
-        stats: ``llmeval.stats``, where the viewer lives in the app's own process: the page of
-            scores then shows what was delivered and what was dropped, and why.
 
     Raises:
         MissingExtraError: Starlette or Jinja is not installed.
@@ -50,5 +48,4 @@ def app(
         from llmeval_sdk.viewer._application import build
     except ImportError as error:
         raise missing_extra("The viewer", "viewer", error.name or "starlette") from None
-    chosen = store or config.from_environment(problems=[]).store
-    return build(chosen, token=token, hosts=hosts, feedback=feedback, stats=stats)
+    return build(store, token=token, hosts=hosts, feedback=feedback)

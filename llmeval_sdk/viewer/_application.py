@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,7 +27,6 @@ class Site:
     readers: Readers
     watch: _live.Watch
     feedback: bool
-    stats: Callable[[], Any] | None
 
 
 class Viewer(Guard):
@@ -47,12 +45,11 @@ class Viewer(Guard):
 
 
 def build(
-    store: str | os.PathLike[str],
+    store: str | os.PathLike[str] | None,
     *,
     token: str | None,
     hosts: Collection[str] | None,
     feedback: bool,
-    stats: Callable[[], Any] | None,
 ) -> Viewer:
     """Put the app together; see `llmeval_sdk.viewer.app`."""
     readers = Readers(store)
@@ -68,7 +65,7 @@ def build(
     ]
     handlers = {NoStoreError: _no_store, HTTPException: _failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
-    inner.state.site = Site(readers, _live.Watch(readers), feedback, stats)
+    inner.state.site = Site(readers, _live.Watch(readers), feedback)
     return Viewer(inner, token=token, hosts=hosts)
 
 

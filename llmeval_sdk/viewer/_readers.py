@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from llmeval_sdk import runtime
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
@@ -19,12 +20,20 @@ class NoStoreError(Exception):
 
 
 class Readers:
-    """Lends read-only connections to one file, which may come, go or be replaced meanwhile."""
+    """Lends read-only connections to one file, which may come, go or be replaced meanwhile.
 
-    def __init__(self, store: str | os.PathLike[str]) -> None:
-        self.path: Path = path_of(store)
+    Without a ``store`` it is the one that this process writes, wherever that is by then.
+    """
+
+    def __init__(self, store: str | os.PathLike[str] | None) -> None:
+        self._chosen = None if store is None else path_of(store)
         self._closed = False
         self._idle: SimpleQueue[tuple[tuple[int, int], StoreReader]] = SimpleQueue()
+
+    @property
+    def path(self) -> Path:
+        """Where the store is."""
+        return self._chosen or path_of(runtime.settings().store)
 
     @contextmanager
     def lend(self) -> Iterator[StoreReader]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from llmeval_sdk import runtime
+from llmeval_sdk.pipeline import ExporterStats
 from llmeval_sdk.store import names, trends
+from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
@@ -85,10 +87,10 @@ def overview(request: Request) -> Response:
     )  # fmt: skip
 
 
-def _accounts(request: Request) -> Mapping[str, Any]:
-    """Return the account of each exporter of this process, where it was handed to the viewer."""
-    stats = request.app.state.site.stats
-    return {} if stats is None else stats().exporters
+def _accounts(request: Request) -> Mapping[str, ExporterStats]:
+    """Return the account of each exporter of this process, if this is the store it writes."""
+    own = path_of(runtime.settings().store) == request.app.state.site.readers.path
+    return runtime.stats().exporters if own else {}
 
 
 def detail(request: Request) -> Response:

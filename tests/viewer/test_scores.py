@@ -77,17 +77,28 @@ def test_a_period_without_scores_says_so(store, site):
     assert site.get("/scores/context_recall_heuristic", range="1h").status == 200
 
 
-def test_an_app_can_show_what_it_dropped(store, serve, tmp_path):
-    """Mounted in the app, the page has the account of each exporter."""
+def test_an_app_shows_its_own_store_and_what_it_dropped(serve, tmp_path):
+    """Mounted without a word it is the store of `configure`, with the account of each exporter."""
+    site = serve(store=None)
+    llmeval.configure(store=str(tmp_path / "app.db"))
+    with llmeval.workflow("one", request="a question"):
+        pass
+    llmeval.flush(10)
+    assert "a question" in site.get().text
+    page = site.get("/scores").text
+    account = page[page.index('id="drops"') :]
+    assert '<th scope="row">local</th>' in account
+    assert "none" in account
+
+
+def test_another_store_has_no_account_of_this_process(store, site, tmp_path):
+    """What this process dropped says nothing about the store of another."""
     llmeval.configure(store=str(tmp_path / "app.db"))
     with llmeval.workflow("one", request="a question"):
         pass
     llmeval.flush(10)
     store.trace()
-    page = serve(stats=llmeval.stats).get("/scores").text
-    account = page[page.index('id="drops"') :]
-    assert '<th scope="row">local</th>' in account
-    assert "none" in account
+    assert '<th scope="row">local</th>' not in site.get("/scores").text
 
 
 def test_labels_are_counted(many, site):
