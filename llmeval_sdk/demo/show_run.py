@@ -83,10 +83,10 @@ def next_steps(console: Console, store: str, results: Sequence[Result], threshol
     good, bad = picked(results, threshold)
     where = "" if store == Settings().store else f" --store {shlex.quote(store)}"
     program = _program()
-    commands = [f"{program} report{where}", f"{program} doctor"]
+    commands = [f"{program} view{where}", f"{program} report{where}", f"{program} doctor"]
     row = bad or good
     if row is not None:
-        commands.insert(1, f"{program} explain {row.span.span_id}{where}")
+        commands.insert(2, f"{program} explain {row.span.span_id}{where}")
     console.print(Text(f"\nEverything is in {store}. Next:", style="bold"))
     for command in commands:
         console.print(Text(f"  {command}"), soft_wrap=True)  # whole, so that it can be copied
