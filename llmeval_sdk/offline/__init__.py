@@ -1,4 +1,8 @@
-"""The same evaluators over a data set: rows -> Records -> Report."""
+"""The same evaluators over a data set: rows -> Records -> Report.
+
+`data` reads rows of any kind, `run` evaluates them, `results` keeps and sums them up, and `report`
+shows them to people and to CI. `agreement` says how far judges agree with people.
+"""
 
 from llmeval_sdk.offline._evaluate import Interrupted, evaluate
 from llmeval_sdk.offline.data.record import record_from

@@ -112,6 +112,9 @@ def _feed(digest: blake2b, value: Any) -> bool:
         digest.update(b" ")
         return True
     if kind in (list, tuple):
+        if _PLAIN.issuperset(map(type, value)):  # the usual case, at once
+            digest.update(f"flat {tuple(value)!r}".encode())
+            return True
         digest.update(b"list %d " % len(value))
         return all(_feed(digest, item) for item in value)
     if isinstance(value, Mapping) and all(type(key) in _PLAIN for key in value):
@@ -120,7 +123,7 @@ def _feed(digest: blake2b, value: Any) -> bool:
     if kind in _PARTS:
         parts = _PARTS[kind](value)
         digest.update(kind.__name__.encode())
-        if _PLAIN.issuperset(map(type, parts)):  # the usual case, at once
+        if _PLAIN.issuperset(map(type, parts)):
             digest.update(repr(parts).encode())
             return True
         return all(_feed(digest, part) for part in parts)
