@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         path = Path(reader.location)
         oldest = dump.Selection(until=time.time_ns() - int(days * 86_400e9))
         too_old, spans = dump.count(reader, oldest), reader.counts().spans
-    before = path.stat().st_size
+    before = _on_disk(path)
     if args.dry_run:
         over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
         say(f"{path}: {too_old:,} of {spans:,} spans are older than {days:g} days{over}")
@@ -69,15 +69,22 @@ def run(args: argparse.Namespace) -> int:
     try:
         while writer.prune():
             pass  # each call stops after a moment, so that an app gets its turn to write
+        writer.settle()
     finally:
         writer.close()
     with open_store(str(path)) as reader:
         left = reader.counts().spans
     say(
         f"{path}: {spans - left:,} of {spans:,} spans went;"
-        f" {_megabytes(before)} before, {_megabytes(path.stat().st_size)} now"
+        f" {_megabytes(before)} before, {_megabytes(_on_disk(path))} now"
     )
     return 0
+
+
+def _on_disk(path: Path) -> int:
+    """Return the size of a store with its log."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(each.stat().st_size for each in files if each.exists())
 
 
 def _days(text: str) -> float:

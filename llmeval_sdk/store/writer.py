@@ -102,6 +102,10 @@ class StoreWriter:
             pass
         return total
 
+    def settle(self) -> None:
+        """Move the log into the file, so that what was freed leaves the disk while others read."""
+        self._transact(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), begin="")
+
     def _prune_if_due(self) -> None:
         """Look at the size after every batch, at the age every minute."""
         now = time.monotonic()

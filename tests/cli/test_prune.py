@@ -55,6 +55,21 @@ def test_a_store_shrinks_to_the_size_that_was_asked_for(llmeval, store):
         assert reader.span(f"{0:016x}") is None
 
 
+def test_a_store_shrinks_while_somebody_looks_at_it(llmeval, store):
+    """An open viewer keeps no space from the disk, and the command says what is left of it."""
+    for number in range(1_500):
+        store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
+                   start_ns=time.time_ns())  # fmt: skip
+    store.writer.close()
+    before = store.path.stat().st_size
+    with StoreReader(store.path) as reader:
+        assert reader.counts().spans == 1_500
+        done = llmeval("prune", "--store", store.path, "--max-size", "2MB")
+        log = store.path.with_name(f"{store.path.name}-wal")
+        assert store.path.stat().st_size + log.stat().st_size < before / 2, done.stdout
+        assert reader.counts().spans < 500
+
+
 @pytest.mark.parametrize("option", [("--max-days", "0"), ("--max-size", "much")])
 def test_a_wrong_bound_is_explained(llmeval, aged, option):
     """The message shows what is expected."""
