@@ -162,6 +162,19 @@ def test_a_saved_report_comes_back(judged, tmp_path):
     assert loaded.evaluators == judged.evaluators
 
 
+def test_a_report_is_not_written_over_the_data(judged, rows, write):
+    """The path of the data in the place of the report's is a slip of the pen."""
+    path = write(rows)
+    before = path.read_bytes()
+    for save in (
+        lambda: judged.save(path),
+        lambda: llmeval.evaluate(path, evaluators=["document_recall"], save=path),
+    ):
+        with pytest.raises(ConfigurationError, match="is not written over"):
+            save()
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("text", ["", "{}\n", "[1]\n", "not JSON\n"])
 def test_what_is_no_report_is_told(text, tmp_path):
     """Loading some other file says so."""

@@ -19,6 +19,7 @@ from llmeval_sdk.offline.results.table import Rows
 
 
 VERSION = 1
+_MARK = b'{"llmeval_report":'
 _BEGINS = re.compile(rb'\{"number":(\d+),"digest":"([0-9a-f]*)"')
 
 
@@ -43,7 +44,12 @@ class Saved(NamedTuple):
 
 
 def begin(path: Path, header: Mapping[str, Any]) -> Rows:
-    """Start a file anew; raises `ConfigurationError` where it cannot be written."""
+    """Start a file anew.
+
+    Raises:
+        ConfigurationError: it cannot be written, or holds something other than a report.
+    """
+    _spare(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # whoever reads the old one goes on reading it
@@ -52,6 +58,17 @@ def begin(path: Path, header: Mapping[str, Any]) -> Rows:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
     rows.write(_line({"llmeval_report": VERSION, **header}))
     return rows
+
+
+def _spare(path: Path) -> None:
+    """Refuse to write over what is no report, such as the data."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_MARK))
+    except OSError:
+        return
+    if begins not in (_MARK, b""):
+        raise ConfigurationError(f"{path} is no report and is not written over: name another file")
 
 
 def finish(rows: Rows, aggregate: Aggregate, about: Mapping[str, Any]) -> None:
@@ -146,6 +163,7 @@ class Resumed:
 
 def copy(path: Path, header: Mapping[str, Any], rows: Iterator[Row], aggregate: Aggregate) -> None:
     """Write a report in one go; the file is there whole or not at all."""
+    _spare(path)
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         written = begin(beside, header)
