@@ -7,6 +7,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from llmeval_sdk.store import schema
@@ -27,7 +28,7 @@ WORDS = (  # noqa: SIM905 - a text is easier to read
 
 def fill(path: Path, spans: int) -> None:
     """Write traces of a workflow, a retrieval, a task and an llm span, with their scores."""
-    with sqlite3.connect(path, isolation_level=None) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for pragma in ("journal_mode = WAL", "synchronous = OFF", "cache_size = -400000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         schema.migrate(connection)

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -39,7 +40,7 @@ class Ended:
         """Return the requests of the spans in the store, as often as they stand there."""
         if not self.store.exists():
             return []
-        with sqlite3.connect(self.store) as database:
+        with closing(sqlite3.connect(self.store)) as database:
             return [
                 row[0]
                 for row in database.execute("SELECT request FROM spans WHERE name = 'answer'")

@@ -139,11 +139,11 @@ def test_what_hangs_does_not_keep_the_process(app, what):
     idle = app("pass").seconds
     ended = app(HANGS[what])
     assert (ended.code, ended.quiet) == (0, True), ended.err
-    assert ended.seconds - idle < 2.0
-    if what != "close":
-        assert (
-            "not delivered in time" in ended.err or "hangs" in what or len(ended.requests()) <= 10
-        )
+    assert ended.seconds - idle < 2.5  # for ever, if anything waited for it
+    if what == "exporter":
+        assert "not delivered in time" in ended.err
+    elif what != "close":
+        assert len(ended.requests()) == 10
 
 
 def test_where_no_thread_can_start_the_app_runs_on(app):

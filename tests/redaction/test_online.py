@@ -4,6 +4,7 @@ import logging
 import sqlite3
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -240,7 +241,7 @@ def test_without_content_no_text_leaves_and_the_scores_do(tmp_path):
     assert scores["quotes"].value == 1.0
     assert scores["context_relevance"].value is not None
     assert scores["relevance_to_query"].value == "yes"
-    with sqlite3.connect(tmp_path / "s.db") as store:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as store:
         texts = store.execute(
             "SELECT request, response, metadata FROM spans JOIN evaluations USING (span_id)"
         )

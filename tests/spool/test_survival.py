@@ -43,6 +43,7 @@ def work(count=20, name="q"):
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("LLMEVAL_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "store.db"))
+    monkeypatch.setenv("LLMEVAL_SHUTDOWN_TIMEOUT", "20")  # the deadline is not the subject
     return tmp_path
 
 

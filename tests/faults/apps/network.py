@@ -1,6 +1,7 @@
 """Traces calls at a steady rate; tells at its end what they cost, what was logged, and the account.
 
-Usage: network.py SECONDS MINUTE PER_SECOND. MINUTE is what the log's rate limit takes for one.
+Usage: network.py SECONDS MINUTE PER_SECOND [--wait]. MINUTE is what the log's rate limit takes for
+one; with --wait, the app waits for its records before it ends.
 """
 
 import atexit
@@ -15,7 +16,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import _shield, runtime
 
 
-seconds, minute, per_second = map(float, sys.argv[1:])
+seconds, minute, per_second = map(float, sys.argv[1:4])
+wait = "--wait" in sys.argv
 text = "x" * 100
 _shield.INTERVAL_SECONDS = minute
 told = {"raised": [], "lines": [], "wall": [], "cpu": []}
@@ -64,4 +66,17 @@ for number in range(1, int(seconds * per_second)):
         told["raised"].append(repr(error))
     told["cpu"].append(time.thread_time_ns() - cpu)
     told["wall"].append(time.perf_counter_ns() - wall)
+if wait:
+    llmeval.flush(60)
+
+
+def considered():
+    stats = llmeval.stats()
+    not_run = stats.not_run.get("agrees", {})
+    return stats.pending_judgements + stats.judged.get("agrees", 0) + sum(not_run.values())
+
+
+deadline = time.monotonic() + 30
+while evaluators and considered() < len(told["wall"]) + 1 and time.monotonic() < deadline:
+    time.sleep(0.01)
 told |= {"begun": begun, "ended": time.monotonic()}
