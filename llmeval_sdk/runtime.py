@@ -144,6 +144,11 @@ def stats() -> Stats:
     return _merged([pipeline.stats() for pipeline in [*_retired, *_current()]])
 
 
+def _lost() -> Mapping[str, Mapping[str, int]]:
+    """Return what no exporter will deliver, by exporter and reason."""
+    return {name: each.lost for name, each in stats().exporters.items() if each.lost}
+
+
 def settings() -> Settings:
     """Return the settings in force."""
     return _settings or config.from_environment(problems=[])
@@ -239,6 +244,8 @@ def _meet(exporters: Sequence[Exporter]) -> None:
     for each in exporters:
         if hasattr(each, "before_exit"):
             each.before_exit = _at_exit
+        if hasattr(each, "lost"):
+            each.lost = _lost
     found = [around for each in exporters if (around := getattr(each, "surroundings", None))]
     state.neighbours = tuple(found)
     state.ambient_parent = partial(_parent_in, state.neighbours) if found else None

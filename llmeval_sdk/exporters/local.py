@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
+from llmeval_sdk.store.losses import Losses, key_of
 from llmeval_sdk.store.writer import StoreWriter
 
 
 _log = logging.getLogger("llmeval_sdk")
+_STARTED_NS = time.time_ns()
 
 
 class LocalExporter:
@@ -24,6 +30,9 @@ class LocalExporter:
 
     def __init__(self, settings: Settings) -> None:
         self.store = StoreWriter(settings.store, settings.store_max_bytes, settings.store_max_days)
+        self.lost: Callable[[], Losses] = dict
+        """What this process could not deliver so far; the runtime puts its own here."""
+        self._noted: Losses = {}
         self._told = False
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
@@ -32,11 +41,20 @@ class LocalExporter:
         if self.store.fallback_reason and not self._told:
             self._told = True
             _log.warning("llmeval: %s", self.store.fallback_reason)
+        self._note_losses()
         return refused
+
+    def _note_losses(self) -> None:
+        lost = self.lost()
+        if lost != self._noted:
+            with suppress(ExportError):  # it is noted with the next batch
+                self.store.note_losses(key_of(_STARTED_NS, os.getpid()), lost)
+                self._noted = lost
 
     def flush(self, timeout: float, /) -> None:
         """Do nothing: a batch is in the file when `export` returns."""
 
     def close(self, timeout: float, /) -> None:
         """Close the file."""
+        self._note_losses()
         self.store.close()

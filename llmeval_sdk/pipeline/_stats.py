@@ -34,6 +34,12 @@ class ExporterStats:
         )
 
     @property
+    def lost(self) -> Mapping[str, int]:
+        """What nobody will deliver, by reason; ``unanswered`` may have arrived all the same."""
+        gone = {**self.dropped, "unanswered": self.unknown}
+        return {reason: n for reason, n in gone.items() if n and reason != "spooled"}
+
+    @property
     def balanced(self) -> bool:
         """Say whether the account adds up."""
         gone = self.delivered + sum(self.dropped.values()) + self.unknown

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import prune, rows
+from llmeval_sdk.store import losses, prune, rows
 from llmeval_sdk.store.connection import Database, Inherited
 from llmeval_sdk.store.encode import cell
 from llmeval_sdk.store.files import (
@@ -91,6 +91,10 @@ class StoreWriter:
             self._prune_if_due()
         return refused or None
 
+    def note_losses(self, key: str, lost: losses.Losses) -> None:
+        """Note what this process could not deliver so far, for those who only have the store."""
+        self._transact(partial(losses.note, key=key, lost=lost))
+
     def prune(self) -> int:
         """Delete what is beyond the bounds, oldest traces first; returns how many rows went.
 
@@ -122,6 +126,7 @@ class StoreWriter:
             if by_age and self._max_days:
                 oldest = time.time_ns() - int(self._max_days * 86_400e9)
                 gone += self._transact(partial(prune.drop_oldest, before_ns=oldest))
+                self._transact(partial(losses.forget, before_ns=oldest))
             if self._max_bytes and self._transact(prune.live_bytes, begin="") > self._bound:
                 gone += self._transact(prune.drop_oldest)
             total += gone

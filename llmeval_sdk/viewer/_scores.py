@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from llmeval_sdk import runtime
 from llmeval_sdk.pipeline import ExporterStats
-from llmeval_sdk.store import names, trends
+from llmeval_sdk.store import losses, names, trends
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
@@ -72,6 +72,7 @@ def overview(request: Request) -> Response:
         judges = [_judge(reader, name, since) for name in known.judges]
         heuristics = [_figures(reader, name, since, judge=False)[0] for name in known.heuristics]
         people = _people.said(reader, known)
+        lost = reader.read(losses.total)
         state = reader.read(_live.state)
     agreement = next((each for each in heuristics if each.name == AGREEMENT and each.count), None)
     return page(
@@ -82,7 +83,7 @@ def overview(request: Request) -> Response:
             _charts.categories(agreement.categories), "How far extractions agree"
         ),
         agreement_figures=agreement, people=people, steps=STEPS, state=state,
-        accounts=_accounts(request),
+        accounts=_accounts(request), lost=lost,
         ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
 

@@ -1,15 +1,20 @@
 """The local exporter: batches of an app end up in the file that the settings name."""
 
 import sqlite3
+import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
+from doubles import Failing
 
+import llmeval_sdk as llmeval
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.registry import exporter_factory
+from llmeval_sdk.store import losses
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -76,3 +81,37 @@ def test_the_bounds_of_the_settings_hold(settings, tmp_path):
     exporter.close(1.0)
     with closing(StoreReader(settings.store)) as reader:
         assert reader.counts().spans == 0  # it is of the year 2001
+
+
+def test_the_store_tells_what_another_exporter_lost(tmp_path):
+    """Whoever has only the store learns what never arrived elsewhere, and why."""
+    store = str(tmp_path / "app.db")
+    llmeval.configure(store=store, exporters=["local", Failing(ExportError("unauthorized"))])
+    for _ in range(2):  # the second batch notes what became of the first
+        with llmeval.workflow("answer", request="a question"):
+            pass
+        llmeval.flush(10)
+    llmeval.shutdown(5)
+    lost = dict(llmeval.stats().exporters["failing"].dropped)
+    with closing(StoreReader(store)) as reader:
+        found = reader.read(losses.total)
+    assert set(found) == {"failing"}
+    assert 0 < found["failing"]["unauthorized"] <= lost["unauthorized"]
+
+
+def test_losses_of_several_processes_add_up_and_age(settings):
+    """Each process has one note, which the next replaces; those of old ones go with their traces."""
+    exporter = LocalExporter(replace(settings, store_max_days=1.0))
+    store, now = exporter.store, time.time_ns()
+    for key, times in (
+        (losses.key_of(now, 1), 5),
+        (losses.key_of(now, 1), 7),
+        (losses.key_of(now, 2), 3),
+        (losses.key_of(now - 2 * 86_400 * 10**9, 3), 100),
+    ):
+        store.note_losses(key, {"otlp": {"exporter_full": times}})
+    with closing(StoreReader(settings.store)) as reader:
+        assert reader.read(losses.total) == {"otlp": {"exporter_full": 110}}
+        store.prune()
+        assert reader.read(losses.total) == {"otlp": {"exporter_full": 10}}
+    exporter.close(1.0)

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.store import losses
 
 
 pytest.importorskip("vl_convert")
@@ -99,6 +100,14 @@ def test_another_store_has_no_account_of_this_process(store, site, tmp_path):
     llmeval.flush(10)
     store.trace()
     assert '<th scope="row">local</th>' not in site.get("/scores").text
+
+
+def test_what_the_writers_of_a_store_lost_is_told(store, site):
+    """What never arrived elsewhere stands on the page, by exporter and reason."""
+    store.trace()
+    store.writer.note_losses(losses.key_of(1, 1), {"otlp": {"exporter_full": 1_200}})
+    page = site.get("/scores").text
+    assert "exporter full 1,200" in page[page.index('id="drops"') :]
 
 
 def test_labels_are_counted(many, site):
