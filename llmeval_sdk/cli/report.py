@@ -12,6 +12,7 @@ from llmeval_sdk.cli._alerts import Alert, alert
 from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
 from llmeval_sdk.cli._options import add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
+from llmeval_sdk.store import losses
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         alerts = [
             (each, overall(reader, given, args.predictor, each.evaluator)) for each in args.alert
         ]
+        lost = reader.read(losses.total)
         location = reader.location
     if args.json:
         found = {
@@ -93,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
             "judged": judged,
             "trend": trend,
             "not_run": not_run,
+            "lost": lost,
             "alerts": [
                 {"alert": str(each), "holds": _holds(each, whole), "estimate": whole.estimate}
                 for each, whole in alerts
@@ -111,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
         show_trend(trend, args.by)
     if not_run:
         _not_run(not_run)
+    if lost:
+        _lost(lost)
     for each, whole in alerts:
         show_alert(each, whole)
     return _exit_code(alerts)
@@ -170,3 +175,13 @@ def _not_run(not_run: tuple[NotRunSummary, ...]) -> None:
     rows = [(each.evaluator, each.reason, f"{each.count:,}", each.detail) for each in not_run]
     table(("judge", "reason", "count", "latest detail"), rows, numbers="count")
     say("\n`llmeval explain SPAN_ID` says what a reason means and what to do about it.")
+
+
+def _lost(lost: losses.Losses) -> None:
+    heading("Not delivered, by all processes that wrote this store")
+    rows = [
+        (exporter, reason, f"{times:,}")
+        for exporter, reasons in lost.items()
+        for reason, times in reasons.items()
+    ]
+    table(("exporter", "reason", "records"), rows, numbers="records")

@@ -98,6 +98,16 @@ def test_columns_stand_under_each_other(llmeval, store):
     assert all(row[end - 1].isdigit() and row[end] == " " for row in rows)
 
 
+def test_what_never_arrived_elsewhere_is_told(llmeval, store):
+    """The losses that the app's processes noted stand in the report, as text and as JSON."""
+    fill(store)
+    store.writer.note_losses("lost:1", {"otlp": {"exporter_full": 1_200}})
+    done = llmeval("report", "--store", store.path)
+    assert re.search(r"otlp +exporter_full +1,200", done.stdout), done.stdout
+    found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)
+    assert found["lost"] == {"otlp": {"exporter_full": 1_200}}
+
+
 def test_json_holds_the_same(llmeval, store):
     """Scripts get numbers, not bars."""
     fill(store)
