@@ -100,7 +100,8 @@ def evaluate(
         items = good_rows(opened, work.chosen, bad, answered=model is None, digests=bool(save))
         if work.is_paid:
             checked = stack.enter_context(Checked())
-            checked.fill(items)
+            with bar("checking rows", count, shown=progress) as tick:
+                checked.fill(items, tick)
             count, items = checked.count, iter(checked)
         out = Collected(save, header, resume=resume)
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))

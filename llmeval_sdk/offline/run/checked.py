@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from llmeval_sdk.errors import DataError
@@ -69,9 +69,10 @@ class Checked:
         self._file: Any = tempfile.SpooledTemporaryFile(SPOOLED_BYTES)  # noqa: SIM115
         self.count = 0
 
-    def fill(self, items: Iterable[Item]) -> None:
+    def fill(self, items: Iterable[Item], tick: Callable[[int], None]) -> None:
         """Put rows aside; raises `DataError` for one that is bad."""
         for item in items:
+            tick(1)
             try:
                 pickle.dump(item, self._file, pickle.HIGHEST_PROTOCOL)
             except Exception as error:
