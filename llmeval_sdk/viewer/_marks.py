@@ -9,6 +9,8 @@ from llmeval_sdk.viewer._format import MAX_TEXT
 
 
 MAX_MARKS = 200
+_BOX = 400, 10
+"""Characters and lines that fit the smallest box, on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,12 @@ class Marked:
     """Each part, and whether it is marked."""
     rest: int
     """Characters that are not shown."""
+
+    @property
+    def scrolls(self) -> bool:
+        """Whether it may not fit its box, which then has to be reached by keyboard."""
+        texts = [text for text, _ in self.parts]
+        return sum(map(len, texts)) > _BOX[0] or sum(text.count("\n") for text in texts) > _BOX[1]
 
 
 def marked(text: str, spans: Iterable[Sequence[int]] = (), limit: int = MAX_TEXT) -> Marked:

@@ -105,6 +105,7 @@ def test_a_long_text_is_cut_and_a_link_away(store, site):
     root = store.trace("x" * 100_000)
     page = site.get(f"/traces/{root.trace_id}")
     assert len(page.text) < 60_000
+    assert 'dir="auto" tabindex="0"' in page.text  # it scrolls, so the keyboard has to get there
     whole = site.get(f"/traces/{root.trace_id}/{root.span_id}/request")
     assert whole.text == "x" * 100_000
     assert whole.headers["content-type"].startswith("text/plain")
