@@ -3,9 +3,14 @@
 import os
 import threading
 
+import hypothesis
 import pytest
 
 from llmeval_sdk import _shield, registry, runtime
+
+
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no mistake
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)
