@@ -63,15 +63,17 @@ def soaked(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def _figures(pytestconfig, request):
     """Print what was measured, after the long form."""
+    if not SECONDS:
+        yield
+        return
+    rounds, account, _ = request.getfixturevalue("soaked")
     yield
-    if SECONDS:
-        rounds, account, _ = request.getfixturevalue("soaked")
-        capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-        with capture.global_and_fixture_disabled():
-            for each in rounds:
-                about = f"{each['spans']:>8} spans  {each['resident'] / 2**20:6.1f} MiB"
-                print(f"{about}  {each['blocks']} blocks  {each['files']} files")
-            print(account["exporters"], account["judged"], account["not_run"])
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        for each in rounds:
+            about = f"{each['spans']:>8} spans  {each['resident'] / 2**20:6.1f} MiB"
+            print(f"{about}  {each['blocks']} blocks  {each['files']} files")
+        print(account["exporters"], account["judged"], account["not_run"])
 
 
 def test_memory_does_not_grow(soaked):
