@@ -223,7 +223,8 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
     global _pipeline, _settings, _exit_registered
     with _lock:
         for problem in problems:
-            _shield.tell(f"configure: {problem}"[:300], "ignored")
+            about, _, what = problem.partition(": ")
+            _shield.tell(f"configure: {about[:100]}", what[:300] or "ignored")
         old, _settings = _pipeline, resolved
         _pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))

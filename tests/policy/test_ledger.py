@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -44,7 +45,14 @@ print(*granted)
 """
 
 
-def test_four_processes_of_eight_threads_get_exactly_the_limit(tmp_path):
+@pytest.fixture
+def ledger_at():
+    """Return a function that opens a ledger, which the end of the test closes."""
+    with ExitStack() as stack:
+        yield lambda path, **options: stack.enter_context(closing(HostLedger(path, **options)))
+
+
+def test_four_processes_of_eight_threads_get_exactly_the_limit(tmp_path, ledger_at):
     """All together are granted neither a call too many nor one too few, and every cent is booked."""
     path = tmp_path / "ledger.db"
     command = [sys.executable, "-c", HAMMER, str(path)]
@@ -60,7 +68,7 @@ def test_four_processes_of_eight_threads_get_exactly_the_limit(tmp_path):
     assert time.time() - begun < 55, "too slow to say anything: the minute is over"
     granted = " ".join(outputs).split()
     assert len(granted) == len(set(granted)) == 400
-    keeper = BudgetKeeper(Budget(calls_per_minute=400, usd_per_day=1.0), HostLedger(path))
+    keeper = BudgetKeeper(Budget(calls_per_minute=400, usd_per_day=1.0), ledger_at(path))
     assert keeper.used().usd == pytest.approx(0.4)
 
 
@@ -76,57 +84,57 @@ ledger.update(die)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_a_process_killed_in_the_middle_leaves_whole_books(tmp_path):
+def test_a_process_killed_in_the_middle_leaves_whole_books(tmp_path, ledger_at):
     """Neither a lock nor half a change stays behind."""
     path = tmp_path / "ledger.db"
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], timeout=20, check=False)
     assert done.returncode == -signal.SIGKILL
-    assert HostLedger(path).update(lambda text: (text + " after", text)) == "before"
-    assert HostLedger(path).update(lambda text: (None, text)) == "before after"
+    assert ledger_at(path).update(lambda text: (text + " after", text)) == "before"
+    assert ledger_at(path).update(lambda text: (None, text)) == "before after"
 
 
-def test_a_change_that_raises_changes_nothing(tmp_path):
+def test_a_change_that_raises_changes_nothing(tmp_path, ledger_at):
     """The exception passes and the next change finds the books as they were."""
-    ledger = HostLedger(tmp_path / "ledger.db")
+    ledger = ledger_at(tmp_path / "ledger.db")
     ledger.update(lambda text: ("kept", None))
     with pytest.raises(ZeroDivisionError):
         ledger.update(lambda text: ("lost", 1 / 0))
     assert ledger.update(lambda text: (None, text)) == "kept"
 
 
-def test_books_outlive_the_process_that_wrote_them(tmp_path):
+def test_books_outlive_the_process_that_wrote_them(tmp_path, ledger_at):
     """A recycled worker starts where the last one stopped."""
     path = tmp_path / "folder" / "ledger.db"
-    first = HostLedger(path)
+    first = ledger_at(path)
     keeper = BudgetKeeper(Budget(calls_per_minute=1), first)
     assert isinstance(keeper.reserve("polite"), Reservation)
     first.close()
-    again = BudgetKeeper(Budget(calls_per_minute=1), HostLedger(path))
+    again = BudgetKeeper(Budget(calls_per_minute=1), ledger_at(path))
     assert not isinstance(again.reserve("polite"), Reservation)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
-def test_only_the_owner_can_read_it(tmp_path):
+def test_only_the_owner_can_read_it(tmp_path, ledger_at):
     """The file and its companions are private."""
-    ledger = HostLedger(tmp_path / "ledger.db")
+    ledger = ledger_at(tmp_path / "ledger.db")
     ledger.update(lambda text: ("x", None))
     modes = {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
     assert modes == {0o600}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no symbolic links")
-def test_a_planted_link_is_not_followed(tmp_path):
+def test_a_planted_link_is_not_followed(tmp_path, ledger_at):
     """Nobody makes us write into another file."""
     (tmp_path / "ledger.db").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError):
-        HostLedger(tmp_path / "ledger.db").update(lambda text: ("x", None))
+        ledger_at(tmp_path / "ledger.db").update(lambda text: ("x", None))
     assert not (tmp_path / "victim").exists()
 
 
-def test_a_busy_ledger_gives_up_in_time(tmp_path):
+def test_a_busy_ledger_gives_up_in_time(tmp_path, ledger_at):
     """A process that stopped while it held the lock cannot hang ours."""
     path = tmp_path / "ledger.db"
-    ledger = HostLedger(path, timeout=0.05)
+    ledger = ledger_at(path, timeout=0.05)
     ledger.update(lambda text: ("x", None))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -171,7 +179,7 @@ def test_on_a_disk_that_cannot_be_written_the_books_stay_in_memory(tmp_path, mon
     def read_only(path, *_):
         raise OSError(code, "read-only", path)
 
-    ledger = HostLedger(tmp_path / "ledger.db")
+    ledger = ledger_at(tmp_path / "ledger.db")
     monkeypatch.setattr(os, "open", read_only)
     keeper = BudgetKeeper(Budget(calls_per_minute=2), ledger)
     granted = [isinstance(keeper.reserve("polite"), Reservation) for _ in range(3)]
