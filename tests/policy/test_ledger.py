@@ -173,7 +173,9 @@ def test_a_fork_opens_its_own_connection(tmp_path):
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
-def test_on_a_disk_that_cannot_be_written_the_books_stay_in_memory(tmp_path, monkeypatch, code):
+def test_on_a_disk_that_cannot_be_written_the_books_stay_in_memory(
+    tmp_path, ledger_at, monkeypatch, code
+):
     """The limits then hold for this process, and the ledger says that it is not shared."""
 
     def read_only(path, *_):
