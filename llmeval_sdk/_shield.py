@@ -45,7 +45,7 @@ def raise_again(on: bool) -> None:
     _raise_again = on
 
 
-def swallow(site: str, error: Exception | SystemExit, *, calls_out: bool = False) -> bool:
+def swallow(site: str, error: BaseException, *, calls_out: bool = False) -> bool:
     """Count an exception of ours; False means that it is not ours and must be raised again.
 
     Use it as ``except Exception as error: if not swallow("site", error): raise``. ``calls_out``
@@ -83,11 +83,15 @@ def write_notices() -> None:
 class shield:  # noqa: N801 - reads as a verb
     """``with shield("site"):`` for code that is not on the hot path."""
 
-    __slots__ = ("calls_out", "site")
+    __slots__ = ("kinds", "site")
 
-    def __init__(self, site: str, *, calls_out: bool = False) -> None:
+    def __init__(self, site: str, *, calls_out: bool = False, on_own_thread: bool = False) -> None:
         self.site = site
-        self.calls_out = calls_out
+        self.kinds: tuple[type[BaseException], ...] = (Exception,)
+        if calls_out:
+            self.kinds = (Exception, SystemExit)
+        if on_own_thread:  # where a KeyboardInterrupt can only be what somebody raised
+            self.kinds = (BaseException,)
 
     def __enter__(self) -> Self:
         return self
@@ -98,8 +102,9 @@ class shield:  # noqa: N801 - reads as a verb
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        kinds = (Exception, SystemExit) if self.calls_out else Exception
-        return isinstance(error, kinds) and swallow(self.site, error, calls_out=self.calls_out)
+        if error is None or not isinstance(error, self.kinds):
+            return False
+        return swallow(self.site, error, calls_out=self.kinds != (Exception,))
 
 
 def _ours(error: BaseException, *, calls_out: bool) -> bool:

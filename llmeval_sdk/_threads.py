@@ -11,8 +11,13 @@ from itertools import count
 from time import monotonic
 from typing import Any, TypeVar
 
+from llmeval_sdk.errors import JudgeError
+
 
 T = TypeVar("T")
+MAX_LEFT_BEHIND = 32
+"""Calls that nobody waits for any more and that still run; with so many, none is begun."""
+_left_behind: set[threading.Thread] = set()
 
 
 class OneThread:
@@ -61,7 +66,13 @@ async def on_daemon_thread(function: Callable[..., T], *args: Any) -> T:
 
     An executor's threads keep the process from exiting while a call hangs; a daemon thread does
     not, and a cancelled wait just leaves it behind. Context variables are the caller's.
+
+    Raises:
+        JudgeError: 32 earlier calls were left behind and have not come back.
     """
+    _left_behind.difference_update([each for each in [*_left_behind] if not each.is_alive()])
+    if len(_left_behind) >= MAX_LEFT_BEHIND:
+        raise JudgeError("timeout", f"{MAX_LEFT_BEHIND} earlier calls have not come back")
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -85,8 +96,13 @@ async def on_daemon_thread(function: Callable[..., T], *args: Any) -> T:
         except RuntimeError:  # nobody waits any more: the loop is closed
             pass
 
-    _start_or_call(work)
-    return await future
+    thread = _start_or_call(work)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        if thread is not None:
+            _left_behind.add(thread)
+        raise
 
 
 class DaemonLoop(asyncio.SelectorEventLoop):
@@ -105,12 +121,15 @@ class DaemonLoop(asyncio.SelectorEventLoop):
         return self.create_task(on_daemon_thread(func, *args))
 
 
-def _start_or_call(work: Callable[[], None]) -> None:
+def _start_or_call(work: Callable[[], None]) -> threading.Thread | None:
     """Do work on a daemon thread; at exit, when Python 3.12 and later start none, do it here."""
+    thread = threading.Thread(target=work, name="llmeval-judge-call", daemon=True)
     try:
-        threading.Thread(target=work, name="llmeval-judge-call", daemon=True).start()
+        thread.start()
     except RuntimeError:
         work()
+        return None
+    return thread
 
 
 def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -135,8 +135,7 @@ def shutdown(timeout: float | None = None) -> Stats:
     if timeout is None:
         timeout = (_settings or Settings()).shutdown_timeout
     deadline = monotonic() + timeout
-    with _lock:
-        return _merged([pipeline.shutdown(_left(deadline)) for pipeline in _newest_first()])
+    return _merged([pipeline.shutdown(_left(deadline)) for pipeline in _newest_first()])
 
 
 def stats() -> Stats:
@@ -236,7 +235,8 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
             registry.subscribe(_registered)
             atexit.register(_at_exit)
         if old is not None:
-            _retire(old)
+            old.retire(_pipeline)
+            _end(old)
     _shield.write_notices()
 
 
@@ -272,7 +272,8 @@ def _registered(evaluator: Heuristic | Judge) -> None:
         (_pipeline.plan.inline if inline else _pipeline.plan.background).add(evaluator)
 
 
-def _retire(old: Pipeline) -> None:
+def _end(old: Pipeline) -> None:
+    """Deliver what a replaced pipeline has, in the background."""
     if not old.started:
         return
     _retired.append(old)

@@ -51,6 +51,8 @@ class Delivery:
         self._barriers: list[Barrier] = []
         self._delivered = 0
         self._unknown = 0
+        self.closes = True
+        """False where the exporter stays in use when this ends."""
         self.missed = 0
         """What is lost here and another attempt, such as the spool's, might deliver."""
         self._dropped = Counts()
@@ -126,14 +128,15 @@ class Delivery:
             self._urgent.clear()
             closing = self._closing.is_set()
             barriers, self._barriers = self._barriers, []
-            with shield(f"exporter {self.name}", calls_out=True):
+            with shield(f"exporter {self.name}", on_own_thread=True):
                 self._drain()
                 if barriers:
                     self.exporter.flush(1.0)
             for barrier in barriers:
                 barrier.done.set()
-        with shield(f"exporter {self.name}", calls_out=True):
-            self.exporter.close(1.0)
+        if self.closes:
+            with shield(f"exporter {self.name}", on_own_thread=True):
+                self.exporter.close(1.0)
 
     def _drain(self) -> None:
         """Send all that waits; what comes meanwhile gathers for the next time."""
@@ -175,7 +178,7 @@ class Delivery:
                 self._dropped.add(error.reason, lost)
             else:
                 self._unknown += lost
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             if not swallow(f"exporter {self.name}", error, calls_out=True):
                 raise
             self._dropped.add(type(error).__name__, len(batch))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from time import monotonic
 
-from llmeval_sdk._shield import caught, tell
+from llmeval_sdk._shield import caught, swallow, tell
 from llmeval_sdk.evaluation import failed, is_built_in, own_copy, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import Heuristic
@@ -67,8 +67,10 @@ class Guests:
             patience = LAST_PATIENCE_SECONDS if self._ending() else PATIENCE_SECONDS
             if (waited := monotonic() - begun) > patience:
                 return self._left_behind(call, waited)
-        if call.error is not None:
-            raise call.error
+        if (error := call.error) is not None:
+            if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
+                raise error
+            return failed(heuristic, type(error).__name__, str(error))
         return call.outcome
 
     def close(self) -> None:
@@ -112,6 +114,6 @@ def _serve(calls: SimpleQueue[_Call | None]) -> None:
     while (call := calls.get()) is not None:
         try:
             call.outcome = run_heuristic(call.heuristic, call.record)
-        except BaseException as error:  # what the shield lets through, the worker raises
+        except BaseException as error:  # nobody else's: signals interrupt the main thread only
             call.error = error
         call.done.set()

@@ -45,6 +45,8 @@ class Intake:
         self.evaluations = Counts()
         self.dropped = Counts()
         self.closed = False
+        self.heir: Intake | None = None
+        """Who takes in the records of a configuration that was replaced."""
         self.spool: Spooling | None = None
         live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
         self._live = sorted(live, key=lambda e: not getattr(e, "gives_ids", False))
@@ -79,8 +81,9 @@ class Intake:
             self.score(span)
             if span._evaluations:
                 made += len(span._evaluations)
-        self.spans.add()
-        self._put(self.lane, span, span.size, made)
+        taker = self if self.heir is None else self._in_force()
+        taker.spans.add()
+        taker._put(taker.lane, span, span.size, made)
 
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
@@ -97,12 +100,30 @@ class Intake:
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""
-        self.evaluations.add("submitted")
-        self._put(self.reserved, event, 1_000, 1)
+        taker = self if self.heir is None else self._in_force()
+        taker.evaluations.add("submitted")
+        taker._put(taker.reserved, event, 1_000, 1)
 
     def take(self, read: Callable[[], Iterable[Span]], size: int) -> None:
         """Take spans that another library made, to be scored and not exported."""
         self._put(self.lane, Unread(read), size, 0)
+
+    def close(self, heir: Intake | None = None) -> None:
+        """Take in nothing more; ``heir`` does, where there is one."""
+        self.heir = heir
+        self.closed = True
+
+    def sweep(self) -> None:
+        """Drop what came between the last look and now. For when nobody else reads the lanes."""
+        for lane, made in ((self.reserved, 1), (self.lane, 1)):
+            while (item := lane.take()) is not None:
+                self._drop("shutdown", made + len(getattr(item, "_evaluations", None) or ()), item)
+
+    def _in_force(self) -> Intake:
+        intake = self
+        while intake.heir is not None:
+            intake = intake.heir
+        return intake
 
     def _put(self, lane: Lane, item: object, size: int, made: int) -> None:
         if self.closed:

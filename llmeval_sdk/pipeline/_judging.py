@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic, time_ns
 
@@ -56,7 +57,7 @@ class Judging:
         loop = self._loop = DaemonLoop()
         loop.call_soon(self._ready.set)
         while not self._shut:
-            with shield("judges' loop", calls_out=True):  # a sys.exit() in a judge ends it
+            with shield("judges' loop", on_own_thread=True):  # a sys.exit() in a judge ends it
                 loop.run_forever()
         with shield("judges' loop"):
             for task in asyncio.all_tasks(loop):
@@ -108,10 +109,10 @@ class Judging:
         for turn in list(self._waiting.values()):
             if turn.take():
                 self._emit(turn.job.not_run("shutdown", "the process was ending"))
-            if self._waiting.pop(turn.done, None) is not None:
-                turn.done.cancel()
+            self._settle(turn)
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            with suppress(RuntimeError):  # closed: somebody else shut it
+                self._loop.call_soon_threadsafe(self._loop.stop)
 
     # -- on the judges' thread ------------------------------------------------------------------
 
@@ -138,7 +139,9 @@ class Judging:
                 if self._shut:
                     raise
                 outcome = [job.not_run("error", "CancelledError")]  # the judge's own
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
+                if self._shut and isinstance(error, GeneratorExit):
+                    raise
                 if not swallow(f"judge {job.judge.name}", error, calls_out=True):
                     self._settle(turn)
                     raise

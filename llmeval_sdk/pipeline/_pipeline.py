@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
+from threading import get_ident
 from time import monotonic
 
 from llmeval_sdk import _shield
@@ -55,8 +57,9 @@ class Pipeline:
         )
         self._starting = threading.RLock()
         self._started = False
-        self._ended: Stats | None = None
         self._done = threading.Event()
+        self._ending = count()
+        self._ender: int | None = None
         self.on_start = self._intake.on_start
         self.on_end = self._intake.on_end
         self.take = self._intake.take
@@ -119,19 +122,22 @@ class Pipeline:
     def flush(self, timeout: float) -> Stats:
         """Wait until all taken in so far is scored, judged and delivered; at most ``timeout`` s."""
         deadline = monotonic() + timeout
-        if self._intake.closed:  # another thread is ending this pipeline
-            complete = self._done.wait(timeout) and self._ended is not None and self._ended.complete
-        else:
-            complete = self._settle(deadline, deadline) if self._started else True
+        if self._intake.closed:  # another thread is ending this pipeline, or has ended it
+            self._wait_for_end(deadline)
+            return self._outcome()
+        complete = self._settle(deadline, deadline) if self._started else True
         _shield.write_notices()
         return replace(self.stats(), complete=complete)
 
     def shutdown(self, timeout: float) -> Stats:
         """Stop taking in, deliver what is there within ``timeout`` seconds, count the rest."""
-        if self._ended is not None:
-            return self._ended
-        self._intake.closed = True
         deadline = monotonic() + timeout
+        if next(self._ending) > 0:
+            self._hasten(deadline, timeout)
+            return self._outcome()
+        self._ender = get_ident()
+        if not self._intake.closed:
+            self._intake.close()
         complete = delivered = True
         if self._started:
             complete = self._settle(monotonic() + timeout * JUDGES_SHARE, deadline, last=True)
@@ -139,14 +145,40 @@ class Pipeline:
                 delivery.stop()
             for delivery in self._deliveries.values():
                 delivered &= delivery.join(deadline)
+        if self._worker.join(monotonic()):
+            self._intake.sweep()
         if self._spooling is not None:
             self._spooling.close(delivered=delivered)
         with _shield.shield("the budget's books"):
             self.plan.keeper.close()
         _shield.write_notices()
-        self._ended = replace(self.stats(), complete=complete and delivered)
         self._done.set()
-        return self._ended
+        return replace(self.stats(), complete=complete and delivered)
+
+    def retire(self, heir: Pipeline) -> None:
+        """Leave all further records to another pipeline, and the exporters it uses too open."""
+        with self._starting:
+            self._intake.close(heir._intake)
+        for name, delivery in self._deliveries.items():
+            other = heir._deliveries.get(name)
+            delivery.closes = other is None or other.exporter is not delivery.exporter
+
+    def _hasten(self, deadline: float, timeout: float) -> None:
+        """Wait while somebody else ends this pipeline, and give up judges when half is over."""
+        self._wait_for_end(monotonic() + timeout * JUDGES_SHARE)
+        if not self._done.is_set():
+            self._worker.judging.shut()
+            self._wait_for_end(deadline)
+
+    def _wait_for_end(self, deadline: float) -> None:
+        if self._ender != get_ident():  # a signal handler inside the end would wait for itself
+            self._done.wait(max(0.0, deadline - monotonic()))
+
+    def _outcome(self) -> Stats:
+        """Return the counters of a pipeline that is ending or has ended."""
+        stats = self.stats()
+        settled = not stats.undelivered and not stats.pending_judgements
+        return replace(stats, complete=self._done.is_set() and settled)
 
     def clear(self) -> None:
         """Let go of what was not delivered, when the interpreter ends.
@@ -162,7 +194,7 @@ class Pipeline:
         if self.plan.worker == "off":
             return False
         with self._starting:
-            if not self._started:
+            if not self._started and not self._intake.closed:
                 self._start_others()
                 if self._worker.start() and not self._started:  # a finaliser may have begun too
                     self._started = True

@@ -71,6 +71,10 @@ class Worker:
         """Start the thread if it does not run; False where none can start."""
         return self._thread.start()
 
+    def join(self, deadline: float) -> bool:
+        """Wait for the thread until a monotonic deadline; say whether it ended, or never began."""
+        return self._thread.join(deadline)
+
     def barrier(self, *, stop: bool = False) -> Barrier:
         """Return a barrier that is set when all taken in before is scored and handed on."""
         barrier = Barrier()
@@ -122,7 +126,7 @@ class Worker:
                 self._drain()
                 self._tend()
                 self._often()
-            except Exception as error:
+            except BaseException as error:
                 if not swallow("worker", error):
                     raise
             self._hurry = bool(self._barriers)

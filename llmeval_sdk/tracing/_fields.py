@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_texts, to_usage
-from llmeval_sdk.model import Chunk, Extraction, Prompt
+from llmeval_sdk.model import Chunk, Extraction
 from llmeval_sdk.tracing._capture import capture, rows
 from llmeval_sdk.tracing._state import state
 
@@ -41,14 +41,14 @@ def _merge(name: str) -> Any:
 
 
 def _nouns(name: str, noun: type, read: Any) -> Any:
-    """Take a sequence of our own frozen nouns as it is, anything else captured."""
+    """Take a sequence of our own nouns or of what can be read as such."""
 
     def write(span: Span, value: Any) -> None:
-        if type(value) is not tuple or not all(type(item) is noun for item in value):
-            if type(value) is list and value and all(type(item) is noun for item in value):
-                value = tuple(value)
-            else:
-                value = rows(value, span._room)
+        if type(value) in (list, tuple) and value and all(type(item) is noun for item in value):
+            found = capture(list(value), span._room)
+            value = tuple(noun(**fields) for fields in found if type(fields) is dict)
+        else:
+            value = rows(value, span._room)
         setattr(span, name, read(value))
 
     return write
@@ -90,7 +90,7 @@ def _set(name: str) -> Any:
 
 
 def _prompt(span: Span, value: Any) -> None:
-    span._prompt = to_prompt(value if type(value) is Prompt else capture(value, span._room))
+    span._prompt = to_prompt(capture(value, span._room))
     _mirror(span)
 
 

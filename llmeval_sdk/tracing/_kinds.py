@@ -16,6 +16,8 @@ from llmeval_sdk.tracing._state import current, make_current, state
 
 P = ParamSpec("P")
 R = TypeVar("R")
+MAX_NAME = 1_000
+"""Characters of a name or session that are kept."""
 
 
 class Kind:
@@ -125,7 +127,7 @@ class LLMKind(Kind):
 class Scope:
     """A span that is described and not begun: use it as a decorator or in a ``with`` block."""
 
-    __slots__ = ("_annotations", "_before", "_name", "_options", "_span")
+    __slots__ = ("_annotations", "_entered", "_name", "_options")
 
     def __init__(
         self,
@@ -139,12 +141,15 @@ class Scope:
     ) -> None:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
-        self._name = name
+        self._name = name[:MAX_NAME] if type(name) is str else name
+        session = options.get("session_id")
+        if type(session) is str:
+            options["session_id"] = session[:MAX_NAME]
         self._options: dict[str, Any] = {"kind": kind, "evaluators": tuple(evaluators), **options}
         Spec(name=name or str(kind), **self._options)  # a wrong option is told at once
         self._annotations = {"request": request, "metadata": metadata}
-        self._span: Span | None = None
-        self._before: Span | Link | None = None
+        self._entered: list[tuple[Span | None, Span | Link | None]] = []
+        """The spans under way, each with what was current before: one scope may be used again."""
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
         """Decorate a function of any shape."""
@@ -160,19 +165,19 @@ class Scope:
         """Begin the span and make it current."""
         spec = Spec(name=self._name or self._options["kind"], **self._options)
         span = None
-        self._before = current.get()
+        before = current.get()
         if state.enabled:
             try:
-                span = start(spec, self._before)
+                span = start(spec, before)
                 if span is not None:
                     inherit(span)
                     span.annotate(**self._annotations)
             except Exception as error:
                 if not swallow("span.start", error):
                     raise
+        self._entered.append((span, before))
         if span is None:
             return _unrecorded(spec)
-        self._span = span
         make_current(span)
         return span
 
@@ -183,11 +188,13 @@ class Scope:
         trace: TracebackType | None,
     ) -> None:
         """End the span and put back what was current, in the context that entered."""
-        span, self._span = self._span, None
+        now = current.get()
+        places = [place for place, (span, _) in enumerate(self._entered) if span is now]
+        span, before = self._entered.pop(places[-1] if places else -1)
         if span is None:
             return
-        if current.get() is span:
-            make_current(self._before)
+        if now is span:
+            make_current(before)
         finish(span, error)
 
     async def __aenter__(self) -> Span:

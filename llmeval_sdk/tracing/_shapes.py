@@ -35,7 +35,9 @@ def traced(function: Function, spec: Spec) -> Function:
         return _async_generator(function, begin)
     if inspect.isgeneratorfunction(inner):
         return _generator(function, begin)
-    if inspect.iscoroutinefunction(inner):
+    if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
+        getattr(type(inner), "__call__", None)  # noqa: B004 - of an object with an async call
+    ):
         return _coroutine(function, begin)
     return _plain(function, begin)
 

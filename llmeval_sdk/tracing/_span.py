@@ -117,7 +117,7 @@ class Span:
         self._expected: dict[str, Any] | None = None
         self._attributes: dict[str, Any] | None = None
         self._metrics: dict[str, float] | None = None
-        self._tags = spec.tags
+        self._tags = spec.tags and capture(spec.tags, self._room)
         self._prompt: Prompt | None = None
         self._usage: Usage | None = None
         self._error: Failure | None = None

@@ -321,3 +321,50 @@ def test_a_judge_model_of_the_app_may_fail(act):
             span.response = "a"
         stats = seen.drain()
     assert stats.not_run["relevance_to_query"] == {"error": 1}
+
+
+RAISING = {
+    "heuristic": """
+@llmeval.heuristic(inline=False)
+def mine(record):
+    if record.request == "bad1": raise problem()
+    return 1.0
+llmeval.configure(exporters=["memory"])
+""",
+    "judge": """
+@llmeval.judge
+async def mine(record, llm):
+    if record.request == "bad1": raise problem()
+    return True
+llmeval.configure(exporters=["memory"], evaluators=[mine])
+""",
+    "exporter": """
+class Mine:
+    name = "mine"
+    def export(self, batch):
+        if any(span.request == "bad1" for span in batch.spans): raise problem()
+    def flush(self, timeout): raise problem()
+    def close(self, timeout): raise problem()
+llmeval.configure(exporters=["memory", Mine()])
+""",
+}
+
+
+@pytest.mark.parametrize("problem", ["KeyboardInterrupt", "GeneratorExit", "Own", "SystemExit"])
+@pytest.mark.parametrize("what", RAISING)
+def test_no_exception_of_a_guest_ends_a_thread_of_ours(app, what, problem):
+    """Not even one that no ``except Exception`` would stop: what comes after it is dealt with."""
+    ended = app(
+        f"class Own(BaseException): pass\nproblem = {problem}\n"
+        + RAISING[what]
+        + """
+from llmeval_sdk.exporters import memory
+for name in ("good", "bad", "better"):
+    trace(2, name)
+    assert llmeval.flush(20).complete, name
+print(sum(span.name == "answer" for span in memory.spans()))
+print(sum(each.evaluation.name == "mine" and each.evaluation.error is None for each in memory.evaluations()))
+"""
+    )
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert ended.out.split() == ["6", "0" if what == "exporter" else "5"]

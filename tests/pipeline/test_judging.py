@@ -398,3 +398,24 @@ def test_when_too_many_wait_the_escalated_go_first(monkeypatch):
         seen.drain()
     assert judged[:2] == [("routine", "0"), ("suspicious", "6")]
     assert [request for name, request in judged if name == "routine"] == ["0", "1", "2"]
+
+
+def test_judges_that_hang_keep_a_bounded_number_of_threads():
+    """The place of one that timed out is free again; with 32 such threads no more are begun."""
+    over = threading.Event()
+
+    @llmeval.judge
+    def hangs(record, llm):
+        over.wait(60)
+
+    try:
+        with capture(evaluators=[hangs], judge_timeout=0.01, judge_concurrency=8) as seen:
+            for _ in range(150):
+                with llmeval.workflow("w", request="q"):
+                    pass
+            seen.drain()
+            threads = [each for each in threading.enumerate() if each.name == "llmeval-judge-call"]
+            assert 32 <= len(threads) <= 40
+            assert llmeval.stats().not_run["hangs"] == {"timeout": 150}
+    finally:
+        over.set()

@@ -284,3 +284,25 @@ def test_neighbours_of_a_huge_value_are_kept():
     span = seen.span("busy")
     assert span.request["small"] == "small"
     assert span.response == "done"
+
+
+def test_what_comes_as_our_own_nouns_is_captured_too():
+    """Tags, chunks, extractions and prompts: bounded, and later changes are not seen."""
+    about, value, variables, tags = {"k": "then"}, ["then"], {"q": "then"}, {"tier": "then"}
+    with collecting() as seen:
+        with llmeval.llm("m", name="n" * 5_000_000, tags=tags) as span:
+            span.annotate(
+                retrieved_context=[llmeval.Chunk(content="x" * 5_000_000, metadata=about)],
+                extractions=[llmeval.Extraction(value=value, chunk_number=1)],
+                prompt=llmeval.Prompt(template="{q}", variables=variables),
+            )
+            size = span.size
+        about["k"] = variables["q"] = tags["tier"] = value[0] = "now"
+        seen.drain()
+    (data,) = seen.spans
+    assert 100_000 < size < 2_000_000
+    assert len(data.retrieved_context[0].content) < 200_000
+    assert len(data.name) == 1_000
+    assert data.retrieved_context[0].metadata == {"k": "then"}
+    assert data.tags["tier"] == "then"
+    assert data.prompt.variables == {"q": "then"}

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+import threading
 
 import pytest
 
@@ -341,3 +342,43 @@ def test_disabled_traces_nothing_and_calls_through():
         assert answer("again") == "again"
         seen.drain()
     assert [span.request for span in seen.spans if span.name == "answer"] == ["again"]
+
+
+def test_an_object_with_an_async_call_is_traced_until_it_is_awaited():
+    """Its answer is the response, not the coroutine."""
+
+    class Client:
+        async def __call__(self, question):
+            await asyncio.sleep(0)
+            return f"{question}!"
+
+    with capture() as seen:
+        assert asyncio.run(llmeval.workflow(Client())("q")) == "q!"
+        seen.drain()
+    assert [span.response for span in seen.spans] == ["q!"]
+
+
+def test_one_scope_may_be_entered_again_while_it_is_open():
+    """Nested and by several threads at once: each entry is a span, and what was current comes back."""
+    scope = llmeval.workflow("answer")
+    together = threading.Barrier(4)
+
+    def enter():
+        for _ in range(50):
+            together.wait(10)
+            with scope:
+                pass
+
+    with capture() as seen:
+        with scope, scope:
+            pass
+        assert llmeval.current_span() is None
+        threads = [threading.Thread(target=enter) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        seen.drain()
+    assert len(seen.spans) == 202
+    inner, outer = sorted(seen.spans[:2], key=lambda span: span.parent_id is None)
+    assert inner.parent_id == outer.span_id
