@@ -109,7 +109,8 @@ class Judging:
         for turn in list(self._waiting.values()):
             if turn.take():
                 self._emit(turn.job.not_run("shutdown", "the process was ending"))
-            self._settle(turn)
+            if self._waiting.pop(turn.done, None) is not None and turn.done.cancel():
+                turn.done.set_running_or_notify_cancel()  # which wakes those who wait for it
         if self._loop is not None:
             with suppress(RuntimeError):  # closed: somebody else shut it
                 self._loop.call_soon_threadsafe(self._loop.stop)
