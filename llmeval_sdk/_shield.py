@@ -83,15 +83,16 @@ def write_notices() -> None:
 class shield:  # noqa: N801 - reads as a verb
     """``with shield("site"):`` for code that is not on the hot path."""
 
-    __slots__ = ("kinds", "site")
+    __slots__ = ("calls_out", "kinds", "site")
 
     def __init__(self, site: str, *, calls_out: bool = False, on_own_thread: bool = False) -> None:
         self.site = site
+        self.calls_out = calls_out or on_own_thread
         self.kinds: tuple[type[BaseException], ...] = (Exception,)
-        if calls_out:
-            self.kinds = (Exception, SystemExit)
         if on_own_thread:  # where a KeyboardInterrupt can only be what somebody raised
             self.kinds = (BaseException,)
+        elif calls_out:
+            self.kinds = (Exception, SystemExit)
 
     def __enter__(self) -> Self:
         return self
@@ -102,9 +103,7 @@ class shield:  # noqa: N801 - reads as a verb
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if error is None or not isinstance(error, self.kinds):
-            return False
-        return swallow(self.site, error, calls_out=self.kinds != (Exception,))
+        return isinstance(error, self.kinds) and swallow(self.site, error, calls_out=self.calls_out)
 
 
 def _ours(error: BaseException, *, calls_out: bool) -> bool:

@@ -33,11 +33,6 @@ class OneThread:
         self._turns = count()
         self._threads: list[threading.Thread] = []
 
-    @property
-    def is_started(self) -> bool:
-        """Say whether the work has been begun."""
-        return bool(self._threads)
-
     def start(self) -> bool:
         """Start it if it is not; False where no thread can start: at exit, or none is left."""
         if not self._threads:

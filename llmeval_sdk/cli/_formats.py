@@ -13,6 +13,7 @@ from llmeval_sdk import config
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Told
+from llmeval_sdk.store.samples import RATINGS
 
 
 PART = 1_000
@@ -122,7 +123,7 @@ def _flat(told: Told) -> dict[str, Any]:
 
 def _number(value: Any) -> float | None:
     if isinstance(value, str):
-        return {"yes": 1.0, "no": 0.0}.get(value)
+        return RATINGS.get(value)
     return None if value is None else float(value)
 
 

@@ -53,7 +53,7 @@ def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
         else:
             evaluation = outcome(result, heuristic)
     except (Exception, SystemExit) as error:
-        evaluation = _failure(heuristic, error)
+        evaluation = raised(heuristic, error)
     if heuristic.inline or evaluation.duration is not None:
         return evaluation
     return replace(evaluation, duration=perf_counter() - begun)
@@ -62,7 +62,8 @@ def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
 _MAX = float("inf")
 
 
-def _failure(heuristic: Heuristic, error: Exception | SystemExit) -> Evaluation:
+def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
+    """Make an Evaluation of what a heuristic raised; what is not its own is raised again."""
     if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
         raise error
     return failed(heuristic, type(error).__name__, str(error))

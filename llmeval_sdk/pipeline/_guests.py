@@ -13,8 +13,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from time import monotonic
 
-from llmeval_sdk._shield import caught, swallow, tell
-from llmeval_sdk.evaluation import failed, is_built_in, own_copy, run_heuristic
+from llmeval_sdk._shield import caught, tell
+from llmeval_sdk.evaluation import failed, is_built_in, own_copy, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import Heuristic
 from llmeval_sdk.tracing import off
@@ -67,11 +67,7 @@ class Guests:
             patience = LAST_PATIENCE_SECONDS if self._ending() else PATIENCE_SECONDS
             if (waited := monotonic() - begun) > patience:
                 return self._left_behind(call, waited)
-        if (error := call.error) is not None:
-            if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
-                raise error
-            return failed(heuristic, type(error).__name__, str(error))
-        return call.outcome
+        return call.outcome if call.error is None else raised(heuristic, call.error)
 
     def close(self) -> None:
         """Let the thread end once it is through."""

@@ -76,14 +76,11 @@ class Intake:
             record = Record(retrieved_context=span._retrieved)
             span._evaluations = [run_heuristic(self._early, record)]
         leave_to_owner(span)
-        made = 1
         if span.is_evaluated:
             self.score(span)
-            if span._evaluations:
-                made += len(span._evaluations)
-        taker = self if self.heir is None else self._in_force()
+        taker = self._in_force()
         taker.spans.add()
-        taker._put(taker.lane, span, span.size, made)
+        taker._put(taker.lane, span, span.size)
 
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
@@ -100,13 +97,13 @@ class Intake:
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""
-        taker = self if self.heir is None else self._in_force()
+        taker = self._in_force()
         taker.evaluations.add("submitted")
-        taker._put(taker.reserved, event, 1_000, 1)
+        taker._put(taker.reserved, event, 1_000)
 
     def take(self, read: Callable[[], Iterable[Span]], size: int) -> None:
         """Take spans that another library made, to be scored and not exported."""
-        self._put(self.lane, Unread(read), size, 0)
+        self._put(self.lane, Unread(read), size)
 
     def close(self, heir: Intake | None = None) -> None:
         """Take in nothing more; ``heir`` does, where there is one."""
@@ -115,41 +112,45 @@ class Intake:
 
     def sweep(self) -> None:
         """Drop what came between the last look and now. For when nobody else reads the lanes."""
-        for lane, made in ((self.reserved, 1), (self.lane, 1)):
+        for lane in (self.reserved, self.lane):
             while (item := lane.take()) is not None:
-                self._drop("shutdown", made + len(getattr(item, "_evaluations", None) or ()), item)
+                self._drop("shutdown", item)
 
     def _in_force(self) -> Intake:
+        """Return who takes in records now."""
         intake = self
         while intake.heir is not None:
             intake = intake.heir
         return intake
 
-    def _put(self, lane: Lane, item: object, size: int, made: int) -> None:
+    def _put(self, lane: Lane, item: object, size: int) -> None:
         if self.closed:
-            self._drop("shutdown", made, item)
+            self._drop("shutdown", item)
             return
         if self.spool is not None and type(item) is not Unread:
             item = self.spool.keep(item)
         if not (self._running or self._run()):
-            self._drop("spooled" if type(item) is Kept else "no_worker", made, item)
+            self._drop("no_worker", item)
         elif not lane.put(item, size):
-            self._drop("spooled" if type(item) is Kept else "queue_full", made, item)
+            self._drop("queue_full", item)
             tell("queue", "full, records are dropped and counted")
         elif self._asleep:
             self.wake()
 
-    def _drop(self, reason: str, made: int, item: Any) -> None:
-        """Count a record that goes no further, with the inline evaluations on it."""
+    def _drop(self, reason: str, item: Any) -> None:
+        """Count a record that goes no further here, with the inline evaluations on it."""
         if type(item) is Unread:
             caught.add(f"sources: {reason}")
             return
-        self.dropped.add(reason, made)
-        self.evaluations.add("inline", made - 1)
-        span = item.item if type(item) is Kept else item
-        for on_drop in self._dropping if type(span) is Span else ():
+        if type(item) is Kept:  # it waits in the spool for somebody else
+            reason, item = "spooled", item.item
+        is_span = type(item) is Span
+        inline = len(item._evaluations or ()) if is_span and item.is_evaluated else 0
+        self.dropped.add(reason, 1 + inline)
+        self.evaluations.add("inline", inline)
+        for on_drop in self._dropping if is_span else ():
             with shield("exporter: on_drop", calls_out=True):
-                on_drop(span)
+                on_drop(item)
 
     def _run(self) -> bool:
         """Start the worker; where no thread can start, try again with the next record."""

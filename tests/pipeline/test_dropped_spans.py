@@ -4,6 +4,9 @@ import threading
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
+from llmeval_sdk.pipeline._intake import Intake
+from llmeval_sdk.testing import capture
+from llmeval_sdk.tracing._state import state
 
 
 class Live:
@@ -57,3 +60,20 @@ def test_every_span_is_exported_or_dropped_and_never_both():
     assert live.dropped
     assert live.exported | live.dropped == live.open
     assert not live.exported & live.dropped
+
+
+def test_what_comes_too_late_counts_as_if_it_had_come_in_time():
+    """The score of a retrieval is counted once, with the workflow that it belongs to."""
+    with capture():
+        intake = Intake(runtime.pipeline().plan, lambda: True)
+        state.recorder = intake
+        with llmeval.workflow("w", request="roof?") as span:
+            with llmeval.retrieval("find") as found:
+                found.retrieved_context = [{"content": "slate roof", "score": 0.5}]
+        intake.close()
+        intake.sweep()
+    scores = len(span.evaluations)
+    assert scores > 0
+    assert intake.spans.value == 2
+    assert intake.evaluations.snapshot() == {"inline": scores}
+    assert intake.dropped.snapshot() == {"shutdown": 2 + scores}
