@@ -41,6 +41,18 @@ class Heuristic(Protocol):
         """Return an outcome; a plain value becomes an Evaluation of this heuristic's name."""
 
 
+@runtime_checkable
+class Learner(Protocol):
+    """A heuristic that also learns from the records of its app.
+
+    ``evaluate`` stays a pure reading of what was learnt so far: offline, and where a score is asked
+    for at once, nothing is learnt.
+    """
+
+    def learn(self, record: Record, /) -> None:
+        """Take in one live record. The worker calls it once for each; it may read and write."""
+
+
 class LLM(Protocol):
     """A judge model. Subclass it and write ``complete``; ``ask`` comes with it."""
 

@@ -266,7 +266,10 @@ class Worker:
                 self._rest()
         aside = self._guests.run_aside
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
-        yield from self._plan.background.run(record, but=done, by=aside, rest=self._rest)
+        background = self._plan.background
+        yield from background.run(record, but=done, by=aside, rest=self._rest)
+        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
+        background.learn(record)
 
     def _decide(
         self,
