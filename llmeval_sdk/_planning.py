@@ -61,6 +61,7 @@ def make_plan(
     inline, background = _heuristics([*asked, *_read_by(escalations)], resolved)
     budget = budget or Budget(
         calls_per_minute=resolved.calls_per_minute,
+        tokens_per_minute=resolved.tokens_per_minute,
         usd_per_day=resolved.usd_per_day,
         concurrency=max(1, resolved.judge_concurrency),
     )

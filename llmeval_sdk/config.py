@@ -106,6 +106,12 @@ class Settings(DatadogSettings):
         read=positive,
         doc="Judge money a day (UTC), where the model's price is known.",
     )
+    tokens_per_minute: float | None = setting(
+        None,
+        "LLMEVAL_BUDGET_TOKENS_PER_MINUTE",
+        read=positive,
+        doc="Judge tokens a minute. Where it is not set, 200,000 for models of unknown price.",
+    )
     prices: Mapping[str, tuple[float, float]] | None = setting(
         None,
         "LLMEVAL_PRICES",

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk import registry
-from llmeval_sdk.judges._prompt import Section, shortened
+from llmeval_sdk.judges._cut import shortened
+from llmeval_sdk.judges._prompt import Section
 from llmeval_sdk.judges._request import as_text
 from llmeval_sdk.model import Chunk, Extraction, Record
 

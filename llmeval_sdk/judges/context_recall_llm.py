@@ -53,7 +53,7 @@ class ContextRecallLLM(BaseJudge):
             self.name,
             in_range(verdict["score"]),
             explanation=verdict["rationale"],
-            metadata={"chunks": len(chunks), **({"cut": prompt.cut} if prompt.cut else {})},
+            metadata={"chunks": len(chunks), **prompt.notes},
         )
 
 

@@ -68,7 +68,7 @@ class ExtractionCorrectness(BaseJudge):
             metadata={
                 **_findings(verdict, sections),
                 "rivals": len(rivals),
-                **({"cut": list(prompt.cut)} if prompt.cut else {}),
+                **prompt.notes,
             },
         )
 
