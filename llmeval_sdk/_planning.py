@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ def make_plan(
     budget: Budget | None = None,
     llm: Any = None,
     exporters: tuple[Exporter, ...] = (),
-    prices: Mapping[str, tuple[float, float]] | None = None,
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
 ) -> Plan:
@@ -62,6 +61,7 @@ def make_plan(
     inline, background = _heuristics([*asked, *_read_by(escalations)], resolved)
     budget = budget or Budget(
         calls_per_minute=resolved.calls_per_minute,
+        tokens_per_minute=resolved.tokens_per_minute,
         usd_per_day=resolved.usd_per_day,
         concurrency=max(1, resolved.judge_concurrency),
     )
@@ -90,7 +90,7 @@ def make_plan(
         queue_records=resolved.queue_records,
         queue_bytes=resolved.queue_bytes,
         background_share=resolved.background_share,
-        prices=prices,
+        prices=resolved.prices,
     )
 
 

@@ -27,7 +27,10 @@ class Heuristic(Protocol):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Record fields that must be present; ``a|b`` is satisfied by either."""
+        """Record fields that must be present; ``a|b`` is satisfied by either.
+
+        ``retrieved_context.content`` asks for chunks that have text.
+        """
 
     @property
     def inline(self) -> bool:
@@ -103,7 +106,8 @@ class Judge(Protocol):
     Optional: ``span_kinds = ("llm",)`` has it look at ``llm`` spans with a prompt, and at the
     workflow above only where there is none; ``calls_here = False`` says that its calls are made
     elsewhere; ``span_tags`` go on the trace of its run; ``configured(settings)`` returns it under
-    the settings in force.
+    the settings in force; ``lacks(record)`` names an input that is missing although ``needs`` are
+    met, such as a value in an extraction that found none, or returns ``None``.
     """
 
     @property
@@ -120,7 +124,10 @@ class Judge(Protocol):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Record fields that must be present; ``a|b`` is satisfied by either."""
+        """Record fields that must be present; ``a|b`` is satisfied by either.
+
+        ``retrieved_context.content`` asks for chunks that have text.
+        """
 
     @property
     def per(self) -> Literal["answer", "chunk"]:

@@ -6,11 +6,12 @@ A new built-in is one file and one line here. Other packages use the entry point
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.model import Record
 from llmeval_sdk.protocols import LLM, Evaluator
 
 
@@ -43,6 +44,7 @@ JUDGES = {
     "safety": "llmeval_sdk.judges.safety:safety",
     "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
     "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
+    "extraction_correctness": "llmeval_sdk.judges.extraction_correctness:extraction_correctness",
 }
 
 LIBRARY_JUDGES = {
@@ -54,6 +56,10 @@ LIBRARY_JUDGES = {
 
 FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
 """What makes the judges of another library by name: ``ragas:context_recall``."""
+
+RIVALS: str | None = None
+"""The function ``(record) -> [{"value": …, "chunk_number": …, "evidence": …}, …]`` that finds other
+candidates for an extracted value, best first; ``None`` where nothing looks for them."""
 
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",
@@ -127,6 +133,12 @@ def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -
 def permit() -> Any:
     """Return the context variable whose function is asked before a client's further requests."""
     return _load("llmeval_sdk.llms:permit")
+
+
+def rivals(record: Record) -> Sequence[Mapping[str, Any]]:
+    """Return other candidates for a record's value, for a judge to compare it with."""
+    found: Sequence[Mapping[str, Any]] = _load(RIVALS)(record) if RIVALS else ()
+    return found
 
 
 def exporter_factory(name: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from llmeval_sdk._needs import missing
+from llmeval_sdk._needs import lacking
 from llmeval_sdk.model import Record
 from llmeval_sdk.policy.conditions import Evaluations
 from llmeval_sdk.policy.decisions import Admitted, EscalationDecision, NotRunReason, Refused
@@ -77,7 +77,7 @@ class Gate:
             evaluations: what the heuristics said, by name.
             off: why this judge cannot run at all, such as ``no_judge_model``.
         """
-        absent = missing(record, judge.needs)
+        absent = lacking(judge, record)
         if absent is not None:
             return Refused("missing_inputs", f"the record has no {absent}")
         if off is not None:

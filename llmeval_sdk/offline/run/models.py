@@ -97,7 +97,9 @@ class Models:
         own = getattr(judge, "model", None)
         key = own if own is None or isinstance(own, str) else id(own)
         if key not in self._known:
-            self._known[key] = _Model(self._make(own), self._keeper, self.concurrency)
+            self._known[key] = _Model(
+                self._make(own), self._keeper, self.concurrency, self._settings.prices
+            )
         return self._known[key]
 
     def _make(self, own: Any) -> LLM:
@@ -114,17 +116,20 @@ class Models:
 class _Model:
     """One model and who may call it now."""
 
-    def __init__(self, llm: LLM, keeper: BudgetKeeper, concurrency: int) -> None:
+    def __init__(self, llm: LLM, keeper: BudgetKeeper, concurrency: int, prices: Any) -> None:
         self.llm = llm
         self.down_since: float | None = None
         self.turnstile: Turnstile | None = None
         self._keeper = keeper
         self._concurrency = concurrency
+        self._prices = prices
 
     def gates(self) -> Turnstile:
         """Return the turnstile, made in the event loop where it is used."""
         if self.turnstile is None:
-            self.turnstile = Turnstile(self._keeper, concurrency=self._concurrency)
+            self.turnstile = Turnstile(
+                self._keeper, concurrency=self._concurrency, prices=self._prices
+            )
         return self.turnstile
 
 
