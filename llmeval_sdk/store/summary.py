@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from llmeval_sdk import _values
@@ -159,6 +160,8 @@ def _histogram(scores: array[float], low: float | None, high: float | None) -> t
         return ()
     bins = [0] * BINS
     scale = BINS / ((high - low) or 1.0)
+    if not isfinite(scale) or not isfinite(high - low):
+        return ()
     for value in scores:
         bins[min(int((value - low) * scale), BINS - 1)] += 1
     return tuple(bins)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from llmeval_sdk import _values
 from llmeval_sdk.store.trends import Recent
@@ -47,7 +48,7 @@ class Figures:
 def figures(name: str, found: Recent, *, judge: bool) -> Figures:
     """Sum scores up."""
     there = [value for value in found.values if value is not None]
-    numbers = [value for value in there if type(value) is float]
+    numbers = [value for value in there if type(value) is float and isfinite(value)]
     words = Counter(_word(value) for value in there if type(value) is not float)
     rated = [_values.number(value) for value in there if not _values.is_neutral(value)]
     rates = [rating for rating in rated if rating is not None]
@@ -74,10 +75,12 @@ def _word(value: str | int) -> str:
 
 
 def _histogram(numbers: Sequence[float], low: float, high: float) -> tuple[int, ...]:
-    if not numbers:
+    if not numbers or not isfinite(high - low):
         return ()
     bins = [0] * BINS
     scale = BINS / ((high - low) or 1.0)
+    if not isfinite(scale):
+        return ()
     for value in numbers:
         bins[min(int((value - low) * scale), BINS - 1)] += 1
     return tuple(bins)
@@ -91,7 +94,12 @@ def period_of(times: Sequence[int]) -> int:
 
 
 def means_by_period(found: Recent, period_ns: int) -> list[tuple[int, float, int]]:
-    """Return the begin, mean and count of each period that has scores."""
+    """Return the begin, mean and count of each period that has scores; none with categories."""
+    if any(
+        isinstance(value, str) and _values.number(value) is None and not _values.is_neutral(value)
+        for value in found.values
+    ):
+        return []
     sums: dict[int, list[float]] = {}
     for time_ns, value in zip(found.times, found.values, strict=True):
         number = _values.number(value)
