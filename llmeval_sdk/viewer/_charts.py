@@ -177,7 +177,7 @@ class _Frame:
             if not (whole and tick != int(tick)):
                 y = self.y(tick)
                 self.picture.rule((self.left, y, self.left + self.width, y))
-                text = f"{tick:.0%}" if share else number(tick)
+                text = f"{tick:.0%}" if share else f"{tick:,.0f}" if whole else number(tick)
                 self.picture.text(self.left - 6, y + 4, fitted(text, self.left - 4), "end")
 
     def y(self, value: float) -> float:

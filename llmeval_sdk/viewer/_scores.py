@@ -185,7 +185,7 @@ def _drawn(
         drawings.append(("Mean over time", _charts.over_time(points, period, judged), note))
     elif judged:
         title, note = "Mean of the judged over time", "Of what was judged only, not of all traffic."
-        drawings.append((title, _charts.over_time((), period, judged), note))
+        drawings.append((title, _charts.over_time(judged, period), note))
     elif points:
         drawings.append(("Mean over time", _charts.over_time(points, period), ""))
     if found.histogram:

@@ -178,7 +178,7 @@ def test_without_a_control_sample_nothing_is_said_of_all_traffic(store, site):
         else:
             store.write(not_run=[store.refuse(root, "groundedness", "not_escalated", "")])
     page = site.get("/scores/groundedness").text
-    assert "mean of the judged 0.00" in page
+    assert "mean of the judged 0" in page
     assert "Mean of the judged over time" in page
     assert "Only the judged</th>" in page
     assert "All traffic</th>" not in page
