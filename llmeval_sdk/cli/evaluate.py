@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk import config, registry
+from llmeval_sdk import config
 from llmeval_sdk.cli._options import add_store, open_store, since
 from llmeval_sdk.cli._output import say
 from llmeval_sdk.errors import ConfigurationError, DataError
@@ -41,10 +41,11 @@ so that the same judge on the same row is not paid for twice.
 
 Exit codes:
   0    all is well
-  1    a --fail-under bound was missed, --model raised on a row, or against --compare a
-       metric got worse (by 0.01 at least, with 95 % confidence over all metrics
-       together; tokens and seconds do not count), or a judge rates no row any more
-  2    could not be done: a bad row, an unknown evaluator, no judge model ...
+  1    a --fail-under bound was missed, or its evaluator failed on more rows than
+       --min-rated lets pass; --model raised on a row; the budget was used up; or against
+       --compare a metric got worse (by 0.01 at least, with 95 % confidence over all
+       metrics together; tokens and seconds do not count), or a judge rates no row any more
+  2    could not be done: a bad row, an unknown evaluator or metric, no judge model ...
   130  interrupted; what was done is saved
 """
 
@@ -107,6 +108,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 when this metric is lower; may be repeated",
     )
     gate.add_argument(
+        "--min-rated",
+        type=_share,
+        default=0.9,
+        metavar="SHARE",
+        help="exit with 1 when an evaluator with a bound rates less than this share of the rows "
+        "that have its inputs (default: 0.9)",
+    )
+    gate.add_argument(
         "--compare", metavar="FILE", help="exit with 1 when a metric got worse than in this report"
     )
     output = parser.add_argument_group("output")
@@ -155,6 +164,16 @@ def bound(text: str) -> tuple[str, float]:
         ) from None
 
 
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+        if not 0 <= share <= 1:
+            raise ValueError
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: expected 0 to 1") from None
+    return share
+
+
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print and write what was found, and decide the gate."""
     from llmeval_sdk.cli._evaluated import Outcome, publish
@@ -179,16 +198,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot work before anything is paid for."""
-    from llmeval_sdk.offline.report.bounds import check_path
+    from llmeval_sdk.offline import check_bounds
 
     if (args.file is None) is not args.from_store:
         raise ConfigurationError("name the FILE to evaluate, or pass --from-store (not both)")
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency must be at least 1")
-    names = _names(args.evaluators)
-    known = names or (*registry.HEURISTICS, *registry.JUDGES)
-    for path, _ in args.fail_under:
-        check_path(path, [name.rpartition(":")[2] for name in known])
+    paths = [path for path, _ in args.fail_under]
+    check_bounds(paths, evaluators=_names(args.evaluators) or None, llm=args.model_judge)
 
 
 def _evaluate(args: argparse.Namespace, save: Path) -> Report:

@@ -26,6 +26,7 @@ class ChunkRelevance(BaseJudge):
     version: str = "1"
     needs: tuple[str, ...] = ("request", "retrieved_context")
     per: Literal["answer", "chunk"] = "chunk"
+    output = "yes_no"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once per distinct chunk."""

@@ -41,6 +41,7 @@ class ContextRecall(BaseJudge):
     name = "context_recall"
     version = "1"
     needs = ("request", "response", "expected_response", "retrieved_context")
+    output = "score"
 
     def __init__(self, model: str | LLM | None = None, *, name: str = "context_recall") -> None:
         self.model = model

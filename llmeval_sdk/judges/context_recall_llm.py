@@ -31,6 +31,7 @@ class ContextRecallLLM(BaseJudge):
     version: str = "1"
     needs: tuple[str, ...] = ("request", "retrieved_context")
     per: Literal["answer", "chunk"] = "answer"
+    output = "score"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, about the first `CHUNKS` chunks."""

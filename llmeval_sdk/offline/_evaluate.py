@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.data.source import open_data
+from llmeval_sdk.offline.report.bounds import check_paths
 from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.checked import Bad, Checked, good_rows
@@ -92,6 +93,7 @@ def evaluate(
     header = {
         "experiment": work.experiment,
         "evaluators": list(work.chosen.names),
+        "outputs": work.chosen.outputs,
         "judge": judge if work.chosen.judges else None,
     }
     bad = Bad(skip=skip_bad)
@@ -118,6 +120,7 @@ def evaluate(
                 work.chosen.names,
                 bad.count,
                 tuple(bad.told),
+                outputs=work.chosen.outputs,
                 **more,
             )
 
@@ -128,6 +131,19 @@ def evaluate(
             raise Interrupted(report()) from None
         out.finish({"skipped": bad.count, "problems": bad.told})
         return report(delivery=delivery)
+
+
+def check_bounds(
+    paths: Iterable[str], *, evaluators: Sequence[Any] | None = None, llm: Any = None
+) -> None:
+    """Check that these evaluators can have these metrics, before any row is paid for.
+
+    Raises:
+        ConfigurationError: there is no such metric; the message names the nearest. Or an evaluator
+            cannot be used.
+    """
+    listed = None if evaluators is None else tuple(_listed(evaluators))
+    check_paths(paths, Work(evaluators=listed, llm=llm).chosen.outputs)
 
 
 def _listed(evaluators: Any) -> Sequence[Any]:

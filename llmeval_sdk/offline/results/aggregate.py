@@ -22,6 +22,10 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     """Why the others have no value: ``missing: response``, ``timeout`` …"""
     failed: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    """What those that failed failed of, by type."""
+    unrated_parts: float = 0.0
+    """Of the rated rows, the shares of chunks that could not be rated, summed up."""
     cached: int = 0
     """Verdicts of earlier runs."""
     low: float | None = None
@@ -40,11 +44,16 @@ class Tally:
         if value is None:
             if evaluation.error is not None:
                 self.failed += 1
+                self.errors[evaluation.error.type] += 1
             self.reasons[_reason(evaluation)] += 1
             return
         self.rated += 1
-        if "cached" in evaluation.metadata:
-            self.cached += 1
+        metadata = evaluation.metadata
+        if metadata:
+            self.cached += "cached" in metadata
+            failed, ratings = metadata.get("failed"), metadata.get("ratings")
+            if type(failed) is int and isinstance(ratings, (list, tuple)) and ratings:
+                self.unrated_parts += min(1.0, failed / len(ratings))
         if type(value) is float:
             self.low = value if self.low is None or value < self.low else self.low
             self.high = value if self.high is None or value > self.high else self.high
@@ -55,6 +64,8 @@ class Tally:
         """Take in what another part of the data gave."""
         self.rated += other.rated
         self.failed += other.failed
+        self.errors.update(other.errors)
+        self.unrated_parts += other.unrated_parts
         self.cached += other.cached
         self.seconds += other.seconds
         for path, amount in other.sums.items():
@@ -134,6 +145,8 @@ class Aggregate:
                     "sums": tally.sums,
                     "reasons": tally.reasons,
                     "failed": tally.failed,
+                    "errors": tally.errors,
+                    "unrated_parts": tally.unrated_parts,
                     "cached": tally.cached,
                     "low": tally.low,
                     "high": tally.high,
@@ -158,6 +171,7 @@ def from_plain(said: Mapping[str, Any]) -> Aggregate:
             tally,
             sums=Counter(tally.sums),
             reasons=Counter(tally.reasons),
+            errors=Counter(tally.errors),
             usage=Usage(*said["tallies"][name]["usage"]),
         )
     return Aggregate(said["rows"], Counter(said["errors"]), tallies)

@@ -15,6 +15,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation import outcome, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.offline.results.outputs import Output, output_of
 from llmeval_sdk.protocols import Heuristic, Judge
 
 
@@ -45,6 +46,11 @@ class Chosen:
     def names(self) -> tuple[str, ...]:
         """Their names, heuristics first."""
         return tuple(each.name for each in self._all)
+
+    @property
+    def outputs(self) -> dict[str, Output]:
+        """What each gives, by name."""
+        return {each.name: output_of(each) for each in self._all}
 
     @property
     def _all(self) -> tuple[Heuristic | Judge, ...]:
