@@ -31,6 +31,11 @@ class Output(NamedTuple):
     """The categories it may give; empty where they are not known."""
 
 
+_UNKNOWN = Output()
+_OF_VALUES: dict[type, Gives] = {float: "number", bool: "flag", str: "word"}
+_OF_HEURISTICS = {kind: Output(gives=gives) for kind, gives in _OF_VALUES.items()}
+
+
 def output_of(evaluator: Heuristic | Judge) -> Output:
     """Read what an evaluator declares as its ``output``, or its function as what it returns."""
     is_judge = evaluator.kind == "judge"
@@ -66,17 +71,12 @@ def _returned(evaluator: Any) -> Gives:
 
 def output_seen(evaluation: Evaluation) -> Output:
     """Tell from one evaluation what its evaluator gives, where nothing was declared."""
-    is_judge = evaluation.evaluator_kind == "judge"
-    per_chunk = is_judge and (
-        "ratings" in evaluation.metadata or evaluation.name == "chunk_relevance"
-    )
     value = evaluation.value
-    if isinstance(value, bool):
-        return Output(is_judge, per_chunk, "flag")
-    if isinstance(value, str):
-        is_rating = is_judge and value in ("yes", "no")
-        return Output(is_judge, per_chunk, "yes_no" if is_rating else "word")
-    return Output(is_judge, per_chunk, "any" if value is None else "number")
+    if evaluation.evaluator_kind != "judge":
+        return _OF_HEURISTICS.get(type(value), _UNKNOWN)
+    per_chunk = "ratings" in evaluation.metadata or evaluation.name == "chunk_relevance"
+    gives = "yes_no" if value in ("yes", "no") else _OF_VALUES.get(type(value), "any")
+    return Output(True, per_chunk, gives)
 
 
 def from_plain(saved: Any) -> dict[str, Output]:
@@ -97,6 +97,3 @@ def seen_in(rows: Iterable[Row]) -> dict[str, Output]:
             if found.get(name, _UNKNOWN).gives == "any":
                 found[name] = output_seen(evaluation)
     return found
-
-
-_UNKNOWN = Output()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from llmeval_sdk.model import Evaluation
@@ -61,24 +62,27 @@ def contributions(evaluation: Evaluation) -> dict[str, float]:
     if output.gives == "word":
         return {f"{evaluation.name}/{value}/percentage": 1.0}
     amount = float(value == "yes") if isinstance(value, str) else float(value)
-    return {_average(_base(evaluation.name, output), output): amount}
+    return {_metric(evaluation.name, output): amount}
 
 
 def metric_paths(name: str, output: Output) -> tuple[str, ...]:
     """Return the metrics that an evaluator can have; ``*`` stands for any one category."""
     if output.per_chunk or output.gives in ("number", "count", "flag", "yes_no"):
-        return (_average(_base(name, output), output),)
-    rating = _average(_base(name, output._replace(gives="yes_no")), output._replace(gives="yes_no"))
+        return (_metric(name, output),)
+    rating = _metric(name, output._replace(gives="yes_no"))
     words = tuple(f"{name}/{word}/percentage" for word in output.words or ("*",))
     if output.gives == "word":
         return (*words, rating) if output.is_judge and "yes" in output.words else words
-    number = output._replace(gives="number")
-    flag = output._replace(gives="flag")
-    averages = (_average(_base(name, each), each) for each in (number, flag))
+    averages = (
+        _metric(name, output._replace(gives="number")),
+        _metric(name, output._replace(gives="flag")),
+    )
     return tuple(dict.fromkeys((*((rating,) * output.is_judge), *averages, *words)))
 
 
-def _average(base: str, output: Output) -> str:
+@lru_cache(1_024)  # asked for once per evaluation of every row
+def _metric(name: str, output: Output) -> str:
+    base = _base(name, output)
     if output.per_chunk:
         return f"{base}/precision/average"
     is_rating = output.is_judge and output.gives == "yes_no"
