@@ -84,7 +84,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         "--model-judge", metavar="NAME", help="judge model (default: LLMEVAL_JUDGE_MODEL)"
     )
     parser.add_argument(
-        "--model", metavar="MODULE:FUNCTION", help="your app, called with each request"
+        "--model",
+        metavar="MODULE:FUNCTION",
+        help="your app: it gets each row's request as it is",
     )
     parser.add_argument("--experiment", metavar="NAME", help="what the run is called")
     parser.add_argument(
@@ -213,7 +215,6 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
 
     from llmeval_sdk.offline import evaluate
     from llmeval_sdk.offline.data.stored import stored
-    from llmeval_sdk.offline.run.chosen import load
     from llmeval_sdk.policy.budget import Budget
 
     budget = None
@@ -230,7 +231,7 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             data = stored(reader, since=args.since, span_name=args.span_name)
         return evaluate(
             data,
-            model=load(args.model) if args.model else None,
+            model=args.model,
             evaluators=_names(args.evaluators) or None,
             llm=args.model_judge,
             concurrency=args.concurrency,

@@ -33,7 +33,7 @@ class Interrupted(KeyboardInterrupt):
 def evaluate(
     data: Any,
     *,
-    model: Callable[[Any], Any] | None = None,
+    model: Callable[[Any], Any] | str | None = None,
     evaluators: Sequence[Heuristic | Judge | str | Any] | None = None,
     llm: LLM | str | Callable[..., Any] | None = None,
     concurrency: int = 8,
@@ -56,9 +56,9 @@ def evaluate(
             ``retrieved_context``, ``expected_response``, ``trace``, ``extractions`` …) or Records;
             a pandas or polars DataFrame; a Hugging Face Dataset; or the path of a ``.jsonl``,
             ``.csv`` or ``.parquet`` file, which is read row by row.
-        model: the app: it is called with each request, under tracing, and what it retrieves,
-            answers and uses becomes the row's. Sync or async. It gets ``{"messages": [...]}`` where
-            the request is a text. A row on which it raises is reported with its ``error``.
+        model: the app, or its address such as ``"my_app:answer"``: it is called with each row's
+            request as it is, under tracing, and what it retrieves, answers and uses becomes the
+            row's. Sync or async. A row on which it raises is reported with its ``error``.
         evaluators: names or objects. Default: every one whose inputs a row has; judges among them
             only where a judge model is configured.
         llm: the judge model: a name, an LLM or a callable; else ``LLMEVAL_JUDGE_MODEL``.
@@ -74,8 +74,8 @@ def evaluate(
 
     Raises:
         DataError: a row that cannot be read; the message names file, line and column.
-        ConfigurationError: an unknown evaluator, a judge without a model to ask, data of no known
-            kind.
+        ConfigurationError: an unknown evaluator, a judge without a model to ask, a ``model`` that
+            cannot be called, data of no known kind.
         Interrupted: Ctrl-C; the exception has the report so far.
     """
     opened = open_data(data)
@@ -89,6 +89,7 @@ def evaluate(
         experiment=slug(experiment or f"offline-{Path(opened.name).stem or 'rows'}"),
         cache=cache,
     )
+    answered = work.function is None
     judge = llm if isinstance(llm, str) else work.settings.judge_model
     header = {
         "experiment": work.experiment,
@@ -99,7 +100,7 @@ def evaluate(
     bad = Bad(skip=skip_bad)
     with ExitStack() as stack:
         count = opened.count
-        items = good_rows(opened, work.chosen, bad, answered=model is None, digests=bool(save))
+        items = good_rows(opened, work.chosen, bad, answered=answered, digests=bool(save))
         if work.is_paid:
             checked = stack.enter_context(Checked())
             with bar("checking rows", count, shown=progress) as tick:

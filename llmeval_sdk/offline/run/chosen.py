@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -151,16 +152,21 @@ def load(path: str) -> Any:
     """Import what ``module:attribute`` names; modules of the current folder are found too.
 
     Raises:
-        ConfigurationError: there is no such module or attribute.
+        ConfigurationError: there is no such module or attribute, or the module raised.
     """
     module, _, attribute = path.partition(":")
+    if not module or not attribute:
+        raise ConfigurationError(f"{path!r} is no address: expected MODULE:NAME, as my_app:answer")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        return getattr(import_module(module), attribute)
+        return attrgetter(attribute)(import_module(module))
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"{path!r} cannot be loaded: {error}") from error
+    except Exception as error:
+        kind = type(error).__name__
+        raise ConfigurationError(f"{path!r} cannot be loaded: {kind}: {error}") from error
 
 
 def not_applicable(evaluator: Heuristic | Judge, absent: str) -> Evaluation:

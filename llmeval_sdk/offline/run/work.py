@@ -18,7 +18,7 @@ from llmeval_sdk._threads import run
 from llmeval_sdk.config import Settings
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row
-from llmeval_sdk.offline.run.app import App
+from llmeval_sdk.offline.run.app import App, function_of
 from llmeval_sdk.offline.run.chosen import Chosen, choose
 from llmeval_sdk.offline.run.engine import Emit, Engine, Item
 from llmeval_sdk.offline.run.experiment import Experiment, recording
@@ -32,7 +32,7 @@ from llmeval_sdk.protocols import Exporter
 class Work:
     """Evaluators, models and limits of a run, as they were given; resolved where it runs."""
 
-    model: Callable[[Any], Any] | None = None
+    model: Callable[[Any], Any] | str | None = None
     evaluators: tuple[Any, ...] | None = None
     llm: Any = None
     concurrency: int = 8
@@ -64,6 +64,11 @@ class Work:
         return Models(
             self.llm, self.settings, budget=self.budget, concurrency=max(1, self.concurrency)
         )
+
+    @cached_property
+    def function(self) -> Callable[[Any], Any] | None:
+        """The app; raises `ConfigurationError` where it cannot be called."""
+        return None if self.model is None else function_of(self.model)
 
     @property
     def is_paid(self) -> bool:
@@ -124,7 +129,7 @@ class Work:
                 experiment.submit(row)
 
             engine.emit = emit_and_submit
-        if self.model is not None:
-            engine.app = App(self.model, experiment.open)
+        if self.function is not None:
+            engine.app = App(self.function, experiment.open)
             return items
         return (item._replace(record=experiment.mark(item.record)) for item in items)
