@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ def make_plan(
     budget: Budget | None = None,
     llm: Any = None,
     exporters: tuple[Exporter, ...] = (),
-    prices: Mapping[str, tuple[float, float]] | None = None,
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
 ) -> Plan:
@@ -90,7 +89,7 @@ def make_plan(
         queue_records=resolved.queue_records,
         queue_bytes=resolved.queue_bytes,
         background_share=resolved.background_share,
-        prices=prices,
+        prices=resolved.prices,
     )
 
 

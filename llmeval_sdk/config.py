@@ -22,6 +22,7 @@ from llmeval_sdk._setting import (
     names,
     one_of,
     positive,
+    prices,
     setting,
 )
 from llmeval_sdk._settings_datadog import DatadogSettings
@@ -104,6 +105,13 @@ class Settings(DatadogSettings):
         "LLMEVAL_BUDGET_USD_PER_DAY",
         read=positive,
         doc="Judge money a day (UTC), where the model's price is known.",
+    )
+    prices: Mapping[str, tuple[float, float]] | None = setting(
+        None,
+        "LLMEVAL_PRICES",
+        read=prices,
+        doc="Prices of models in USD per million input and output tokens: `mine=0.5,1.5;other=1,2` "
+        'or `{"mine": [0.5, 1.5]}`. They win over the list that comes along.',
     )
     judge_budget: float | None = setting(
         None,

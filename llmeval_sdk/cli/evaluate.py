@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
+from llmeval_sdk._setting import prices
 from llmeval_sdk.cli._options import add_store, open_store, since
 from llmeval_sdk.cli._output import say
 from llmeval_sdk.errors import ConfigurationError, DataError
@@ -141,7 +142,19 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--concurrency", type=int, default=8, metavar="N", help="judgements at a time (default: 8)"
     )
     limits.add_argument(
-        "--max-usd", type=float, metavar="USD", help="what judges may cost, where prices are known"
+        "--max-usd",
+        type=float,
+        metavar="USD",
+        help="what judges may cost; the gate fails where it is not enough",
+    )
+    limits.add_argument(
+        "--price",
+        action="append",
+        type=_price,
+        default=[],
+        metavar="MODEL=IN,OUT",
+        help="price of a judge model in USD per million input and output tokens; may be repeated "
+        "(default: LLMEVAL_PRICES, then a list of well-known models)",
     )
     limits.add_argument(
         "--calls-per-minute", type=float, metavar="N", help="judge calls in any minute; then wait"
@@ -164,6 +177,16 @@ def bound(text: str) -> tuple[str, float]:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no bound: expected PATH=NUMBER, such as context_relevance/average=0.6"
         ) from None
+
+
+def _price(text: str) -> tuple[str, tuple[float, float]]:
+    try:
+        (found,) = prices(text).items()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no price: expected MODEL=INPUT,OUTPUT, such as my-model=0.5,1.5"
+        ) from None
+    return found
 
 
 def _share(text: str) -> float:
@@ -243,6 +266,7 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             resume=args.resume,
             skip_bad=args.skip_bad or args.from_store,
             cache=not args.no_cache,
+            prices=dict(args.price) or None,
         )
 
 

@@ -142,9 +142,21 @@ _SECTION_LINE = re.compile(
     re.IGNORECASE,
 )
 _TEMPLATE_TOKEN = re.compile(
-    r"<[|\uff5c]|\[/?INST\]|<</?SYS>>|</?(?:s|bos|eos|start_of_turn|end_of_turn)>",
-    re.IGNORECASE,
+    r"""
+    [<\[][|\uff5c]                          # <|im_start|> of most families, [|user|]
+    | <</?SYS>>
+    | \[/?(?:INST|SYSTEM_PROMPT|TOOL_\w+|AVAILABLE_TOOLS|MODEL_SETTINGS|THINK|ARGS|CALL_ID
+        |IMG|PREFIX|MIDDLE|SUFFIX|[GS]?MASK)\]
+    | </?(?:s|bos|eos|pad|unk|sop|eop|eoh|eoa|eot|bos_token|eos_token
+        |(?:start|end)_of_(?:turn|image|text|role))>
+    | </?(?:\w{1,20}:)?(?:think|thinking|reasoning|scratchpad|tools?|tool_calls?|tool_uses?
+        |tool_responses?|tool_results?|tool_outputs?|function|functions|function_calls?
+        |function_results?|invoke)(?=[\s=/>])
+    | \u25c1/?think\u25b7
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
+"""What a chat template gives a meaning of its own, by the vocabularies of the open models."""
 
 _HEADER = re.compile(r"^<<begin (.+) ([0-9a-f]{32})>>$", re.MULTILINE)
 

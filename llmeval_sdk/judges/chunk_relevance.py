@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._chunks import rate_chunks
@@ -24,7 +25,7 @@ class ChunkRelevance(BaseJudge):
 
     name: str = "chunk_relevance"
     version: str = "1"
-    needs: tuple[str, ...] = ("request", "retrieved_context")
+    needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "chunk"
     output = "yes_no"
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llmeval_sdk import registry
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk._threads import run
 from llmeval_sdk.judges._base import BaseJudge, Metered, ask
 from llmeval_sdk.judges._precheck import empty_answer
@@ -40,7 +41,7 @@ class ContextRecall(BaseJudge):
 
     name = "context_recall"
     version = "1"
-    needs = ("request", "response", "expected_response", "retrieved_context")
+    needs = ("request", "response", "expected_response", CHUNK_TEXT)
     output = "score"
 
     def __init__(self, model: str | LLM | None = None, *, name: str = "context_recall") -> None:

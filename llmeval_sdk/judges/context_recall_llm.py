@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from llmeval_sdk.errors import JudgeError
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import as_text, context, request
@@ -29,7 +29,7 @@ class ContextRecallLLM(BaseJudge):
 
     name: str = "context_recall_llm"
     version: str = "1"
-    needs: tuple[str, ...] = ("request", "retrieved_context")
+    needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "answer"
     output = "score"
 
@@ -40,7 +40,8 @@ class ContextRecallLLM(BaseJudge):
         if not retrieved:
             return Evaluation(self.name, 0.0, explanation="Nothing was retrieved.")
         if not chunks:
-            raise JudgeError("bad_input", f"the first {CHUNKS} chunks hold no text")
+            lacking = f"text in the first {CHUNKS} chunks"
+            return Evaluation(self.name, metadata={"missing_inputs": lacking})
         value = record.response if record.value is None else as_text(record.value)
         found = Section("value", value or "(none was found)")
         sections = [*request(record), *_field(record), found, *chunks]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ def evaluate(
     resume: bool = False,
     skip_bad: bool = False,
     cache: bool = True,
+    prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Report:
     """Evaluate rows with the evaluators that run online.
 
@@ -64,13 +65,16 @@ def evaluate(
         llm: the judge model: a name, an LLM or a callable; else ``LLMEVAL_JUDGE_MODEL``.
         concurrency: judgements, or calls of the model, at a time.
         progress: show a bar, where there is a terminal.
-        budget: what the judges of this run may use; default: no limit.
+        budget: what the judges of this run may use; default: no limit. With a limit in USD the
+            price of each judge model must be known.
         experiment: what the run is called in every backend.
         exporters: where spans and scores go beside the report: names or objects. Default: nowhere.
         save: a file to which each row is written as soon as it is done; see `Report.load`.
         resume: go on with the rows that ``save`` does not have, or that failed.
         skip_bad: leave out rows that cannot be read, and count them.
         cache: use verdicts of earlier runs where judge, model and inputs are the same.
+        prices: own prices by model: USD per million input and output tokens. They win over those
+            of ``LLMEVAL_PRICES``, and these over the list that comes along.
 
     Raises:
         DataError: a row that cannot be read; the message names file, line and column.
@@ -88,6 +92,7 @@ def evaluate(
         exporters=tuple(exporters),
         experiment=slug(experiment or f"offline-{Path(opened.name).stem or 'rows'}"),
         cache=cache,
+        prices=prices,
     )
     answered = work.function is None
     judge = llm if isinstance(llm, str) else work.settings.judge_model

@@ -23,6 +23,7 @@ from llmeval_sdk.pipeline._privacy import Privacy, bare
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
+from llmeval_sdk.policy.prices import with_cost
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
 
@@ -214,7 +215,7 @@ class Worker:
 
     def _span(self, span: Span) -> None:
         size = span.size
-        data = span_data(span, content=self._plan.content)
+        data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
         if not self._foreign:
             self.emit(data, size)
         target = Target(data.trace_id, data.span_id, data.name, data.kind)

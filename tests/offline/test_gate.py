@@ -227,3 +227,47 @@ def test_the_command_refuses_a_metric_that_is_not_there(run, judge, path):
     assert code == 2
     assert f"no metric '{path}': did you mean 'ret" in err or f"did you mean '{CORRECT}'" in err
     assert judge.requests == []
+
+
+UNPRICED = ("--evaluators", "correctness", "--model-judge", "house-model", "--concurrency", "1")
+
+
+def test_a_limit_in_money_needs_a_price(run, judge):
+    """Without one it would be no limit; the message says how to give it."""
+    code, _, err = run(*UNPRICED, "--max-usd", "1")
+    assert code == 2
+    assert "--price 'house-model=INPUT,OUTPUT'" in err
+    assert judge.requests == []
+
+
+def test_a_price_of_the_command_line_makes_the_limit_hold(run, judge):
+    """A dear model stops soon, a cheap one not at all; what it cost is said."""
+    dear = ("--price", "house-model=100,100", "--max-usd", "0.5", "--json")
+    code, out, _ = run(*UNPRICED, *dear)
+    told = json.loads(out)
+    assert code == 1
+    assert 0 < told["counts"]["correctness"]["evaluated"] < 30
+    assert 0 < told["judge_usage"]["cost_usd"] <= 0.5
+    code, out, _ = run(*UNPRICED, "--price", "house-model=0,0.001", "--max-usd", "0.5", "--json")
+    assert (code, json.loads(out)["counts"]["correctness"]["evaluated"]) == (0, 30)
+
+
+@pytest.mark.parametrize("price", ["house-model", "house-model=1", "m=a,b", "m=-1,1", "=1,2"])
+def test_a_price_that_is_none_is_refused(run, price, capsys):
+    """As every option that cannot be read."""
+    with pytest.raises(SystemExit) as stop:
+        run(*UNPRICED, "--price", price)
+    assert stop.value.code == 2
+    assert "expected MODEL=INPUT,OUTPUT" in capsys.readouterr().err
+
+
+def test_prices_are_an_option_of_evaluate_too(rows):
+    """They win over the environment and are checked."""
+    options = {"evaluators": ["correctness"], "llm": FakeLLM({"rationale": "r", "rating": "yes"})}
+    budget = llmeval.Budget(calls_per_minute=None, usd_per_day=5.0)
+    with pytest.raises(ConfigurationError, match="price of the judge model 'fake'"):
+        llmeval.evaluate(rows, **options, budget=budget)
+    report = llmeval.evaluate(rows, **options, budget=budget, prices={"fake": (1, 1)})
+    assert report.judge_usage.cost_usd > 0
+    with pytest.raises(ConfigurationError, match="prices: "):
+        llmeval.evaluate(rows, **options, prices={"fake": 3})

@@ -6,16 +6,18 @@ part of a data set becomes rows and an `Aggregate`, and aggregates merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk._setting import price_table
 from llmeval_sdk._threads import run
 from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.app import App, function_of
@@ -40,6 +42,7 @@ class Work:
     exporters: tuple[Exporter | str, ...] = ()
     experiment: str = "offline"
     cache: bool = True
+    prices: Mapping[str, tuple[float, float]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what was resolved here."""
@@ -47,8 +50,15 @@ class Work:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of this process."""
-        return config.from_environment(problems=[])
+        """The settings of this process; raises `ConfigurationError` for prices that are none."""
+        settings = config.from_environment(problems=[])
+        if self.prices is None:
+            return settings
+        try:
+            own = price_table(self.prices)
+        except ValueError as error:
+            raise ConfigurationError(f"prices: {error}") from None
+        return replace(settings, prices={**(settings.prices or {}), **own})
 
     @cached_property
     def chosen(self) -> Chosen:
