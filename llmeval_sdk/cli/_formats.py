@@ -9,11 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from llmeval_sdk import config
+from llmeval_sdk import _values, config
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Told
-from llmeval_sdk.store.samples import RATINGS
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -126,14 +125,8 @@ def _flat(told: Told, whole: Whole) -> dict[str, Any]:
     if span.usage is not None:
         found |= {name: getattr(span.usage, name) for name in (*USAGE, "cost_usd")}
     for event in told.evaluations:
-        found[f"score_{event.evaluation.name}"] = _number(event.evaluation.value)
+        found[f"score_{event.evaluation.name}"] = _values.number(event.evaluation.value)
     return found
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, str):
-        return RATINGS.get(value)
-    return None if value is None else float(value)
 
 
 def _text(value: Any) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from llmeval_sdk import _values
 from llmeval_sdk.offline.report.change import Change
 from llmeval_sdk.offline.report.gate import Gate
 from llmeval_sdk.offline.report.page.drawings import Histograms, bar, difference
 from llmeval_sdk.offline.report.page.markup import cells, metric, table, text
 from llmeval_sdk.offline.report.summary import Line, lines, shown
-from llmeval_sdk.offline.report.worst import LESS_IS_BETTER
 
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _about(
     line: Line, histograms: Histograms, at_least: Mapping[str, float]
 ) -> Iterable[tuple[str, str]]:
     less = ' <span class="soft" title="less is better">↓</span>'
-    yield "", metric(line.path, line.evaluator) + less * (line.evaluator in LESS_IS_BETTER)
+    yield "", metric(line.path, line.evaluator) + less * (_values.high_is_bad(line.evaluator))
     yield "number", shown(line.value)
     is_share = not line.path.startswith("agent/")
     yield "desk", bar(line.value, at_least.get(line.path)) if is_share else ""
