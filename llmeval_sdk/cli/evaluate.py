@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from llmeval_sdk._setting import prices
 from llmeval_sdk.cli._options import add_store, open_store, since
 from llmeval_sdk.cli._output import say
 from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.store.files import make_folder, path_of
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -229,6 +231,10 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigurationError("name the FILE to evaluate, or pass --from-store (not both)")
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency must be at least 1")
+    problems: list[str] = []
+    config.from_environment(problems=problems)
+    for problem in problems:
+        sys.stderr.write(f"llmeval evaluate: {problem}\n")
     paths = [path for path, _ in args.fail_under]
     check_bounds(paths, evaluators=_names(args.evaluators) or None, llm=args.model_judge)
 
@@ -281,5 +287,9 @@ def _experiment(args: argparse.Namespace) -> str:
 def _default_save(args: argparse.Namespace) -> Path:
     from llmeval_sdk.offline.run.experiment import slug
 
-    store = Path(config.from_environment(problems=[]).store)
+    store = path_of(config.from_environment(problems=[]).store)
+    try:
+        make_folder(store.parent)
+    except OSError as error:
+        raise ConfigurationError(f"{store.parent} cannot be made: {error.strerror}") from None
     return store.with_name("reports") / f"{slug(_experiment(args))}.jsonl"

@@ -268,3 +268,11 @@ def test_a_torn_last_line_does_not_spoil_a_run(run, rows, write):
     assert len(llmeval.Report.load("run.jsonl").rows) == 2
     assert run(data, *names, "--resume")[0] == 0
     assert len(llmeval.Report.load("run.jsonl").rows) == 6
+
+
+def test_a_bad_variable_is_told(run, rows, write, monkeypatch):
+    """A secret that is too short signs nothing, and is not shown."""
+    monkeypatch.setenv("LLMEVAL_VERDICT_KEY", "hunter2")
+    code, _, err = run(write(rows), "--evaluators", "document_recall")
+    assert code == 0
+    assert "LLMEVAL_VERDICT_KEY=***: expected at least 16 characters" in err

@@ -28,6 +28,8 @@ class Tally:
     """Of the rated rows, the shares of chunks that could not be rated, summed up."""
     cached: int = 0
     """Verdicts of earlier runs."""
+    distrusted: int = 0
+    """Verdicts that were judged anew, since the kept ones were not signed with our key."""
     low: float | None = None
     high: float | None = None
     """The least and the greatest value, where values are numbers."""
@@ -36,6 +38,8 @@ class Tally:
 
     def add(self, evaluation: Evaluation) -> None:
         """Take in one evaluation."""
+        if "distrusted_cache" in evaluation.metadata:
+            self.distrusted += 1
         if evaluation.usage is not None:
             self.usage += evaluation.usage
         if evaluation.duration is not None:
@@ -67,6 +71,7 @@ class Tally:
         self.errors.update(other.errors)
         self.unrated_parts += other.unrated_parts
         self.cached += other.cached
+        self.distrusted += other.distrusted
         self.seconds += other.seconds
         for path, amount in other.sums.items():
             self.sums[path] += amount
@@ -148,6 +153,7 @@ class Aggregate:
                     "errors": tally.errors,
                     "unrated_parts": tally.unrated_parts,
                     "cached": tally.cached,
+                    "distrusted": tally.distrusted,
                     "low": tally.low,
                     "high": tally.high,
                     "usage": [

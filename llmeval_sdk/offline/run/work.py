@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config
@@ -25,9 +24,11 @@ from llmeval_sdk.offline.run.chosen import Chosen, choose
 from llmeval_sdk.offline.run.engine import Emit, Engine, Item
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.offline.run.models import Models
+from llmeval_sdk.offline.run.signing import signer_of
 from llmeval_sdk.offline.run.verdicts import Verdicts
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.protocols import Exporter
+from llmeval_sdk.store.files import path_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +103,10 @@ class Work:
                 )
                 items = self._traced(engine, experiment, items)
             if self.cache and self.chosen.judges:
-                path = Path(self.settings.store).with_name("verdicts.db")
+                path = path_of(self.settings.store).with_name("verdicts.db")
+                signer = signer_of(self.settings)
                 engine.verdicts = stack.enter_context(
-                    closing(Verdicts(path, max_days=self.settings.store_max_days))
+                    closing(Verdicts(path, signer, max_days=self.settings.store_max_days))
                 )
             try:
                 if self.is_paid:
