@@ -14,6 +14,7 @@ from typing import Any
 
 from llmeval_sdk import config
 from llmeval_sdk._setting import price_table
+from llmeval_sdk._shield import write_notices
 from llmeval_sdk._threads import run
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
@@ -89,6 +90,7 @@ class Work:
     def run(self, items: Iterable[Item], emit: Emit) -> Any:
         """Evaluate rows and emit each when it is done; return the exporters' accounts."""
         with ExitStack() as stack:
+            stack.callback(write_notices)  # no worker is here to do it
             engine = Engine(
                 self.chosen,
                 self.models,
