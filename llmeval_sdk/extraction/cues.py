@@ -16,16 +16,15 @@ NAME, DESCRIPTION, REQUEST = 1.0, 0.6, 0.4
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _ENDINGS = ("ations", "ation", "ing", "ies", "ied", "ers", "ed", "er", "es", "s", "e", "y")
-_STOP = frozenset(
-    """
-    a an and any are as at be been by can did do does document documents every field for
-    from give given has have how if in into is it its may must name of on one or other out
-    page passage please return should such than that the their them then there these they
-    this those to value was were what when where which who whom whose why will with word
-    words would you your all each exact extract extracted find first get look most not only
-    per text tell use used using within under about after before between during also both
-    """.split()
-)
+_STOP_WORDS = """
+a an and any are as at be been by can did do does document documents every field for
+from give given has have how if in into is it its may must name of on one or other out
+page passage please return should such than that the their them then there these they
+this those to value was were what when where which who whom whose why will with word
+words would you your all each exact extract extracted find first get look most not only
+per text tell use used using within under about after before between during also both
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def cues(config: Any, request: Any) -> tuple[tuple[str, float], ...]:

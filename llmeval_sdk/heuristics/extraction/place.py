@@ -12,14 +12,13 @@ from llmeval_sdk.heuristics.extraction.votes import MAX_EXTRACTIONS, agrees
 from llmeval_sdk.model import Chunk, Record
 
 
-QUALIFIERS = frozenset(
-    """
-    sub subtotal tax gst vat change cash tendered discount rounding adj adjustment deposit
-    paid previous former formerly old older deprecated dropped removed until unlike example
-    sample estimated approx except excluding excl net gross per each unit qty birth due
-    draft amended superseded cancelled void not no never
-    """.split()
-)
+_QUALIFIERS = """
+sub subtotal tax gst vat change cash tendered discount rounding adj adjustment deposit
+paid previous former formerly old older deprecated dropped removed until unlike example
+sample estimated approx except excluding excl net gross per each unit qty birth due
+draft amended superseded cancelled void not no never
+"""
+QUALIFIERS = frozenset(_QUALIFIERS.split())
 """Words beside a value that make it another value, unless the field itself has them."""
 _BEFORE = 60
 _UNKNOWN_RANK = 0.3
