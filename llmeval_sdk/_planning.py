@@ -23,8 +23,8 @@ from llmeval_sdk.spool import Folder
 from llmeval_sdk.tracing import off, state
 
 
-BUDGETED = "groundedness"
-"""The judge that `Settings.judge_budget` is for."""
+SHARED = {"extraction_correctness": "extractions", "groundedness": "answers"}
+"""The judges that `Settings.judge_share` is for, each with the records that it gets."""
 
 
 def make_plan(
@@ -161,10 +161,15 @@ def _check_decorators(resolved: Settings) -> None:
 def _escalations(
     given: Sequence[Escalation] | None, resolved: Settings, *, spending: bool
 ) -> list[Escalation]:
-    """Return the escalations in force: those given, else the plain rule; and the budgeted one."""
+    """Return the escalations in force: those given, else the plain rule; and those by share."""
     found = [default_escalation(resolved.recall_threshold)] if given is None else list(given)
-    if resolved.judge_budget and spending and all(each.name != BUDGETED for each in found):
-        found.append(Escalation(BUDGETED, budget=resolved.judge_budget))
+    if resolved.judge_share and spending:
+        named = {escalation.name for escalation in found}
+        found += [
+            Escalation(judge, share=resolved.judge_share, of=kind)
+            for judge, kind in SHARED.items()
+            if judge not in named
+        ]
     return found
 
 
@@ -217,7 +222,7 @@ def _heuristics(asked: list[Any], resolved: Settings) -> tuple[list[Heuristic], 
         return [], [each for each in asked if each.kind == "heuristic"]
     found: dict[str, Heuristic] = {}
     for name in registry.HEURISTICS:
-        builtin = registry.evaluator(name)
+        builtin = _resolve(name, resolved)
         if builtin.kind == "heuristic" and builtin.automatic:
             found[name] = builtin
     for each in (*registry.own_evaluators(), *asked):

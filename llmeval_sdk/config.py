@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
+from warnings import warn
 
 from llmeval_sdk._setting import (
     Secret,
@@ -133,11 +134,14 @@ class Settings(DatadogSettings):
         doc="Folder of what belongs to this user and machine, outside any checkout: the key of "
         "kept verdicts.",
     )
-    judge_budget: float | None = setting(
+    judge_share: float | None = setting(
         None,
+        "LLMEVAL_JUDGE_SHARE",
         "LLMEVAL_JUDGE_BUDGET",
         read=fraction,
-        doc="Share of records, the riskiest, that `groundedness` judges: `0.2`. 0 is off.",
+        doc="Share of the records, the riskiest, that is judged, `0.2`: extractions by"
+        " `extraction_correctness`, other answers by `groundedness`. 0 is off."
+        " `LLMEVAL_JUDGE_BUDGET` is its former name.",
     )
     recall_threshold: float = setting(
         0.7,
@@ -208,6 +212,9 @@ class Settings(DatadogSettings):
     )
 
 
+FORMER_NAMES = {"judge_budget": "judge_share"}
+"""Names that `configure` takes until version 0.3."""
+
 ROWS: tuple[Any, ...] = fields(Settings)
 """The rows of the table, as dataclass fields whose metadata has ``env``, ``read`` and ``doc``."""
 
@@ -223,6 +230,10 @@ def from_environment(
     env = os.environ if environ is None else environ  # noqa: TID251 - the one reader
     known = {row.name for row in ROWS}
     values: dict[str, Any] = {}
+    for former, name in FORMER_NAMES.items():
+        if former in given:
+            warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
+            given.setdefault(name, given.pop(former))
     for name, value in given.items():
         if name not in known:
             raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")

@@ -7,7 +7,15 @@ nothing: `llmeval_sdk.heuristics.extraction` makes scores of it, and the judge
 ``extraction_correctness`` shows the rivals to its model.
 """
 
-from llmeval_sdk.extraction.reading import MAX_SHOWN, MAX_VALUES, Reading, read, rivals, values_of
+from llmeval_sdk.extraction.reading import (
+    MAX_SHOWN,
+    MAX_VALUES,
+    Reading,
+    read,
+    rivals,
+    value_of,
+    values_of,
+)
 from llmeval_sdk.extraction.values import abstained, items, normal
 
 
@@ -20,5 +28,6 @@ __all__ = [
     "normal",
     "read",
     "rivals",
+    "value_of",
     "values_of",
 ]

@@ -61,10 +61,14 @@ class Reading:
         }
 
 
+def value_of(record: Record) -> Any:
+    """Return what the app settled on: the record's value, or its response where it has none."""
+    return record.value if record.value is not None else record.response
+
+
 def values_of(record: Record) -> list[Any]:
-    """Return the single values of a record's value, or of its response where it has none."""
-    value = record.value if record.value is not None else record.response
-    found = (item for item in items(value) if not abstained(item))
+    """Return the single values in a record's value that are an answer, one more than are read."""
+    found = (item for item in items(value_of(record)) if not abstained(item))
     return list(islice(found, MAX_VALUES + 1))
 
 

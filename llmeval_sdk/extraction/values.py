@@ -14,20 +14,28 @@ MAX_ITEMS = 50
 """Of a list or mapping, on each level."""
 MAX_DEPTH = 6
 
-_SAID = (
-    r"(?:answers?|values?|found|available|applicable|specified|stated|mention(?:ed)?|provided?|given"
-    r"|determined?|known?|listed|contain(?:ed)?|present|information|data|indicated?|includ(?:e|ed))"
+_NOTHING = re.compile(
+    r"\W*(?:none|null|nil|nan|n/?a|unknown|missing|empty|not (?:found|available|applicable|stated"
+    r"|specified|given|mentioned|provided|present)(?: (?:in|by) .{1,80})?|no (?:value|answer|data"
+    r"|information|match|[\w ]{1,30} (?:found|available|given|stated))(?: available)?)\W*",
+    re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"n\.?/?a\.?|none|null|nil|nan|unknown|missing|undefined|unanswerable|tbd|[-–—?]{1,3}"
-    rf"|(?:no|not|none)(?: [\w/-]+){{0,4}}? {_SAID}(?: .{{0,60}})?"
-    r"|there (?:is|are|was|were) no .{1,80}|(?:unable to|cannot|can't|couldn't|could not) .{1,80}"
-    r"|i (?:do not|don't|did not|didn't|could not|couldn't|cannot|can't) .{1,80}"
-    r"|the (?:[\w-]+ ){1,4}(?:is not|isn't|was not|are not|does not|doesn't) "
-    rf"{_SAID}(?: .{{0,60}})?",
-    re.DOTALL,
+    r"""\W*(?:
+    sorry,
+    | (?:i'm|i\ am|we're|we\ are)\ (?:sorry|unable|not\ able)\b
+    | (?:unable\ to|could\ not|couldn't|cannot|can't)\ (?:be\ )?
+      (?:find|determine|locate|extract|answer|identify)\b
+    | (?:i|we)\ (?:can|could|do|did)(?:\ ?not|n't)
+      \ (?:find|determine|locate|extract|answer|identify|know|see)\b
+    | there\ (?:is|are|was|were)\ no\b
+    | (?:the|this)\ .{0,60}?\b(?:is|are|was|were|do|does|did|could|can)(?:\ ?not|n't)
+      \ (?:be\ )?(?:found|contain|mention|state|specif|provid|give|availab|say|includ|present|list)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_LONGEST_REFUSAL = 120
+_LONGEST_REFUSAL = 160
+"""Characters; a longer text that begins like a refusal is a clause of a document."""
 _NUMBER = re.compile(r"[^\d\s+-]{0,3} ?([+-]?\d[\d.,']{0,30})(?: ?[^\d\s]{0,3})")
 _NOT_WORD = re.compile(r"[\W_]+")
 _CONTAINERS = (list, tuple, set, frozenset)
@@ -41,10 +49,11 @@ def abstained(value: Any) -> bool:
     if value is None:
         return True
     if isinstance(value, str):
-        text = value[: _LONGEST_REFUSAL + 40].strip(" \t\r\n.()[]\"'").lower()
-        if not text:
-            return not any(map(str.isalnum, value[:MAX_CHARACTERS]))
-        return len(text) <= _LONGEST_REFUSAL and _REFUSAL.fullmatch(text) is not None
+        text = value[: _LONGEST_REFUSAL + 1].replace("\u2019", "'").strip()
+        if not text.strip("-\u2013\u2014./?\u2026 "):
+            return not value.strip("-\u2013\u2014./?\u2026 \t\r\n")
+        is_short = len(text) <= _LONGEST_REFUSAL
+        return is_short and bool(_NOTHING.fullmatch(text) or _REFUSAL.match(text))
     if isinstance(value, (Mapping, *_CONTAINERS)):
         return all(abstained(item) for item in items(value))
     return False

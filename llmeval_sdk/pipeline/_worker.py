@@ -139,12 +139,12 @@ class Worker:
         self._pace.rest(hurry=self._hurry)
 
     def _warm(self) -> None:
-        """Give budgeted escalation the scores of earlier processes; without them it warms up."""
+        """Give escalation by share the scores of earlier processes; without them it warms up."""
         gate, recent = self._plan.gate, self._plan.recent
-        if recent is None or not gate.budgets:
+        if recent is None or not gate.shares:
             return
         try:
-            for judge, by in gate.budgets:
+            for judge, by in gate.shares:
                 past: dict[str | None, list[float]] = {}
                 for span_name, score in recent(by):
                     past.setdefault(span_name, []).append(score)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import registry, testing
-from llmeval_sdk.judges._extraction import abstained
+from llmeval_sdk import testing
+from llmeval_sdk.extraction import abstained
 from llmeval_sdk.judges._prompt import sections_of
 from llmeval_sdk.judges.extraction_correctness import extraction_correctness
 from llmeval_sdk.model import Chunk, Extraction, Record
@@ -34,21 +34,6 @@ RECORD = Record(
 
 def shown(llm):
     return {section.name: section.text for section in sections_of(llm.asked[0][1].content)}
-
-
-CANDIDATES = []
-
-
-def candidates(record):
-    return CANDIDATES
-
-
-@pytest.fixture
-def rivals(monkeypatch):
-    """Say what the function that finds rivals finds."""
-    monkeypatch.setattr(registry, "RIVALS", f"{__name__}:candidates")
-    yield CANDIDATES.extend
-    CANDIDATES.clear()
 
 
 def test_a_wrong_value_has_its_problem_and_the_right_value(scripted, judged):
@@ -98,24 +83,18 @@ def test_the_judge_reads_field_value_evidence_and_chunks(scripted, judged):
     assert "41.50 (chunk 1), confidence 0.8: SUBTOTAL 41.50" in read["extractions"]
     assert read["chunk 1"] == RECEIPT
     assert read["chunk 2"] == "Thank you for your visit"
-    assert "rivals" not in read
+    assert read["rivals"].splitlines()[0] == "- 44.82 (chunk 1): TOTAL DUE 44.82"
 
 
-def test_rivals_are_shown_where_an_evaluator_finds_them(rivals, scripted, judged):
-    """They come from whatever the registry names, at most five, with their chunk and evidence."""
-    found = [{"value": f"{n}.00", "chunk_number": 1, "evidence": f"line {n}"} for n in range(9)]
-    rivals(found)
+def test_the_strongest_rivals_are_shown_and_counted(scripted, judged):
+    """At most five other values of the same kind, with their chunk and line, the likeliest first."""
+    lines = "\n".join(f"item {n} costs {n}.00" for n in range(1, 9))
+    chunks = (Chunk(f"{lines}\nSUBTOTAL 41.50\nTOTAL DUE 44.82"),)
     llm = scripted(RIGHT)
-    outcome = judged(extraction_correctness, RECORD, llm)
-    assert shown(llm)["rivals"].splitlines() == [f"- {n}.00 (chunk 1): line {n}" for n in range(5)]
-    assert outcome.metadata["rivals"] == 5
-
-
-def test_rivals_of_an_odd_shape_do_not_stop_the_judge(rivals, scripted, judged):
-    """What is no candidate is left out; values may be anything."""
-    rivals([None, "text", {"value": {"a": [1]}, "chunk_number": "x"}, {}])
-    found = judged(extraction_correctness, RECORD, scripted(RIGHT))
-    assert (found.value, found.metadata["rivals"]) == ("yes", 2)
+    outcome = judged(extraction_correctness, replaced(retrieved_context=chunks), llm)
+    shown_rivals = shown(llm)["rivals"].splitlines()
+    assert len(shown_rivals) == outcome.metadata["rivals"] == 5
+    assert shown_rivals[0] == "- 44.82 (chunk 1): TOTAL DUE 44.82"
 
 
 def test_guidelines_and_examples_of_the_field_are_shown(scripted, judged):
@@ -166,13 +145,13 @@ def test_values_that_only_look_like_no_answer_are_judged(value):
     assert not abstained(value)
 
 
-def test_without_an_aggregated_value_the_extractions_decide(scripted, judged):
-    """What most of them say is judged; none of a value is an abstention."""
+def test_without_an_aggregated_value_the_response_decides(scripted, judged):
+    """What the app answered is judged; where it answered nothing, it abstained."""
     llm = scripted(RIGHT)
     three = (Extraction("a b"), Extraction("c", evidence="c"), Extraction("a b"))
-    judged(extraction_correctness, replaced(value=None, extractions=three), llm)
+    judged(extraction_correctness, replaced(value=None, response="a b", extractions=three), llm)
     assert shown(llm)["value"] == "a b"
-    empty = replaced(value=None, extractions=(Extraction(None), Extraction("")))
+    empty = replaced(value=None, extractions=three)
     assert judged(extraction_correctness, empty, llm).metadata["missing_inputs"].startswith("value")
 
 

@@ -20,17 +20,19 @@ _FULL_CUE = 1.2
 MAX_EXTRACTIONS = 200
 
 
-def _abstention_risk(record: Record) -> Evaluation | None:
+def _abstention_risk(record: Record) -> Evaluation:
     """Score 0..1, near 1 where a value seems to have been there to be extracted.
 
-    Only for records whose value is absent, empty or a refusal; ``None`` for all others. An
+    Only for records whose value is absent, empty or a refusal; all others have none. An
     extraction with a value that the aggregation dropped counts most, then a value of the field's
     kind that stands beside the field's cue words. Metadata: ``candidate``, with its ``value``,
     ``chunk_number`` and ``evidence``. An empty answer is neither good nor bad by itself, so no
     judge is asked about it unless an escalation names this score.
     """
     if values_of(record):
-        return None
+        return Evaluation(NAME, None, None, "the app gave a value")
+    if not record.extractions and not record.retrieved_context:
+        return Evaluation(NAME, None, None, "there is nothing in which a value could stand")
     extracted = next(
         (e for e in (record.extractions or ())[:MAX_EXTRACTIONS] if not abstained(e.value)), None
     )

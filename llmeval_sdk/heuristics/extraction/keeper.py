@@ -20,7 +20,8 @@ from llmeval_sdk.heuristics.extraction.history import FieldHistory, traits
 T = TypeVar("T")
 MAX_FIELDS = 100
 """Fields that have a history; further ones have none."""
-SYNC_SECONDS = 30.0
+SYNC_SECONDS, SYNC_ANSWERS = 30.0, 100
+"""The file is read and written when either has passed."""
 VERSION = 1
 
 
@@ -29,6 +30,9 @@ class Books(Protocol):
 
     def update(self, change: Callable[[str], tuple[str | None, T]], /) -> T:
         """Replace the text by what ``change`` makes of it; ``None`` leaves it."""
+
+    def close(self) -> None:
+        """Let go of what is held; using it again opens it again."""
 
 
 class Histories:
@@ -57,16 +61,23 @@ class Histories:
 
     def learn(self, name: str, reading: Reading | None) -> None:
         """Count one answer, and share what was counted now and then. For the worker only."""
-        if self._books is not None and self._clock() >= self._due:
-            self._due = self._clock() + SYNC_SECONDS
-            with shield("extraction history"):  # a file that cannot be used is no reason to stop
-                self._books.update(self._merge)
+        if self._clock() >= self._due or len(self._news) >= SYNC_ANSWERS:
+            self._share()
         if name not in self._fields and len(self._fields) >= MAX_FIELDS:
             return
         counted = None if reading is None else traits(reading, self._key)
         self._fields.setdefault(name, FieldHistory()).add(counted)
         if self._books is not None:
             self._news.append((name, counted))
+
+    def _share(self) -> None:
+        """Exchange what was learnt with the other processes of this host."""
+        self._due = self._clock() + SYNC_SECONDS
+        if self._books is not None:
+            with shield("extraction history"):  # a file that cannot be used is no reason to stop
+                self._books.update(self._merge)
+                self._books.close()
+        self._news = self._news[-SYNC_ANSWERS // 2 :]
 
     def _merge(self, text: str) -> tuple[str | None, None]:
         """Take in what all processes learnt, add what is new here, and write both."""

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from llmeval_sdk.extraction import MAX_SHOWN, MAX_VALUES, Reading, abstained, read, values_of
+from llmeval_sdk.extraction import (
+    MAX_SHOWN,
+    MAX_VALUES,
+    Reading,
+    abstained,
+    read,
+    value_of,
+    values_of,
+)
 from llmeval_sdk.heuristics.aggregated_confidence import runs_code
 from llmeval_sdk.heuristics.extraction.keeper import Histories
 from llmeval_sdk.heuristics.extraction.model import Weights, features, shipped
@@ -85,7 +93,7 @@ class ExtractionRisk:
         """Count a record's value in its field's history. The worker calls it, once per record."""
         if self.histories is not None:
             field = field_of(record)
-            if abstained(record.value if record.value is not None else record.response):
+            if abstained(value_of(record)):
                 self.histories.learn(field, None)
             for reading in read(record)[:1]:
                 self.histories.learn(field, reading)
