@@ -25,7 +25,7 @@ _REFUSAL = re.compile(
     sorry,
     | (?:i'm|i\ am|we're|we\ are)\ (?:sorry|unable|not\ able)\b
     | (?:unable\ to|could\ not|couldn't|cannot|can't)\ (?:be\ )?
-      (?:find|determine|locate|extract|answer|identify)\b
+      (?:find|found|determin|locate|extract|answer|identif)
     | (?:i|we)\ (?:can|could|do|did)(?:\ ?not|n't)
       \ (?:find|determine|locate|extract|answer|identify|know|see)\b
     | there\ (?:is|are|was|were)\ no\b

@@ -15,7 +15,7 @@ from llmeval_sdk.model import Chunk, Record
 _QUALIFIERS = """
 sub subtotal tax gst vat change cash tendered discount rounding adj adjustment deposit
 paid previous former formerly old older deprecated dropped removed until unlike example
-sample estimated approx except excluding excl net gross per each unit qty birth due
+sample estimated approx except excluding excl net gross per each unit qty birth
 draft amended superseded cancelled void not no never
 """
 QUALIFIERS = frozenset(_QUALIFIERS.split())
