@@ -10,6 +10,7 @@ from llmeval_sdk.tracing._annotate import (
     current_span,
     disabled,
     export_span,
+    is_off,
     off,
     read_ids,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "llm",
     "new_span_id",
     "new_trace_id",
+    "is_off",
     "off",
     "read_ids",
     "record_of",
