@@ -39,7 +39,7 @@ def test_a_judge_of_the_apps_own_cannot_send_more_than_the_limit(judged):
     """Its middle goes, with a mark; the verdict and the counters say that it did."""
 
     async def asks_it_all(record, llm):
-        reply = await llm.complete([llmeval.Message("user", f"{record.response} end")])
+        reply = await llm.complete([llmeval.Message("user", f"{record.response * 5} end")])
         return bool(reply.text)
 
     judge = FunctionJudge(asks_it_all, name="asks_it_all")
