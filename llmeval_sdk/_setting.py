@@ -10,6 +10,9 @@ from typing import Any
 from llmeval_sdk.errors import nearest
 
 
+MIN_SECRET = 16
+
+
 class Secret:
     """Text that never prints: its repr, str and pickle do not hold it."""
 
@@ -85,6 +88,15 @@ def limits(text: str) -> Mapping[str, int]:
     ):
         raise ValueError('expected JSON such as {"bm25": 20, "knn": 20}')
     return found
+
+
+def long_secret(text: str) -> Secret:
+    """Read a secret that nobody guesses."""
+    if len(text.strip()) < MIN_SECRET:
+        raise ValueError(
+            f"expected at least {MIN_SECRET} characters, such as `openssl rand -hex 32`"
+        )
+    return Secret(text.strip())
 
 
 def prices(text: str) -> Mapping[str, tuple[float, float]]:

@@ -19,6 +19,7 @@ from llmeval_sdk._setting import (
     flag,
     fraction,
     limits,
+    long_secret,
     names,
     one_of,
     positive,
@@ -118,6 +119,19 @@ class Settings(DatadogSettings):
         read=prices,
         doc="Prices of models in USD per million input and output tokens: `mine=0.5,1.5;other=1,2` "
         'or `{"mine": [0.5, 1.5]}`. They win over the list that comes along.',
+    )
+    verdict_key: Secret | None = setting(
+        None,
+        "LLMEVAL_VERDICT_KEY",
+        read=long_secret,
+        doc="Secret that signs the kept verdicts of offline runs, for CI: a verdict without its "
+        "signature is judged anew. Default: made per machine.",
+    )
+    state: str = setting(
+        "~/.local/state/llmeval",
+        "LLMEVAL_STATE",
+        doc="Folder of what belongs to this user and machine, outside any checkout: the key of "
+        "kept verdicts.",
     )
     judge_budget: float | None = setting(
         None,

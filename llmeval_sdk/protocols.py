@@ -44,6 +44,18 @@ class Heuristic(Protocol):
         """Return an outcome; a plain value becomes an Evaluation of this heuristic's name."""
 
 
+@runtime_checkable
+class Learner(Protocol):
+    """A heuristic that also learns from the records of its app.
+
+    ``evaluate`` stays a pure reading of what was learnt so far: offline, and where a score is asked
+    for at once, nothing is learnt.
+    """
+
+    def learn(self, record: Record, /) -> None:
+        """Take in one live record. The worker calls it once for each; it may read and write."""
+
+
 class LLM(Protocol):
     """A judge model. Subclass it and write ``complete``; ``ask`` comes with it."""
 
@@ -145,7 +157,9 @@ class Exporter(Protocol):
     prompt or session at once, and ``inject(headers)`` and ``extract(headers)`` carry its baggage to
     other processes, the latter returning what to ``put()`` back. With ``on_drop(span)`` an exporter
     hears of spans that ended and will not be exported; ``gives_ids`` lets its ``on_start`` run
-    before the others'. ``at_exit_signal(deliver)`` may have ``deliver`` called on SIGTERM.
+    before the others'. With ``keeps_foreign = True`` it is given the spans, too, that another
+    library made and ours evaluated. ``at_exit_signal(deliver)`` may have ``deliver`` called on
+    SIGTERM.
     """
 
     name: str

@@ -29,6 +29,8 @@ class BaseJudge:
     blocking: bool = False
     """True where the judge is plain code that blocks: whoever has a thread for it calls
     ``evaluate_blocking``; ``evaluate`` makes a daemon thread by itself."""
+    output: str | Sequence[str] | None = None
+    """``yes_no``, ``score`` or the categories it gives; ``None`` where only its values tell."""
     model: str | LLM | None = None
     """The model this judge asks for; ``None`` leaves it to the configuration."""
 

@@ -26,6 +26,7 @@ class YesNoJudge(BaseJudge):
     examples: tuple[Example, ...] = ()
     when_empty: Literal["yes", "no"] | None = None
     """Rating of a response that says nothing; ``None`` asks the model all the same."""
+    output = "yes_no"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, unless the answer is none."""

@@ -27,6 +27,7 @@ class ChunkRelevance(BaseJudge):
     version: str = "1"
     needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "chunk"
+    output = "yes_no"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once per distinct chunk."""

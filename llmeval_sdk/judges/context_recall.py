@@ -42,6 +42,7 @@ class ContextRecall(BaseJudge):
     name = "context_recall"
     version = "1"
     needs = ("request", "response", "expected_response", CHUNK_TEXT)
+    output = "score"
 
     def __init__(self, model: str | LLM | None = None, *, name: str = "context_recall") -> None:
         self.model = model

@@ -31,6 +31,7 @@ class ContextRecallLLM(BaseJudge):
     version: str = "1"
     needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "answer"
+    output = "score"
 
     def lacks(self, record: Record) -> str | None:
         """Name the text that is missing where only later chunks have any."""

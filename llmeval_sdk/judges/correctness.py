@@ -22,6 +22,7 @@ class Correctness(BaseJudge):
     name: str = "correctness"
     version: str = "1"
     needs: tuple[str, ...] = ("request", "response", "expected_facts|expected_response")
+    output = "yes_no"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, unless the answer is none."""

@@ -67,6 +67,7 @@ class LLMJudge(BaseJudge):
         )
         self.needs = self._template.needs if needs is None else needs
         self._form = _form(name, output)
+        self.output = output if isinstance(output, str) else tuple(output)
         self._examples = tuple(examples)
 
     def __repr__(self) -> str:

@@ -73,7 +73,7 @@ class Privacy:
         copy = _item(kind, known, content)
         if type(copy) is Span and type(item) is Span:
             copy.context, copy._links = item.context, item._links
-            copy._spec, copy._room = item._spec, item._room
+            copy._spec, copy._room, copy._owner = item._spec, item._room, item._owner
         return copy, done
 
 

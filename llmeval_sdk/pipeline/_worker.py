@@ -200,11 +200,12 @@ class Worker:
             self._spooling.handed_on(kept, self._judgements, missed)
 
     def _read(self, item: Unread) -> None:
-        """Score spans that another library made; it exports them itself."""
+        """Score spans that another library made. It exports them itself; the store keeps them."""
         self._foreign = True
         try:
             for span in item.read():
-                self._intake.score(span)
+                if span._owner is None:
+                    self._intake.score(span)
                 self._take(span)
                 self._rest()
         except Exception as error:
@@ -216,10 +217,13 @@ class Worker:
     def _span(self, span: Span) -> None:
         size = span.size
         data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
-        if not self._foreign:
+        if self._foreign:
+            for delivery in self._deliveries:
+                delivery.keep(data, size)
+        else:
             self.emit(data, size)
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
-        if not (span.is_evaluated or (self._foreign and span._owner is None)):
+        if not (span._owner is None if self._foreign else span.is_evaluated):
             if span.kind == "llm" and span._prompt is not None:
                 self._prompted(span, target)
             return
@@ -267,7 +271,10 @@ class Worker:
                 self._rest()
         aside = self._guests.run_aside
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
-        yield from self._plan.background.run(record, but=done, by=aside, rest=self._rest)
+        background = self._plan.background
+        yield from background.run(record, but=done, by=aside, rest=self._rest)
+        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
+        background.learn(record)
 
     def _decide(
         self,

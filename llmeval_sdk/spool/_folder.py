@@ -16,6 +16,7 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from llmeval_sdk import _private
 from llmeval_sdk.spool._ring import Ring
 
 
@@ -180,14 +181,13 @@ class Folder:
 
 def _open_folder(path: Path) -> int:
     """Open the folder if nobody else can have put anything there; raises OSError."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
+    _private.make_folder(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    about = os.fstat(descriptor)
-    if about.st_uid != os.geteuid() or about.st_mode & 0o022:
+    try:
+        _private.check_folder(os.fstat(descriptor))
+    except OSError:
         os.close(descriptor)
-        raise PermissionError(errno.EPERM, "others can write to the folder: give the spool its own")
+        raise
     return descriptor
 
 

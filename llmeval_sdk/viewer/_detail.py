@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.model import Chunk, EvaluationEvent, Extraction, NotRun, SpanData, Target
 from llmeval_sdk.store import traces
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.traces import JudgeRun, Outline
-from llmeval_sdk.viewer._cells import Cell, cell_of, high_is_bad
+from llmeval_sdk.viewer._cells import Cell, cell, cell_of
 from llmeval_sdk.viewer._format import number, text
 from llmeval_sdk.viewer._marks import Marked, marked, places
 from llmeval_sdk.viewer._waterfall import last_retrieval
@@ -159,16 +160,11 @@ def _sides(event: EvaluationEvent) -> tuple[str, str] | None:
 
     ``yes`` is the good side, also for a risk, as `llmeval agreement` reads it.
     """
-    name, value = event.evaluation.name, event.evaluation.value
-    if isinstance(value, float) and 0 <= value <= 1:
-        good = (value >= 0.5) != high_is_bad(name)
-    elif isinstance(value, bool):
-        good = value
-    elif value in ("yes", "no", "pass", "fail"):
-        good = value in ("yes", "pass")
-    else:
+    evaluation = event.evaluation
+    good = _values.goodness(evaluation.name, evaluation.value, evaluation.label)
+    if good is None:
         return None
-    return ("yes", "no") if good else ("no", "yes")
+    return ("yes", "no") if good >= 0.5 else ("no", "yes")
 
 
 def _passages(
@@ -199,14 +195,9 @@ def _ratings(
         if error is not None:
             found.append((event.evaluation.name, Cell("failed", "bad"), text(error)))
         elif isinstance(rating, (str, float, bool)):
-            said = Cell(str(rating)) if isinstance(rating, float) else _word(rating)
-            found.append((event.evaluation.name, said, text(reasons[rank - 1] or "")))
+            name = event.evaluation.name
+            found.append((name, cell(name, rating), text(reasons[rank - 1] or "")))
     return found
-
-
-def _word(rating: str | bool) -> Cell:
-    word = rating if isinstance(rating, str) else "yes" if rating else "no"
-    return Cell(word, "good" if word == "yes" else "bad" if word == "no" else "plain")
 
 
 def _facts(span: SpanData) -> dict[str, str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
+from llmeval_sdk import _values
 from llmeval_sdk.store.names import Known
 from llmeval_sdk.store.query import Judged, Place, Query
-from llmeval_sdk.viewer._cells import high_is_bad
 
 
 RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
@@ -63,7 +63,9 @@ def read(given: QueryParams, known: Known) -> Filters:
     problems: list[str] = []
     condition = _condition(params, known, problems)
     order_by = params.get("sort", "").removeprefix("-") or None
-    highest = order_by is not None and high_is_bad(order_by) != params["sort"].startswith("-")
+    highest = order_by is not None and _values.high_is_bad(order_by) != params["sort"].startswith(
+        "-"
+    )
     seconds = RANGES.get(params.get("range", ""))
     query = Query(
         span_name=params.get("span"),

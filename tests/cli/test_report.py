@@ -56,7 +56,7 @@ def test_scores_are_shown_by_evaluator_and_span_name(llmeval, store):
         ["evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost"],
         ["agreement_pattern", "answer", "heuristic", "1", "-", "mixed 100%", "0", "0", "-"],
         ["agreement_pattern", "extract_field", "heuristic", "2", "-", "mixed 50%, unanimous 50%", "0", "0", "-"],
-        ["cites_a_page", "extract_field", "heuristic", "1", "-", "pass 100%", "0", "0", "-"],
+        ["cites_a_page", "extract_field", "heuristic", "1", "1.00", "pass 100%", "0", "0", "-"],
         ["context_precision", "answer", "heuristic", "0", "-", "-", "0", "1", "-"],
         ["context_precision", "extract_field", "heuristic", "2", "0.50", "··█····█··", "0", "0", "-"],
         ["context_recall_llm", "answer", "judge", "0", "-", "-", "1", "0", "$0.0025"],

@@ -66,7 +66,8 @@ def test_categories_and_booleans_have_shares(make, read):
     assert list(pattern.categories.items()) == [("mixed", 2), ("yes", 1)]
     assert cites.categories == {"fail": 2, "pass": 1}
     assert pattern.count == cites.count == 3
-    assert pattern.mean is cites.mean is None
+    assert pattern.mean is None  # "mixed" is no number
+    assert cites.mean == pytest.approx(1 / 3)
     assert pattern.histogram == ()
 
 

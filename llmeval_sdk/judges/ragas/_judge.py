@@ -30,6 +30,7 @@ class RagasJudge:
     kind: ClassVar[Literal["judge"]] = "judge"
     per: ClassVar[Literal["answer", "chunk"]] = "answer"
     calls_here: ClassVar[bool] = False
+    output: ClassVar[str] = "score"
     span_tags: ClassVar[Mapping[str, str]] = {"runner.integration": "ragas"}
     name: str
     metric: Any

@@ -9,7 +9,7 @@ from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report.compare import Comparison, Regression
 from llmeval_sdk.offline.report.page.markup import cells, mark, table, text
 from llmeval_sdk.offline.report.summary import plural
-from llmeval_sdk.offline.report.worst import failures, goodness, low
+from llmeval_sdk.offline.report.worst import failures, goodness, low, standing
 from llmeval_sdk.offline.results.row import Row, texts
 
 
@@ -81,8 +81,8 @@ def _place(evaluation: Evaluation) -> float:
 def _value(evaluation: Evaluation) -> str:
     if evaluation.error is not None:
         return f'<span class="bad">{text(evaluation.error.type)}</span>'
-    good = goodness(evaluation)
-    kind = "" if good is None else "bad" if good < 0.5 else "good"
+    how = standing(evaluation)
+    kind = how if how in ("good", "bad") else ""
     label = f" {evaluation.label}" if evaluation.label else ""
     return f'<span class="{kind}">{text(score(evaluation.value) + label)}</span>'
 
