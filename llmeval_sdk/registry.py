@@ -6,12 +6,11 @@ A new built-in is one file and one line here. Other packages use the entry point
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.model import Record
 from llmeval_sdk.protocols import LLM, Evaluator
 
 
@@ -56,10 +55,6 @@ LIBRARY_JUDGES = {
 
 FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
 """What makes the judges of another library by name: ``ragas:context_recall``."""
-
-RIVALS: str | None = None
-"""The function ``(record) -> [{"value": …, "chunk_number": …, "evidence": …}, …]`` that finds other
-candidates for an extracted value, best first; ``None`` where nothing looks for them."""
 
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",
@@ -133,12 +128,6 @@ def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -
 def permit() -> Any:
     """Return the context variable whose function is asked before a client's further requests."""
     return _load("llmeval_sdk.llms:permit")
-
-
-def rivals(record: Record) -> Sequence[Mapping[str, Any]]:
-    """Return other candidates for a record's value, for a judge to compare it with."""
-    found: Sequence[Mapping[str, Any]] = _load(RIVALS)(record) if RIVALS else ()
-    return found
 
 
 def exporter_factory(name: str) -> Any:

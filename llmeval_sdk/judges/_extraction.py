@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from llmeval_sdk import registry
 from llmeval_sdk.judges._cut import shortened
 from llmeval_sdk.judges._prompt import Section
 from llmeval_sdk.judges._request import as_text
 from llmeval_sdk.model import Chunk, Extraction, Record
 
 
-MOST_RIVALS, MOST_EXTRACTIONS, MOST_CHUNKS, MOST_EXAMPLES = 5, 10, 10, 8
+MOST_EXTRACTIONS, MOST_CHUNKS, MOST_EXAMPLES = 10, 10, 8
 _VALUE_CHARACTERS = 2_000
 _EVIDENCE_CHARACTERS = 1_000
 
 Rival = Mapping[str, Any]
-
-_NOTHING = re.compile(
-    r"\W*(?:none|null|nil|nan|n/?a|unknown|missing|empty|not (?:found|available|applicable|stated"
-    r"|specified|given|mentioned|provided|present)|no (?:value|answer|data|information|match))\W*",
-    re.IGNORECASE,
-)
-_REFUSAL = re.compile(
-    r"""\W*(?:
-    sorry,
-    | (?:i'm|i\ am|we're|we\ are)\ (?:sorry|unable|not\ able)\b
-    | unable\ to\ (?:find|determine|locate|extract|answer|identify)\b
-    | (?:i|we)\ (?:can|could|do|did)(?:\ ?not|n't)
-      \ (?:find|determine|locate|extract|answer|identify|know|see)\b
-    | there\ (?:is|are|was|were)\ no\b
-    | (?:the|this)\ .{0,60}?\b(?:is|are|was|were|do|does|did|could|can)(?:\ ?not|n't)
-      \ (?:be\ )?(?:found|contain|mention|state|specif|provid|give|availab|say|includ|present|list)
-    )""",
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 def value_of(record: Record) -> Any:
@@ -48,31 +27,10 @@ def value_of(record: Record) -> Any:
     return said.most_common(1)[0][0] if said else None
 
 
-def abstained(value: Any) -> bool:
-    """Tell no answer from an answer: nothing, an empty value, a word for none, or a refusal."""
-    if value is None:
-        return True
-    if isinstance(value, (list, tuple, dict, set, frozenset)):
-        return not value
-    if not isinstance(value, str):
-        return False
-    text = value[:300].replace("\u2019", "'").strip()
-    return (
-        not text.strip("-\u2013\u2014./?\u2026 ")
-        or _NOTHING.fullmatch(text) is not None
-        or _REFUSAL.match(text) is not None
-    )
-
-
 def has_evidence(record: Record) -> bool:
     """Say whether there is anything to check a value against."""
     cited = any((each.evidence or "").strip() for each in record.extractions or ())
     return cited or any((chunk.content or "").strip() for chunk in record.retrieved_context or ())
-
-
-def rivals_of(record: Record) -> list[Rival]:
-    """Return other candidates for the value, best first, where something looks for them."""
-    return [each for each in registry.rivals(record) if isinstance(each, Mapping)][:MOST_RIVALS]
 
 
 def sections(record: Record, rivals: Sequence[Rival]) -> list[Section]:

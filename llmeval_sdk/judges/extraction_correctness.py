@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.extraction import abstained, rivals
 from llmeval_sdk.judges import _extraction
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._prompt import Example, Section, render
@@ -46,15 +47,15 @@ class ExtractionCorrectness(BaseJudge):
 
     def lacks(self, record: Record) -> str | None:
         """Name what is missing beyond the fields: a value, or anything to check it against."""
-        if _extraction.abstained(_extraction.value_of(record)):
+        if abstained(_extraction.value_of(record)):
             return "value (the extraction abstained)"
         return None if _extraction.has_evidence(record) else "evidence or text in retrieved_context"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
-        """Ask once, with the rivals of the value where some evaluator finds them."""
-        rivals = _extraction.rivals_of(record)
+        """Ask once, with the values that compete with this one."""
+        others = rivals(replace(record, value=_extraction.value_of(record)))
         asked = request(record) if record.request is not None else []
-        sections = [*asked, *_extraction.sections(record, rivals)]
+        sections = [*asked, *_extraction.sections(record, others)]
         prompt = render(f"{self.name}/{self.version}", RUBRIC, FORM, sections, EXAMPLES)
         verdict = await ask(llm, prompt, FORM, max_tokens=1024)
         if (verdict["rating"] == "yes") != (verdict["problem"] == "none"):
@@ -67,7 +68,7 @@ class ExtractionCorrectness(BaseJudge):
             explanation=verdict["rationale"],
             metadata={
                 **_findings(verdict, sections),
-                "rivals": len(rivals),
+                "rivals": len(others),
                 **prompt.notes,
             },
         )

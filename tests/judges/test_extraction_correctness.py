@@ -5,8 +5,8 @@ import json
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import registry, testing
-from llmeval_sdk.judges._extraction import abstained
+from llmeval_sdk import testing
+from llmeval_sdk.extraction import abstained
 from llmeval_sdk.judges._prompt import sections_of
 from llmeval_sdk.judges.extraction_correctness import extraction_correctness
 from llmeval_sdk.model import Chunk, Extraction, Record
@@ -34,21 +34,6 @@ RECORD = Record(
 
 def shown(llm):
     return {section.name: section.text for section in sections_of(llm.asked[0][1].content)}
-
-
-CANDIDATES = []
-
-
-def candidates(record):
-    return CANDIDATES
-
-
-@pytest.fixture
-def rivals(monkeypatch):
-    """Say what the function that finds rivals finds."""
-    monkeypatch.setattr(registry, "RIVALS", f"{__name__}:candidates")
-    yield CANDIDATES.extend
-    CANDIDATES.clear()
 
 
 def test_a_wrong_value_has_its_problem_and_the_right_value(scripted, judged):
@@ -98,24 +83,23 @@ def test_the_judge_reads_field_value_evidence_and_chunks(scripted, judged):
     assert "41.50 (chunk 1), confidence 0.8: SUBTOTAL 41.50" in read["extractions"]
     assert read["chunk 1"] == RECEIPT
     assert read["chunk 2"] == "Thank you for your visit"
-    assert "rivals" not in read
 
 
-def test_rivals_are_shown_where_an_evaluator_finds_them(rivals, scripted, judged):
-    """They come from whatever the registry names, at most five, with their chunk and evidence."""
-    found = [{"value": f"{n}.00", "chunk_number": 1, "evidence": f"line {n}"} for n in range(9)]
-    rivals(found)
+def test_the_values_that_compete_are_shown_with_their_place(scripted, judged):
+    """Another amount of the receipt stands beside the value, with its chunk and its line."""
     llm = scripted(RIGHT)
-    outcome = judged(extraction_correctness, RECORD, llm)
-    assert shown(llm)["rivals"].splitlines() == [f"- {n}.00 (chunk 1): line {n}" for n in range(5)]
-    assert outcome.metadata["rivals"] == 5
+    found = judged(extraction_correctness, RECORD, llm)
+    assert "- 44.82 (chunk 1): TOTAL DUE 44.82" in shown(llm)["rivals"].splitlines()
+    assert found.metadata["rivals"] == len(shown(llm)["rivals"].splitlines()) <= 5
 
 
-def test_rivals_of_an_odd_shape_do_not_stop_the_judge(rivals, scripted, judged):
-    """What is no candidate is left out; values may be anything."""
-    rivals([None, "text", {"value": {"a": [1]}, "chunk_number": "x"}, {}])
-    found = judged(extraction_correctness, RECORD, scripted(RIGHT))
-    assert (found.value, found.metadata["rivals"]) == ("yes", 2)
+def test_without_a_rival_there_is_no_section_of_them(scripted, judged):
+    """The judge works alone."""
+    llm = scripted(RIGHT)
+    alone = replaced(retrieved_context=(Chunk("Paid: 41.50"),), extractions=None)
+    found = judged(extraction_correctness, alone, llm)
+    assert found.metadata["rivals"] == 0
+    assert "rivals" not in shown(llm)
 
 
 def test_guidelines_and_examples_of_the_field_are_shown(scripted, judged):
@@ -142,7 +126,7 @@ def replaced(**fields):
 
 NO_ANSWERS = [
     *("", " ", "None", "n/a", "N/A.", "not found", "Not specified", "null", "-", [], {}),
-    *("I could not find the total in the documents.", "Sorry, the value is missing."),
+    *("I could not find the total in the documents.", "Unable to find the total."),
     *("There is no expiry date in this contract.", "The document does not mention a total."),
 ]
 ANSWERS = [
