@@ -97,6 +97,15 @@ def test_the_strongest_rivals_are_shown_and_counted(scripted, judged):
     assert shown_rivals[0] == "- 44.82 (chunk 1): TOTAL DUE 44.82"
 
 
+def test_without_a_rival_there_is_no_section_of_them(scripted, judged):
+    """The judge works alone."""
+    llm = scripted(RIGHT)
+    alone = replaced(retrieved_context=(Chunk("Paid: 41.50"),), extractions=None)
+    found = judged(extraction_correctness, alone, llm)
+    assert found.metadata["rivals"] == 0
+    assert "rivals" not in shown(llm)
+
+
 def test_guidelines_and_examples_of_the_field_are_shown(scripted, judged):
     """They come with the field's configuration: a text or several, texts or mappings."""
     config = {
@@ -121,7 +130,7 @@ def replaced(**fields):
 
 NO_ANSWERS = [
     *("", " ", "None", "n/a", "N/A.", "not found", "Not specified", "null", "-", [], {}),
-    *("I could not find the total in the documents.", "Sorry, the value is missing."),
+    *("I could not find the total in the documents.", "Unable to find the total."),
     *("There is no expiry date in this contract.", "The document does not mention a total."),
 ]
 ANSWERS = [

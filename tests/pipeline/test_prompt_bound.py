@@ -8,7 +8,7 @@ from llmeval_sdk.judges import FunctionJudge
 from llmeval_sdk.pipeline._metered import MAX_PROMPT_CHARACTERS
 
 
-HUGE = "beginning " + "x" * 2_000_000 + " end"
+HUGE = "beginning " + "x" * 2_000_000
 
 
 @llmeval.workflow
@@ -39,7 +39,7 @@ def test_a_judge_of_the_apps_own_cannot_send_more_than_the_limit(judged):
     """Its middle goes, with a mark; the verdict and the counters say that it did."""
 
     async def asks_it_all(record, llm):
-        reply = await llm.complete([llmeval.Message("user", record.response)])
+        reply = await llm.complete([llmeval.Message("user", f"{record.response * 5} end")])
         return bool(reply.text)
 
     judge = FunctionJudge(asks_it_all, name="asks_it_all")
