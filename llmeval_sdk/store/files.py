@@ -19,7 +19,7 @@ WAL_BYTES = 16 << 20
 
 
 class Unusable(Exception):  # noqa: N818 - a state, not a mistake
-    """The file cannot be the store; the message says why."""
+    """The file cannot be the store; the message says why, and its cause what was raised."""
 
 
 def path_of(store: str | os.PathLike[str]) -> Path:
@@ -96,7 +96,7 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.execute(f"PRAGMA busy_timeout = {READ_WAIT_MS}").fetchall()
         connection.execute("PRAGMA read_uncommitted = 1")  # tells only where a cache is shared
         if not schema.version_of(connection):
-            raise schema.SchemaError("it holds nothing yet")
+            raise schema.EmptyError("it holds nothing yet")
     except BaseException:
         connection.close()
         raise

@@ -15,6 +15,7 @@ from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 from llmeval_sdk.store.rows import COLUMNS, Row
 from llmeval_sdk.store.samples import Judged, Key
+from llmeval_sdk.store.schema import EmptyError
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
 
@@ -39,6 +40,10 @@ class Counts:
     evaluations: int
     not_run: int
     feedback: int
+
+
+class EmptyStoreError(ConfigurationError):
+    """The file is there and holds nothing yet."""
 
 
 class StoreReader:
@@ -191,8 +196,27 @@ class StoreReader:
                 open_file(path_of(self._location)).close()  # an older release's: bring it forward
                 connection = open_read_only(self._location)
         except Unusable as error:
-            raise ConfigurationError(f"{self._location} cannot be read: {error}") from error
+            kind = (
+                EmptyStoreError if isinstance(error.__cause__, EmptyError) else ConfigurationError
+            )
+            raise kind(f"{self._location} cannot be read: {error}") from error
         return connection
+
+
+def recent_scores(
+    location: str | os.PathLike[str], evaluator: str
+) -> list[tuple[str | None, float]]:
+    """Return the latest scores of an evaluator, as `StoreReader.recent_scores` does.
+
+    There are none where there is no store, or another process is just making it.
+    """
+    if not path_of(location).exists():
+        return []
+    try:
+        with StoreReader(location) as reader:
+            return reader.recent_scores(evaluator)
+    except EmptyStoreError:
+        return []
 
 
 _FIND = """

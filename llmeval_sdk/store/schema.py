@@ -120,6 +120,10 @@ class SchemaError(Exception):
     """The file is a database that this release must not touch; the message says why."""
 
 
+class EmptyError(SchemaError):
+    """The file is there and holds nothing yet: whoever made it is about to make its tables."""
+
+
 def version_of(connection: sqlite3.Connection) -> int:
     """Return how many migrations a file has had; 0 is an empty file.
 
