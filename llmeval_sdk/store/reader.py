@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,6 +21,8 @@ from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
 
 _T = TypeVar("_T")
+_STEPS = 20_000
+"""Steps of SQLite's machine between two looks at the clock, about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,16 @@ class StoreReader:
 
     Args:
         location: the file, or the `StoreWriter.location` of a writer in this process.
+        seconds: how long one reading may take; beyond it, ``sqlite3.OperationalError`` is raised.
+            Without it a reading takes as long as it takes.
 
     Raises:
         ConfigurationError: there is no such file, or it is not a store of this release.
     """
 
-    def __init__(self, location: str | os.PathLike[str]) -> None:
+    def __init__(self, location: str | os.PathLike[str], *, seconds: float | None = None) -> None:
         self._location = location
+        self._seconds = seconds
         self._database = Database(self._open)
         self.read(schema.version_of)
 
@@ -163,11 +169,16 @@ class StoreReader:
         For the functions of `pages`, `traces` and `trends`, which take a connection.
         """
         with self._database.use() as connection:
-            connection.execute("BEGIN")
+            if self._seconds is not None:
+                deadline = time.monotonic() + self._seconds
+                connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             try:
+                connection.execute("BEGIN")
                 return work(connection)
             finally:
-                connection.execute("ROLLBACK")
+                connection.set_progress_handler(None, 0)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     @property
     def location(self) -> str:

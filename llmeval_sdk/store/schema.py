@@ -143,6 +143,17 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
+def refuse_programs(connection: sqlite3.Connection) -> None:
+    """Raise `SchemaError` for views and triggers that are not ours: they may go on for ever."""
+    ours = "".join(MIGRATIONS)
+    for (text,) in connection.execute(_PROGRAMS):
+        if text is None or text not in ours:
+            raise SchemaError("it holds views or triggers that no release of ours made")
+
+
+_PROGRAMS = "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring a file forward in one transaction; of several processes at once, one does it.
 
