@@ -11,7 +11,7 @@ from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import add_store, moment, open_store
 from llmeval_sdk.cli._output import heading, say
 from llmeval_sdk.estimates.funnel import step_of
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.store.query import Query
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
@@ -170,6 +170,8 @@ def _ran(event: EvaluationEvent) -> list[str]:
 def _by(event: EvaluationEvent) -> str:
     evaluation = event.evaluation
     parts = [f"{evaluation.evaluator_kind} v{evaluation.evaluator_version}"]
+    if is_stand_in(evaluation):
+        parts.append("by the rule-based stand-in, not a model")
     if evaluation.duration is not None:
         parts.append(seconds(evaluation.duration))
     if evaluation.usage is not None:

@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
             (each, overall(reader, given, args.predictor, each.evaluator)) for each in args.alert
         ]
         lost = reader.read(losses.total)
+        stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
         location = reader.location
     if args.json:
         found = {
@@ -97,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
             "trend": trend,
             "not_run": not_run,
             "lost": lost,
+            "stood_in": stood_in,
             "alerts": [
                 {"alert": str(each), "holds": _holds(each, whole), "estimate": whole.estimate}
                 for each, whole in alerts
@@ -111,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
         say("No evaluations" + (" match." if any(given) else " yet."))
     if judged:
         show_judged(judged)
+        for name in stood_in:
+            say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
     if trend:
         show_trend(trend, args.by)
     if not_run:

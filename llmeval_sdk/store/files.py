@@ -14,6 +14,7 @@ from llmeval_sdk.store import schema
 STATEMENT_WAIT_SECONDS = 0.02
 """How long SQLite itself waits for another process's lock; longer waits are between statements."""
 READ_WAIT_MS = 5_000
+WAL_BYTES = 16 << 20
 CACHE_KIB = 8_000
 LONGEST_VALUE = 64 << 20
 """Bytes of the longest text or row that is read."""

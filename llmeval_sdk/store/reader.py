@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import STAND_IN, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import rows, samples, schema, summary
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
@@ -159,6 +159,18 @@ class StoreReader:
         found = self.read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
         return [(span_name, value) for span_name, value in reversed(found) if value is not None]
 
+    def stood_in(self, judges: Iterable[str]) -> list[str]:
+        """Return those of some judges whose latest verdicts rules gave that stand in for a model.
+
+        Of each the latest hundred are looked at.
+        """
+        mark = f'%"model":"{STAND_IN}"%'
+        return [
+            name
+            for name in judges
+            if self.read(lambda c, name=name: c.execute(_STOOD_IN, (name, mark)).fetchone())  # type: ignore[misc]
+        ]
+
     def counts(self) -> Counts:
         """Return how much the store holds."""
         return Counts(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
@@ -244,6 +256,11 @@ SELECT trace_id, span_id, name, start_ns FROM (
 _RECENT = """
 SELECT span_name, CASE typeof(value) WHEN 'text' THEN NULL ELSE value END FROM evaluations
 WHERE name = ? ORDER BY time_ns DESC LIMIT ?
+"""
+
+_STOOD_IN = """
+SELECT 1 FROM (SELECT metadata FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100)
+WHERE metadata LIKE ? LIMIT 1
 """
 
 _COUNTS = """

@@ -26,6 +26,8 @@ _FIRST_COLUMNS = (
     "context_relevance", "context_recall_heuristic", "groundedness_risk", "semantic_validation",
     "aggregated_confidence", "agreement_pattern", "context_precision", "retrieval_risk",
 )  # fmt: skip
+EXTRACTED = "context_precision"
+"""What has a number only where records have extractions."""
 _SHOWN = 6
 _MOST = 1 << 63
 """What SQLite takes for a number."""
@@ -133,5 +135,9 @@ def _default_columns(known: Known, query: Query) -> tuple[str, ...]:
     """Show what is asked for, then judges, then the heuristics that say most."""
     wanted = [query.evaluator, query.order_by, *known.judges[:3], *_FIRST_COLUMNS]
     there = set(known.evaluators)
-    shown = [name for name in wanted if name in there] + list(known.heuristics)
+    if EXTRACTED not in known.numeric and query.evaluator != "semantic_validation":
+        there.discard("semantic_validation")  # without extractions it says little
+    shown = [name for name in wanted if name in there] + [
+        name for name in known.heuristics if name in there
+    ]
     return tuple(dict.fromkeys(name for name in shown if name))[:_SHOWN]

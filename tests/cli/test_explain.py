@@ -266,3 +266,15 @@ while True:
 os.waitpid(pid, 0)
 sys.stdout.buffer.write(found.replace(b"\\r", b""))
 """
+
+
+def test_what_a_stand_in_said_is_called_that(llmeval, store):
+    """Rules that count words are no model, in explain as in the report."""
+    span = store.span("cd" * 8)
+    store.evaluation(span, "safety", "yes", evaluator_kind="judge", metadata={"model": "stand-in"})
+    assert (
+        "by the rule-based stand-in, not a model"
+        in llmeval("explain", "--last", "--store", store.path).stdout
+    )
+    report = llmeval("report", "--store", store.path).stdout
+    assert "safety: judged by the rule-based stand-in, which is no model." in report

@@ -252,3 +252,15 @@ def test_what_was_not_attempted_is_never_among_the_worst(store, site):
     everything = site.get(col="extraction_risk").text
     row = everything[everything.index("no answer") :]
     assert 'class="score bad"' not in row[: row.index("</tr>")]
+
+
+def test_validation_is_a_column_where_there_are_extractions(store, site):
+    """For chat answers it says little; it can still be chosen."""
+    for pair in ({"semantic_validation": "pass"}, {"context_precision": 0.5}):
+        root = store.span(request="q")
+        scores = [store.score(root, name, value) for name, value in pair.items()]
+        store.write(spans=[root], evaluations=scores)
+        head = site.get().text.partition("</thead>")[0]
+        shown = "semantic_<wbr>validation" in head
+        assert shown is ("context_precision" in pair)
+    assert "semantic_<wbr>validation" in site.get(evaluator="semantic_validation").text
