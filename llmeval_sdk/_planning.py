@@ -182,13 +182,9 @@ def _read_by(escalations: Sequence[Escalation]) -> list[Heuristic]:
 
 def _recent(resolved: Settings, name: str) -> list[tuple[str | None, float]]:
     """Read an evaluator's latest scores from the store, if there is one; see `Plan.recent`."""
-    from llmeval_sdk.store.files import path_of
-    from llmeval_sdk.store.reader import StoreReader
+    from llmeval_sdk.store.reader import recent_scores
 
-    if not path_of(resolved.store).exists():
-        return []
-    with StoreReader(resolved.store) as reader:
-        return reader.recent_scores(name)
+    return recent_scores(resolved.store, name)
 
 
 def _judges(

@@ -63,7 +63,8 @@ class Settings(DatadogSettings):
         "inline",
         "LLMEVAL_HEURISTICS",
         read=one_of("inline", "background", "off"),
-        doc="Where the metadata heuristics run: on the caller's thread, in the worker, or nowhere.",
+        doc="Where the metadata heuristics run: `inline` (on the caller's thread), `background` "
+        "(in the worker) or `off`.",
     )
     store: str = setting(".llmeval/llmeval.db", "LLMEVAL_STORE", doc="File of the embedded store.")
     store_max_bytes: int = setting(

@@ -24,6 +24,17 @@ PACKAGES = (
 DISTRIBUTION = "llmeval-sdk"
 
 
+_OTHERS = "spans of other libraries are theirs to send"
+DESTINATIONS = {
+    "local": "active; takes our spans, all scores, and the spans of other libraries that have any",
+    "otlp": f"active; takes our spans, and every score as a log event; {_OTHERS}",
+    "datadog": f"active; takes our spans and all scores; {_OTHERS}",
+    "phoenix": f"active; takes our spans and all scores; {_OTHERS}",
+    "mlflow": f"active; takes our spans and all scores; {_OTHERS}",
+}
+"""Where spans and scores go in each set-up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one check found. ``ok`` is ``None`` where it is neither well nor broken."""
@@ -89,7 +100,7 @@ def exporters(settings: Settings) -> Iterator[Finding]:
         except Exception as error:
             yield Finding(False, name, f"cannot be loaded: {type(error).__name__}: {error}")
         else:
-            yield Finding(True, name, "active")
+            yield Finding(True, name, DESTINATIONS.get(name, "active"))
 
 
 def evaluators(settings: Settings) -> Iterator[Finding]:

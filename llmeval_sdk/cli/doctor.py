@@ -24,6 +24,8 @@ It sees the environment of this shell, not what the app passes to configure().
 Keys are never shown.
 """
 
+_PRIVATE = ("resource_attributes",)
+"""Mappings of the app's own, which may hold anything."""
 _MARKS = {True: "ok", False: "BROKEN", None: "note"}
 
 
@@ -113,7 +115,10 @@ def _settings(settings: Settings, hide: set[str], problems: list[str], *, everyt
         if any(problem.startswith(f"{source}=") for problem in problems):
             source = f"default ({source} cannot be used)"
         if everything or source != "default":
-            value = _hidden(_checks.shown(getattr(settings, row.name)), hide)
+            value = _checks.shown(getattr(settings, row.name))
+            if row.name in _PRIVATE and getattr(settings, row.name):
+                value = f"{len(getattr(settings, row.name))} set, not shown"
+            value = _hidden(value, hide)
             rows.append((row.name, value, source))
     heading("Settings" if everything else "Settings that are not at their default (--all: all)")
     if rows:

@@ -60,7 +60,10 @@ def test_a_fresh_machine_is_well(llmeval, tmp_path):
     assert line(done, "LLMEVAL_JUDGE_MODEL") == (
         "note LLMEVAL_JUDGE_MODEL none is configured; judges are counted as not run (no_judge_model)"
     )
-    assert line(done, " local ") == "ok local active"
+    assert (
+        line(done, " local ")
+        == "ok local active; takes our spans, all scores, and the spans of other libraries that have any"
+    )
     assert "none" in done.stdout.split("Settings that are not at their default (--all: all)")[1]
     assert not path.parent.exists()
 
@@ -289,3 +292,36 @@ def test_it_says_that_an_unknown_price_has_tokens_in_place_of_dollars(llmeval):
     assert "dollars at most 5 a day" in line(done, " dollars ")
     done = llmeval("doctor", "--offline", **env, LLMEVAL_BUDGET_TOKENS_PER_MINUTE="5000")
     assert line(done, " tokens at") == "ok tokens at most 5,000 a minute on this host"
+
+
+def test_no_key_goes_in_clear_through_a_proxy(llmeval):
+    """A proxy of the environment could read it; the server is asked without it, which is said."""
+    with server(401) as (address_of_proxy, asked):
+        proxy = address_of_proxy.removesuffix("/v1")
+        done = llmeval(
+            "doctor",
+            LLMEVAL_JUDGE_MODEL="m",
+            LLMEVAL_JUDGE_API_KEY=KEY,
+            LLMEVAL_JUDGE_BASE_URL="http://models.example/v1",
+            http_proxy=proxy,
+            no_proxy="",
+        )
+    assert [authorization for _, authorization in asked] == [None]
+    assert "asked without the key" in done.stdout
+
+
+def test_resource_attributes_are_not_shown(llmeval):
+    """They are the app's own, and may name customers or hold tokens."""
+    done = llmeval("doctor", OTEL_RESOURCE_ATTRIBUTES="customer=acme,token=abc-123")
+    assert "acme" not in done.stdout
+    assert "abc-123" not in done.stdout
+    assert "2 set, not shown" in done.stdout
+
+
+def test_doctor_says_where_spans_and_scores_go(llmeval):
+    """Of our own spans, and of those that other libraries made."""
+    assert (
+        "takes our spans, all scores, and the spans of other libraries" in llmeval("doctor").stdout
+    )
+    done = llmeval("doctor", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
+    assert "every score as a log event" in done.stdout

@@ -12,8 +12,8 @@ NO_ANSWERS = [
 ]  # fmt: skip
 ANSWERS = [
     0, 0.0, False, "0", "No", "Notting Hill", "No. 12, Jalan", "Unknown Pleasures", "A/N",
-    "There is no limit on liability under this agreement, and each party shall be responsible for"
-    " its own damages, costs and expenses, whatever their cause may turn out to be in the end.",
+    ("There is no limit on liability under this agreement, and each party shall be responsible for"
+    " its own damages, costs and expenses, whatever their cause may turn out to be in the end."),
     ["a", None], {"a": 1},
 ]  # fmt: skip
 
