@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from collections import Counter
@@ -133,6 +132,8 @@ def _pair(  # noqa: PLR0917 - three sources, one way to read them
 
 
 def _rows(file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    from llmeval_sdk.offline.data.parsing import read_json
+
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -141,9 +142,9 @@ def _rows(file: str) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = read_json(line)
         except ValueError as error:
-            raise DataError(f"line {number} of {file} is no JSON: {error}") from None
+            raise DataError(f"line {number} of {file} {error}") from None
         if not isinstance(row, dict) or row.get("label") is None:
             raise DataError(f"line {number} of {file} has no label")
         yield number, row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from llmeval_sdk import config
 from llmeval_sdk._setting import prices
 from llmeval_sdk.cli._options import add_store, open_store, since
 from llmeval_sdk.cli._output import say
-from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
 from llmeval_sdk.store.files import make_folder, path_of
 
 
@@ -48,9 +49,12 @@ Exit codes:
        --min-rated lets pass; --model raised on a row; the budget was used up; or against
        --compare a metric got worse (by 0.01 at least, with 95 % confidence over all
        metrics together; tokens and seconds do not count), or a judge rates no row any more
-  2    could not be done: a bad row, an unknown evaluator or metric, no judge model ...
+  2    could not be done as asked: a row or file that cannot be read, an option, evaluator
+       or metric that is not there, no judge model ...
+  3    an error of llmeval itself, with its traceback; no gate was decided
   130  interrupted; what was done is saved
 """
+BROKEN = 3
 
 
 def add(subparsers: Any) -> None:
@@ -203,6 +207,19 @@ def _share(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print and write what was found, and decide the gate."""
+    try:
+        return _run(args)
+    except (LlmevalError, BrokenPipeError):
+        raise
+    except OSError as error:  # a full disk, a file that went away
+        raise ConfigurationError(str(error)) from None
+    except Exception:  # Python's own exit status for it would be that of a failed gate
+        traceback.print_exc()
+        sys.stderr.write("llmeval evaluate: this is an error of llmeval; no gate was decided\n")
+        return BROKEN
+
+
+def _run(args: argparse.Namespace) -> int:
     from llmeval_sdk.cli._evaluated import Outcome, publish
     from llmeval_sdk.offline import Interrupted, Report
 

@@ -6,13 +6,13 @@ and used; those spans say with ``within`` that they are a part of it, and are no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from llmeval_sdk.model import Record, SpanData
+from llmeval_sdk.offline.data.columns import structured
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.data.stored import OWNERS, record_of
 from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
@@ -91,7 +91,7 @@ def record_of_row(row: Mapping[str, Any], place: str) -> Record:
         DataError: a value that cannot be read.
     """
     expected = row.get("expected")  # in Parquet it is one column
-    told = {**row, **(json.loads(expected) if isinstance(expected, str) else {})}
+    told = {**row, **(structured(expected) if isinstance(expected, str) else {})}
     columns = {name: told[name] for name in _TAKEN if told.get(name) is not None}
     columns |= {"latency_seconds": _seconds(told), "attributes": told.get("attributes")}
     columns["request_id"] = told.get("request_id") or told["span_id"]
