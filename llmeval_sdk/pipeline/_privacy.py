@@ -35,10 +35,10 @@ class Privacy:
 
         The app's own redaction cannot run there: with one, the record has no content.
         """
-        kind, known, content, named = _plain(item)
+        kind, known, content = _plain(item)
         packed = (kind, known, content if self._spooled_content else None)
         record = _dumps(packed)
-        if self._redactor.may_concern(record, named):
+        if self._redactor.may_concern(record, packed):
             record = _dumps(self._redactor.detect(packed))
         return record
 
@@ -58,10 +58,10 @@ class Privacy:
         redactor = self._redactor
         if not redactor.is_needed:
             return item, True
-        kind, known, content, named = _plain(item)
+        kind, known, content = _plain(item)
         done = True
         try:
-            if redactor.may_concern(_dumps((known, content)), named):
+            if redactor.may_concern(_dumps((known, content)), content):
                 known, content = redactor.detect((known, content))
             elif not redactor.has_custom:
                 return item, True
@@ -77,16 +77,14 @@ class Privacy:
         return copy, done
 
 
-def _plain(item: Span | EvaluationEvent) -> tuple[int, Any, Any, tuple[Any, ...]]:
-    """Return what kind it is, the known part, the content, and the mappings whose keys count."""
+def _plain(item: Span | EvaluationEvent) -> tuple[int, Any, Any]:
+    """Return what kind it is, the known part and the content."""
     if type(item) is Span:
-        known, content = to_plain(item)
-        return _SPAN, known, content, (item._arguments, item._attributes)
+        return (_SPAN, *to_plain(item))
     assert type(item) is EvaluationEvent
     evaluation = item.evaluation
     known = (item.id, _target(item.target), item.timestamp_ns, _scored(evaluation))
-    metadata = evaluation.metadata
-    return _EVENT, known, (evaluation.explanation, metadata), (metadata, metadata.get("tags"))
+    return _EVENT, known, (evaluation.explanation, evaluation.metadata)
 
 
 def _item(kind: int, known: Any, content: Any) -> Span | EvaluationEvent:
