@@ -12,6 +12,7 @@ from llmeval_sdk._counters import Counts
 from llmeval_sdk._shield import swallow, tell, write_notices
 from llmeval_sdk._threads import OneThread
 from llmeval_sdk.evaluation import own_copy
+from llmeval_sdk.heuristics._budget import limit_processor_time
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._guests import Guests
@@ -30,6 +31,8 @@ from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
 LINGER_SECONDS = 0.02
 """How long the first record of a burst waits for others: fewer wake-ups beside the app's thread."""
 IDLE_SECONDS = 1.0
+HEURISTIC_SECONDS = 0.5
+"""Processor time that a built-in heuristic may take for one record, however slow the machine is."""
 
 
 class Worker:
@@ -108,6 +111,7 @@ class Worker:
 
     def _run(self) -> None:
         off()
+        limit_processor_time(HEURISTIC_SECONDS)
         self._warm()
         stop = False
         while not stop:

@@ -11,7 +11,8 @@ _END = "(?![A-Za-z0-9])"
 
 TOKENS: tuple[tuple[str, str], ...] = (
     # Model providers and the tools around them: `sk-` is OpenAI, Anthropic, DeepSeek, OpenRouter …
-    ("sk-", f"{D}{{20,}}"), ("hf_", f"{W}{{30,}}"), ("api_org_", f"{W}{{30,}}"), ("gsk_", f"{W}{{40,}}"),
+    ("sk-", f"{D}{{20,}}"), ("hf_", f"{W}{{30,}}"), ("api_org_", f"{W}{{30,}}"),
+    ("gsk_", f"{W}{{40,}}"),
     ("xai-", f"{W}{{40,}}"), ("pplx-", f"{W}{{32,}}"), ("r8_", f"{W}{{32,}}"),
     ("fw_", f"{W}{{22,}}"), ("nvapi-", f"{D}{{40,}}"),
     ("csk-", f"{W}{{40,}}"), ("pcsk_", f"{D}{{40,}}"), ("lsv2_", f"(?:pt|sk)_{X}{{32}}_{X}{{10}}"),

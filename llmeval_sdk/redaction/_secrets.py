@@ -40,7 +40,7 @@ def redact_secrets(text: str) -> str:
     return "".join((*pieces, text[done:]))
 
 
-# -- tokens -----------------------------------------------------------------------------------------
+# -- tokens ----------------------------------------------------------------------------------------
 
 _CLASSES = bytes(120 if byte in TOKEN_CHARACTERS else 32 for byte in range(256))
 _RUN = b"x" * SHORTEST
@@ -131,7 +131,7 @@ def _private_keys(text: str) -> Iterator[Span]:
         at = text.find(_PEM_BEGINS, end)
 
 
-# -- what stands under a name -----------------------------------------------------------------------
+# -- what stands under a name ----------------------------------------------------------------------
 
 _GAP = b"\"'\\ \t:"
 """What may stand between a name and its ``=`` or ``:``: quotes, escaped or not, and space."""

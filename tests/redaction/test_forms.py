@@ -6,10 +6,9 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from secret_forms import FIELDS, HARMLESS_FIELDS, forms
 
 from llmeval_sdk.redaction import Redactor
-
-from secret_forms import FIELDS, HARMLESS_FIELDS, forms
 
 
 NAMES = tuple(forms(0))

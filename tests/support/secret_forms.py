@@ -68,7 +68,7 @@ def forms(seed: int) -> dict[str, tuple[str, str]]:
         parts = [part if isinstance(part, str) else letters(*part) for part in shape]
         longest = max(
             range(len(parts)), key=lambda at: (not isinstance(shape[at], str), len(parts[at]))
-        )  # noqa: B023, E501
+        )
         made[name] = "".join(parts), parts[longest]
     basic = base64.b64encode(letters(string.ascii_lowercase, 16).encode()).decode()
     made["basic"] = f"Authorization: Basic {basic}", basic

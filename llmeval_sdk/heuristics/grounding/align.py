@@ -11,9 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from llmeval_sdk.heuristics._budget import Budget
+
 
 MAX_WORDS = 200
 """Longer values are only looked for as they stand."""
+
+MAX_LETTERS = 64
+"""Longer words are compared as they are: no name or misread word has so many."""
 
 _SHARE_OFF = 0.1
 """Share of a value's letters that may be off in all; one may in a value of 7 and more."""
@@ -51,17 +56,19 @@ class _State(NamedTuple):
     between: int = 0
 
 
-def aligned(value: Sequence[str], text: Words) -> bool:
+def aligned(value: Sequence[str], text: Words, budget: Budget) -> bool:
     """Say whether the folded words of a value stand in a text, in order and nearly as they are."""
     if not value or len(value) > MAX_WORDS:
         return False
     letters = sum(map(len, value))
     allowed = max(int(letters * _SHARE_OFF), 1 if letters >= 7 else 0)
     least = len(value) - allowed - len(value) // 3 - 1
-    return any(_fits(value, window, allowed, least) for window in _windows(value, text))
+    return any(
+        _fits(value, window, allowed, least, budget) for window in _windows(value, text, budget)
+    )
 
 
-def _windows(value: Sequence[str], text: Words) -> Iterator[Sequence[str]]:
+def _windows(value: Sequence[str], text: Words, budget: Budget) -> Iterator[Sequence[str]]:
     """Yield the stretches of a text that have most words of a value at their places."""
     slack = len(value) // 2 + 2
     votes: Counter[int] = Counter()
@@ -70,18 +77,21 @@ def _windows(value: Sequence[str], text: Words) -> Iterator[Sequence[str]]:
         if len(places) <= _PLACES:
             votes.update((place - index) // slack for place in places)
     if not votes:
-        votes.update(place // slack for place in _nearly(value, text))
+        votes.update(place // slack for place in _nearly(value, text, budget))
     for bucket, _ in votes.most_common(_WINDOWS):
         start = max((bucket - 1) * slack, 0)
         yield text.words[start : (bucket + 3) * slack + len(value)]
 
 
-def _nearly(value: Sequence[str], text: Words) -> Iterator[int]:
+def _nearly(value: Sequence[str], text: Words, budget: Budget) -> Iterator[int]:
     """Find where a value may begin in a text that has none of its words as they are."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
     index = max(range(len(value)), key=lambda place: len(value[place]))
+    if len(value[index]) > MAX_LETTERS:
+        return
+    budget.spend(len(text.places))
     close = process.extract(
         value[index],
         list(text.places),
@@ -93,13 +103,16 @@ def _nearly(value: Sequence[str], text: Words) -> Iterator[int]:
         yield from (place - index for place in text.places[word][:_PLACES])
 
 
-def _fits(value: Sequence[str], window: Sequence[str], allowed: int, least: int) -> bool:
+def _fits(
+    value: Sequence[str], window: Sequence[str], allowed: int, least: int, budget: Budget
+) -> bool:
     """Say whether a stretch of a text holds every word of a value, in order.
 
     ``rows[i][j]`` is the cheapest way to find the first ``i`` words before place ``j``.
     """
     from rapidfuzz.distance import LCSseq
 
+    budget.spend(100 + 5 * len(value) + len(window))
     if least > 0 and LCSseq.similarity(value, window) < least:
         return False  # more words are missing than misread and joined ones could explain
     rows: list[dict[int, _State]] = [{} for _ in range(len(value) + 1)]
@@ -109,6 +122,7 @@ def _fits(value: Sequence[str], window: Sequence[str], allowed: int, least: int)
         states = rows[index]
         if not states and not rows[index + 1]:
             return False
+        budget.spend(30 * len(states))
         if word in _LINKS and 0 < index < len(value) - 1:
             _leave_out(states, rows[index + 2], value[index + 1], window)
         if index:
@@ -177,7 +191,7 @@ def _letters_off(word: str, found: str) -> int | None:
     """
     if word == found:
         return 0
-    if abs(len(word) - len(found)) > 3:
+    if abs(len(word) - len(found)) > 3 or len(word) > MAX_LETTERS:
         return None
     if _has_figure(word) or _has_figure(found):
         alike = len(word) >= 3 and word.translate(_FIGURES) == found.translate(_FIGURES)
@@ -199,7 +213,7 @@ def _letters_off(word: str, found: str) -> int | None:
 def _joined_off(word: str, parts: Sequence[str]) -> int | None:
     """Count the letters in which a word differs from several written as one: at most one."""
     joined = "".join(parts)
-    if len(word) < 4 or abs(len(word) - len(joined)) > 1:
+    if not 4 <= len(word) <= MAX_LETTERS or abs(len(word) - len(joined)) > 1:
         return None
     if word == joined:
         return 0
