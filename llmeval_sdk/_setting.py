@@ -87,9 +87,15 @@ def limits(text: str) -> Mapping[str, int]:
     return found
 
 
-def content(text: str) -> bool:
+SCORES = "scores"
+"""The third value of ``capture_content``: nothing leaves that the app has named or written."""
+
+
+def content(text: str) -> bool | str:
     """Read our own switch, or OpenTelemetry's words for where message content may go."""
     word = text.strip().upper()
+    if word == SCORES.upper():
+        return SCORES
     if word in ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"):
         return word != "NO_CONTENT"
     return flag(text)

@@ -33,7 +33,8 @@ def _semantic_validation(record: Record) -> Evaluation:
     """Check each extraction's value against its evidence, else against the chunk it cites.
 
     ``pass`` means grounded, not right: the value stands in the text, which may be the wrong text,
-    or the wrong place of it. ``fail`` means that no such value was found there.
+    or the wrong place of it. ``fail`` means that no such value was found there, which
+    is also the fate of a value that was inferred: the name of a licence from its wording.
 
     Without extractions the record's value is checked against the retrieved chunks if it is short;
     an answer in prose is not applicable (``None``): `groundedness_risk` is for those. ``pass`` if

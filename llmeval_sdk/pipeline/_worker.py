@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -20,11 +21,12 @@ from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._privacy import Privacy, bare
+from llmeval_sdk.pipeline._privacy import Emitted, Privacy, bare
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.protocols import Judge
+from llmeval_sdk.registry import HEURISTICS
 from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
 
 
@@ -88,16 +90,16 @@ class Worker:
         self._intake.wake()
         return barrier
 
-    def emit(self, item: EvaluationEvent | NotRun | SpanData, size: int = 1_000) -> None:
+    def emit(self, item: Emitted, size: int = 1_000) -> None:
         """Hand a record to every delivery. Called by the worker and by the judges' thread."""
         if not self._plan.content:
-            item = bare(item)
+            item = bare(item, names=self._plan.names)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
         for delivery in self._deliveries:
             delivery.offer(item, size)
 
-    def _emit_judged(self, item: EvaluationEvent | NotRun | SpanData) -> None:
+    def _emit_judged(self, item: Emitted) -> None:
         """Count and hand on what a judgement of this pipeline gave: its verdict, its trace."""
         if type(item) is EvaluationEvent:
             self._intake.evaluations.add("judged")
@@ -105,7 +107,18 @@ class Worker:
                 self.judged.add(item.evaluation.name)
         elif type(item) is SpanData:
             self._intake.spans.add()
-        self.emit(item)
+        self.emit(self._screened(item))
+
+    def _screened(self, item: Emitted) -> Emitted:
+        """Redact what an evaluator wrote; where that fails, nothing that it wrote may leave."""
+        try:
+            return self._privacy.screen(item)
+        except Exception as error:
+            if not swallow("redact", error):
+                raise
+            if type(item) is SpanData:
+                item = replace(item, response=None)
+            return bare(item, names=True)
 
     # -- its own thread -------------------------------------------------------------------------
 
@@ -238,7 +251,8 @@ class Worker:
         for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
             self._intake.evaluations.add("background")
-            self.emit(event(evaluation, target))
+            scored = event(evaluation, target)
+            self.emit(scored if evaluation.name in HEURISTICS else self._screened(scored))
         named = [each for each in asked if each.kind == "judge"]
         answered = ANSWERED in (span._collected or ())
         for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):

@@ -31,6 +31,9 @@ _JOINED = 3
 """Into how many words a text may split one, or a value two."""
 _LINKS = frozenset(("the", "of", "and", "an"))
 """Words that may be missing."""
+_LABELS = frozenset(("version", "ver", "v", "no", "nr", "number", "license", "licence"))
+"""Words of a text that only name what follows: any may stand in between, as in ``Apache License,
+Version 2.0`` for ``Apache-2.0``."""
 _LOOKALIKES = str.maketrans("oqdciltjsbzgxvh", "000011115826kun")
 """Letters that scanners take for one another or for a figure -> one of each family."""
 _FIGURES = str.maketrans("oqdilsbzg", "000115826")
@@ -126,7 +129,7 @@ def _fits(
         if word in _LINKS and 0 < index < len(value) - 1:
             _leave_out(states, rows[index + 2], value[index + 1], window)
         if index:
-            _skip_words(states, len(window), most_between)
+            _skip_words(states, window, most_between)
         for place, state in states.items():
             for used, taken, off in _steps(value, index, window, place):
                 if state.off + off <= allowed:
@@ -144,16 +147,16 @@ def _leave_out(
             _keep(row, place + 1, state)
 
 
-def _skip_words(states: dict[int, _State], end: int, most: int) -> None:
+def _skip_words(states: dict[int, _State], window: Sequence[str], most: int) -> None:
     """Let words of the text stand between two of the value."""
+    end = len(window)
     for place in range(min(states, default=end), end):
         state = states.get(place)
-        if state is not None and state.between < most:
-            _keep(
-                states,
-                place + 1,
-                _State(state.cost + _GAP_COST, state.off, state.between + 1),
-            )
+        if state is None:
+            continue
+        between = state.between + (window[place] not in _LABELS)
+        if between <= most:
+            _keep(states, place + 1, _State(state.cost + _GAP_COST, state.off, between))
 
 
 def _keep(row: dict[int, _State], place: int, state: _State) -> None:
