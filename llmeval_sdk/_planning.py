@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config, registry
+from llmeval_sdk._setting import SCORES
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Heuristics
@@ -82,7 +83,8 @@ def make_plan(
         judge_timeout=resolved.judge_timeout,
         retrieved=resolved.retrieved_context,
         retrieval_limits=resolved.retrieval_limits,
-        content=resolved.capture_content,
+        content=_captures(resolved) is True,
+        names=_captures(resolved) != SCORES,
         redactor=_redactor(resolved, redact, problems, strict=strict),
         spool=_spool(resolved),
         worker=worker,
@@ -92,6 +94,15 @@ def make_plan(
         background_share=resolved.background_share,
         prices=resolved.prices,
     )
+
+
+def _captures(resolved: Settings) -> bool | str:
+    """Return what may leave. Raises `ConfigurationError` for a word that nobody knows."""
+    if resolved.capture_content not in (True, False, SCORES):
+        raise ConfigurationError(
+            f"capture_content={resolved.capture_content!r}: use True, False or {SCORES!r}"
+        )
+    return resolved.capture_content
 
 
 def _redactor(

@@ -162,12 +162,13 @@ class Settings(DatadogSettings):
         read=one_of("last", "all"),
         doc="Judge the documents of the last retrieval of a request, or of all of them.",
     )
-    capture_content: bool = setting(
+    capture_content: bool | str = setting(
         True,
         "LLMEVAL_CAPTURE_CONTENT",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
         read=content,
-        doc="Off keeps texts out of every export; heuristics still score them.",
+        doc="`false` keeps texts out of every export; heuristics still score them. `scores` also "
+        "keeps names, tags, metadata and document ids at home.",
     )
     redact: tuple[str, ...] = setting(
         ("api_key", "jwt"),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk._shield import shield, swallow
 from llmeval_sdk.evaluation._outcome import failed, outcome
+from llmeval_sdk.heuristics._budget import TooLargeError
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import Heuristic, Learner
 
@@ -64,6 +65,8 @@ _MAX = float("inf")
 
 def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
     """Make an Evaluation of what a heuristic raised; what is not its own is raised again."""
+    if isinstance(error, TooLargeError):
+        return failed(heuristic, error.type, str(error))
     if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
         raise error
     return failed(heuristic, type(error).__name__, str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -12,6 +13,7 @@ from llmeval_sdk._counters import Counts
 from llmeval_sdk._shield import swallow, tell, write_notices
 from llmeval_sdk._threads import OneThread
 from llmeval_sdk.evaluation import own_copy
+from llmeval_sdk.heuristics._budget import limit_processor_time
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._guests import Guests
@@ -19,18 +21,21 @@ from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._privacy import Privacy, bare
+from llmeval_sdk.pipeline._privacy import Emitted, Privacy, bare
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.prices import with_cost
 from llmeval_sdk.protocols import Judge
+from llmeval_sdk.registry import HEURISTICS
 from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
 
 
 LINGER_SECONDS = 0.02
 """How long the first record of a burst waits for others: fewer wake-ups beside the app's thread."""
 IDLE_SECONDS = 1.0
+HEURISTIC_SECONDS = 0.5
+"""Processor time that a built-in heuristic may take for one record, however slow the machine is."""
 
 
 class Worker:
@@ -86,16 +91,16 @@ class Worker:
         self._intake.wake()
         return barrier
 
-    def emit(self, item: EvaluationEvent | NotRun | SpanData, size: int = 1_000) -> None:
+    def emit(self, item: Emitted, size: int = 1_000) -> None:
         """Hand a record to every delivery. Called by the worker and by the judges' thread."""
         if not self._plan.content:
-            item = bare(item)
+            item = bare(item, names=self._plan.names)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
         for delivery in self._deliveries:
             delivery.offer(item, size)
 
-    def _emit_judged(self, item: EvaluationEvent | NotRun | SpanData) -> None:
+    def _emit_judged(self, item: Emitted) -> None:
         """Count and hand on what a judgement of this pipeline gave: its verdict, its trace."""
         if type(item) is EvaluationEvent:
             self._intake.evaluations.add("judged")
@@ -103,12 +108,24 @@ class Worker:
                 self.judged.add(item.evaluation.name)
         elif type(item) is SpanData:
             self._intake.spans.add()
-        self.emit(item)
+        self.emit(self._screened(item))
+
+    def _screened(self, item: Emitted) -> Emitted:
+        """Redact what an evaluator wrote; where that fails, nothing that it wrote may leave."""
+        try:
+            return self._privacy.screen(item)
+        except Exception as error:
+            if not swallow("redact", error):
+                raise
+            if type(item) is SpanData:
+                item = replace(item, response=None)
+            return bare(item, names=True)
 
     # -- its own thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
         off()
+        limit_processor_time(HEURISTIC_SECONDS)
         self._warm()
         stop = False
         while not stop:
@@ -239,7 +256,8 @@ class Worker:
         for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
             self._intake.evaluations.add("background")
-            self.emit(event(evaluation, target))
+            scored = event(evaluation, target)
+            self.emit(scored if evaluation.name in HEURISTICS else self._screened(scored))
         named = [each for each in asked if each.kind == "judge"]
         answered = ANSWERED in (span._collected or ())
         for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):
