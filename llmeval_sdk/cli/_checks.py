@@ -129,6 +129,23 @@ def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
     return f"heuristic, {'in the call' if here else 'in the background'}"
 
 
+def rules(settings: Settings) -> Iterator[Finding]:
+    """Say what the rules that ask judges would find among the extractions that were checked."""
+    from llmeval_sdk.cli._rules import sentence
+    from llmeval_sdk.store.rules import compare
+
+    path = path_of(settings.store)
+    if not path.exists():
+        return
+    try:
+        with StoreReader(path) as reader:
+            found = reader.read(lambda store: compare(store, settings.recall_threshold))
+    except ConfigurationError:  # which the check of the store tells
+        return
+    if found.checked:
+        yield Finding(None, "escalation", sentence(found))
+
+
 def store(settings: Settings) -> Finding:
     """Check that the store can be written, without making anything."""
     path = path_of(settings.store)

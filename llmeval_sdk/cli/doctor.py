@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         "Exporters": list(_checks.exporters(settings)),
         "Evaluators": list(_checks.evaluators(settings)),
         "Store": [_checks.store(settings)],
+        "Escalation": list(_checks.rules(settings)),
         "Judge model": list(_judge(settings, offline=args.offline)),
         "Ragas": list(_checks.ragas(settings)),
         "Extras": list(_checks.extras()),

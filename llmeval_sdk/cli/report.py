@@ -7,13 +7,15 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from llmeval_sdk import config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import Alert, alert
 from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
 from llmeval_sdk.cli._options import add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
+from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.store import losses
+from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
@@ -87,6 +89,11 @@ def run(args: argparse.Namespace) -> int:
             (each, overall(reader, given, args.predictor, each.evaluator)) for each in args.alert
         ]
         lost = reader.read(losses.total)
+        compared = reader.read(
+            lambda store: rules.compare(
+                store, config.from_environment(problems=[]).recall_threshold, args.since
+            )
+        )
         stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
         location = reader.location
     if args.json:
@@ -99,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
             "not_run": not_run,
             "lost": lost,
             "stood_in": stood_in,
+            "rules": compared,
             "alerts": [
                 {"alert": str(each), "holds": _holds(each, whole), "estimate": whole.estimate}
                 for each, whole in alerts
@@ -115,6 +123,8 @@ def run(args: argparse.Namespace) -> int:
         show_judged(judged)
         for name in stood_in:
             say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
+    if compared.checked:
+        show_rules(compared)
     if trend:
         show_trend(trend, args.by)
     if not_run:
