@@ -95,7 +95,7 @@ WITH checked AS (
     AND span_id NOT IN (SELECT span_id FROM feedback)
   LIMIT ?
 )
-SELECT label, verdict, chance, risk.value, recall.value, warning.value
+SELECT checked.label, checked.verdict, checked.chance, risk.value, recall.value, warning.value
 FROM checked
 JOIN evaluations AS risk
   ON risk.span_id = checked.span_id AND risk.name = 'extraction_risk'
