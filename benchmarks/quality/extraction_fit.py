@@ -23,8 +23,8 @@ from llmeval_sdk.heuristics.extraction.model import Weights, features
 
 
 PRIOR = {
-    "against": 1.5, "split": 0.7, "lone": 0.3, "few_sources": 0.5, "outvoted": 1.0, "unsure": 1.0,
-    "unsure_self": 1.0, "rival_nearer": 2.0, "no_cue": 2.0, "outnumbered": 1.0, "opposed": 0.5,
+    "against": 2.0, "split": 1.0, "lone": 0.3, "few_sources": 0.5, "outvoted": 1.0, "unsure": 2.0,
+    "unsure_self": 1.5, "rival_nearer": 2.0, "no_cue": 2.0, "outnumbered": 1.0, "opposed": 0.5,
     "crowded": 0.5, "crowded_line": 0.5, "wrong_format": 2.0, "wrong_kind": 1.0, "free_form": 2.0,
     "cut_off": 0.5, "has_label": 1.0, "long": 1.0, "common": 1.0, "unrelated": 1.0, "absent": 2.0,
     "uncited": 1.0, "low_rank": 0.8, "one_side": 0.5, "low_score": 0.7, "qualified": 0.3,

@@ -8,14 +8,22 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from extraction_data import Case, Question, Searcher, run, words
+from extraction_data import Case, Question, Searcher, kind_of, run, words
 from rapidfuzz import fuzz
 
+from llmeval_sdk._coerce import to_chunks, to_extractions
 from llmeval_sdk.demo import documents, licenses, truth
+from llmeval_sdk.demo.app import LIMITS
+from llmeval_sdk.demo.documents import Document
+from llmeval_sdk.demo.extract import find
 from llmeval_sdk.demo.fields import FIELDS
+from llmeval_sdk.demo.index import Index
+from llmeval_sdk.demo.search import search as hybrid_search
+from llmeval_sdk.demo.vote import vote
 from llmeval_sdk.heuristics.grounding.calendars import same
 from llmeval_sdk.heuristics.grounding.dates import only_date
 from llmeval_sdk.heuristics.grounding.text import fold
+from llmeval_sdk.model import Record
 
 
 SOURCES = ("receipts", "packages", "short answers")
@@ -140,7 +148,9 @@ def packages() -> Iterator[Case]:
     for environment in sorted(Path().glob(".venv*/lib/python*/site-packages")):
         if str(environment.resolve()) not in sys.path:
             sys.path.append(str(environment.resolve()))
-    for document in documents.installed():
+    every = list(documents.installed())
+    index = Index(every)
+    for document in every:
         passages = [passage.text for passage in document.passages]
         searcher = Searcher(passages)
         for name, field in FIELDS.items():
@@ -169,6 +179,32 @@ def packages() -> Iterator[Case]:
             )
             search = searcher.find(field.search.format(package=document.package))
             yield from run("packages", document.package, question, search)
+            yield _demo(index, document, question, passages)
+
+
+def _demo(index: Index, document: Document, question: Question, passages: list[str]) -> Case:
+    """Answer as the demo app does: hybrid search, a rule for each passage, a vote."""
+    field = FIELDS[question.field]
+    results = hybrid_search(index, field, document.package, LIMITS)
+    taken = [
+        {**value, "chunk_number": number}
+        for number, chunk in enumerate(results.chunks, start=1)
+        if (value := find(field.name, document.package, chunk["content"], chunk["page"]))
+    ]
+    answer = vote(field.name, taken)
+    record = Record(
+        request=question.request,
+        response=answer.value,
+        value=answer.value,
+        confidence=answer.confidence,
+        retrieved_context=to_chunks(results.chunks),
+        extractions=to_extractions(taken),
+        field_config=field.config(),
+        retrieval={"limits": LIMITS, "total_before_filter": results.total_before_filter},
+        span_name="extract_field",
+    )
+    kind = kind_of(question, answer.value, passages)
+    return Case("packages", document.package, "the demo", record, kind)
 
 
 _CAPITALS = re.compile(
@@ -181,7 +217,6 @@ _NUMBERS = re.compile(
     r"(?<![\w.])(\$?\d[\d,.]*(?: ?(?:%|percent|million|billion|thousand|km|miles|years))?)"
 )
 _NOUNS = re.compile(r"\b(?:the|a|an|of|by|as|called|for|to|in) ((?:[a-z-]{4,} ){0,2}[a-z-]{4,})\b")
-SHORT_QUESTIONS = 900
 UNANSWERABLE = 8
 """One question in so many has no answer in the text."""
 

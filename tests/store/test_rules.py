@@ -26,7 +26,9 @@ from llmeval_sdk.store.rules import FEWEST, compare
 )
 def test_a_share_catches_what_stands_among_the_riskiest(share, risks, bad, expected):
     """Ties are taken at random, so a constant catches its share."""
-    assert caught_at(share, risks, bad) == (expected if expected is None else pytest.approx(expected))
+    assert caught_at(share, risks, bad) == (
+        expected if expected is None else pytest.approx(expected)
+    )
 
 
 def test_weights_stand_for_traffic():
@@ -36,7 +38,9 @@ def test_weights_stand_for_traffic():
 
 def event(span_id, name, value, chance=1.0):
     evaluation = Evaluation(name, value, inclusion_probability=chance)
-    return EvaluationEvent(f"{span_id}-{name}", Target("t" * 32, span_id, "w"), evaluation, time.time_ns())
+    return EvaluationEvent(
+        f"{span_id}-{name}", Target("t" * 32, span_id, "w"), evaluation, time.time_ns()
+    )
 
 
 def stored(path, wrong_above, verdicts):
