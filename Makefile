@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality train readme matrix clean
+.PHONY: help demo test test-ragas bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -172,7 +172,7 @@ $(VENV)-quality/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)-quality
 	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[stats]' --group quality
+		-c constraints.txt -e '.[stats,openai,cli]' --group quality
 	@touch $@
 
 DATA ?= ../shared/data
@@ -182,6 +182,9 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	@$(VENV)-quality/bin/python benchmarks/quality/risk_evaluate.py --data $(DATA)
 	@$(VENV)-quality/bin/python -m benchmarks.quality.plain_rule
 	@$(VENV)-quality/bin/python -m benchmarks.quality.interval_coverage
+
+judge-quality: $(VENV)-quality/.ready  ## Measure the built-in judges with your model on labelled data (MODEL=gpt-4o-mini, DATA=folder; --stand-in in ARGS tries it without one).
+	@$(VENV)-quality/bin/python -m benchmarks.quality.judge_quality --data $(DATA) $(if $(MODEL),--model $(MODEL)) $(ARGS)
 
 train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and write their files (DATA=folder).
 	@$(VENV)-quality/bin/python benchmarks/quality/risk_train.py --data $(DATA) --out llmeval_sdk/heuristics/risk/data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from llmeval_sdk.spool import Folder
 from llmeval_sdk.tracing import off, state
 
 
-BUDGETED = "groundedness"
-"""The judge that `Settings.judge_budget` is for."""
+SHARED = {"extraction_correctness": "extractions", "groundedness": "answers"}
+"""The judges that `Settings.judge_share` is for, each with the records that it gets."""
 
 
 def make_plan(
@@ -37,7 +37,6 @@ def make_plan(
     budget: Budget | None = None,
     llm: Any = None,
     exporters: tuple[Exporter, ...] = (),
-    prices: Mapping[str, tuple[float, float]] | None = None,
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
 ) -> Plan:
@@ -62,6 +61,7 @@ def make_plan(
     inline, background = _heuristics([*asked, *_read_by(escalations)], resolved)
     budget = budget or Budget(
         calls_per_minute=resolved.calls_per_minute,
+        tokens_per_minute=resolved.tokens_per_minute,
         usd_per_day=resolved.usd_per_day,
         concurrency=max(1, resolved.judge_concurrency),
     )
@@ -90,7 +90,7 @@ def make_plan(
         queue_records=resolved.queue_records,
         queue_bytes=resolved.queue_bytes,
         background_share=resolved.background_share,
-        prices=prices,
+        prices=resolved.prices,
     )
 
 
@@ -161,10 +161,15 @@ def _check_decorators(resolved: Settings) -> None:
 def _escalations(
     given: Sequence[Escalation] | None, resolved: Settings, *, spending: bool
 ) -> list[Escalation]:
-    """Return the escalations in force: those given, else the plain rule; and the budgeted one."""
+    """Return the escalations in force: those given, else the plain rule; and those by share."""
     found = [default_escalation(resolved.recall_threshold)] if given is None else list(given)
-    if resolved.judge_budget and spending and all(each.name != BUDGETED for each in found):
-        found.append(Escalation(BUDGETED, budget=resolved.judge_budget))
+    if resolved.judge_share and spending:
+        named = {escalation.name for escalation in found}
+        found += [
+            Escalation(judge, share=resolved.judge_share, of=kind)
+            for judge, kind in SHARED.items()
+            if judge not in named
+        ]
     return found
 
 
@@ -213,7 +218,7 @@ def _heuristics(asked: list[Any], resolved: Settings) -> tuple[list[Heuristic], 
         return [], [each for each in asked if each.kind == "heuristic"]
     found: dict[str, Heuristic] = {}
     for name in registry.HEURISTICS:
-        builtin = registry.evaluator(name)
+        builtin = _resolve(name, resolved)
         if builtin.kind == "heuristic" and builtin.automatic:
             found[name] = builtin
     for each in (*registry.own_evaluators(), *asked):

@@ -19,7 +19,9 @@ from llmeval_sdk import _shield, config, registry
 from llmeval_sdk._forks import wait_for_imports
 from llmeval_sdk._hard_exit import before_hard_exit
 from llmeval_sdk._planning import make_plan
+from llmeval_sdk._setting import price_table
 from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import Pipeline, Plan, Stats
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
@@ -64,7 +66,8 @@ def configure(
         llm: the judge model: a name such as ``"gpt-4o"``, an LLM, or a callable. Naming one allows
             spending.
         exporters: where spans and scores go: names or Exporter objects.
-        prices: own prices by model: USD per million input and output tokens.
+        prices: own prices by model, of judges and of the app's own calls: USD per million input
+            and output tokens.
         redact: what is taken out of everything that leaves this process: names of built-in
             detectors, or a function that gets every captured text and returns what may be seen of
             it (beside the detectors of the setting). Where it fails, so does the field, closed.
@@ -81,6 +84,11 @@ def configure(
         settings["judge_api_key"] = Secret(settings["judge_api_key"])
     if redact is not None and not callable(redact):
         settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
+    if prices is not None:
+        try:
+            settings["prices"] = price_table(prices)
+        except ValueError as error:
+            raise ConfigurationError(f"prices: {error}") from None
     resolved = config.from_environment(
         problems=problems, exporters=names if exporters is not None else None, **settings
     )
@@ -93,7 +101,6 @@ def configure(
         budget=budget,
         llm=llm,
         exporters=tuple(each for each in exporters or () if not isinstance(each, str)),
-        prices=prices,
         redact=redact if callable(redact) else None,
         strict=True,
     )

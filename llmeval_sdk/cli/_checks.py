@@ -176,6 +176,25 @@ def extras() -> Iterator[Finding]:
             yield Finding(True, name, "complete")
 
 
+def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
+    """Say which limits hold the judges' spending, by what is known of the model's price."""
+    from llmeval_sdk.policy.budget import UNPRICED_TOKENS_PER_MINUTE
+    from llmeval_sdk.policy.prices import price_of
+
+    yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
+    price = price_of(model, own=settings.prices)
+    tokens = settings.tokens_per_minute
+    if price is not None:
+        words = f"at most {settings.usd_per_day:g} a day, at {price.input:g} in and "
+        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    else:
+        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
+        yield Finding(None, "dollars", words)
+        tokens = UNPRICED_TOKENS_PER_MINUTE if tokens is None else tokens
+    if tokens is not None:
+        yield Finding(True, "tokens", f"at most {tokens:,.0f} a minute on this host")
+
+
 def ragas(settings: Settings) -> Iterator[Finding]:
     """Say where Ragas runs and whether it can, where one of its evaluators was asked for."""
     if not any(name.startswith("ragas") for name in settings.evaluators):

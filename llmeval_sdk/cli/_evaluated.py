@@ -33,20 +33,25 @@ class Outcome:
 
 def publish(outcome: Outcome) -> int:
     """Print and write everything; return the exit status."""
-    from llmeval_sdk.offline.report.gate import checks
+    from llmeval_sdk.offline.report.gate import Gate, checks
 
-    report, args, compared = outcome.report, outcome.args, outcome.compared
-    at_least = dict(sorted(args.fail_under))  # of two bounds on a metric the higher
-    gate = checks(report, at_least, compared)
+    report, args = outcome.report, outcome.args
+    asked: dict[str, Any] = {
+        "at_least": dict(sorted(args.fail_under)),  # of two bounds on a metric the higher
+        "compared": outcome.compared,
+        "min_rated": args.min_rated,
+    }
+    gate = checks(report, Gate(**asked))
     if args.json:
-        found = _json(outcome, report.below(at_least))
+        found = _json(outcome, report.below(asked["at_least"], min_rated=args.min_rated))
+        found["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
         say(json.dumps(found, allow_nan=False, default=str))
     else:
         _print(outcome)
     for path, make in (
-        (args.html, lambda: report.to_html(at_least=at_least, compared=compared)),
-        (args.markdown, lambda: report.to_markdown(at_least=at_least, compared=compared)),
-        (args.junit, lambda: report.to_junit(at_least, compared=compared)),
+        (args.html, lambda: report.to_html(**asked)),
+        (args.markdown, lambda: report.to_markdown(**asked)),
+        (args.junit, lambda: report.to_junit(**asked)),
     ):
         if path is not None:
             _write(path, make, quiet=args.json)

@@ -89,6 +89,7 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     yield Finding(True, settings.judge_model or DEFAULT_MODEL, f"asked {words}")
     if _checks.installed("openai") is None:
         yield Finding(False, "openai", "not installed: pip install 'llmeval-sdk[openai]'")
+    yield from _checks.ceilings(settings, settings.judge_model or DEFAULT_MODEL)
     if not offline:
         yield judge_endpoint(settings)
 

@@ -61,5 +61,10 @@ multi_source_agreement = FunctionHeuristic(
 )
 
 agreement_pattern = FunctionHeuristic(
-    _agreement_pattern, "agreement_pattern", needs=("extractions",), inline=True, applies=_several
+    _agreement_pattern,
+    "agreement_pattern",
+    needs=("extractions",),
+    inline=True,
+    applies=_several,
+    output=("unanimous", "majority", "mixed", "conflicting"),
 )

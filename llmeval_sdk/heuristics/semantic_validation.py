@@ -128,4 +128,5 @@ semantic_validation = FunctionHeuristic(
     _semantic_validation,
     "semantic_validation",
     needs=("extractions|value", "extractions|retrieved_context"),
+    output=("pass", "fail", "skipped"),
 )

@@ -49,4 +49,4 @@ class Plan:
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
-    """Own prices of judge models: USD per million input and output tokens."""
+    """Own prices of models, judges' and the app's: USD per million input and output tokens."""

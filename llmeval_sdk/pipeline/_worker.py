@@ -23,6 +23,7 @@ from llmeval_sdk.pipeline._privacy import Privacy, bare
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
+from llmeval_sdk.policy.prices import with_cost
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
 
@@ -138,12 +139,12 @@ class Worker:
         self._pace.rest(hurry=self._hurry)
 
     def _warm(self) -> None:
-        """Give budgeted escalation the scores of earlier processes; without them it warms up."""
+        """Give escalation by share the scores of earlier processes; without them it warms up."""
         gate, recent = self._plan.gate, self._plan.recent
-        if recent is None or not gate.budgets:
+        if recent is None or not gate.shares:
             return
         try:
-            for judge, by in gate.budgets:
+            for judge, by in gate.shares:
                 past: dict[str | None, list[float]] = {}
                 for span_name, score in recent(by):
                     past.setdefault(span_name, []).append(score)
@@ -215,7 +216,7 @@ class Worker:
 
     def _span(self, span: Span) -> None:
         size = span.size
-        data = span_data(span, content=self._plan.content)
+        data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
         if self._foreign:
             for delivery in self._deliveries:
                 delivery.keep(data, size)
@@ -270,7 +271,10 @@ class Worker:
                 self._rest()
         aside = self._guests.run_aside
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
-        yield from self._plan.background.run(record, but=done, by=aside, rest=self._rest)
+        background = self._plan.background
+        yield from background.run(record, but=done, by=aside, rest=self._rest)
+        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
+        background.learn(record)
 
     def _decide(
         self,

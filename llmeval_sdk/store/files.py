@@ -140,16 +140,24 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of what users asked, where there is none: 0700, and out of repositories.
+
+    Raises OSError where it cannot be made.
+    """
+    if _private.make_folder(folder):
+        with contextlib.suppress(OSError):
+            ignored = folder / ".gitignore"
+            if _private.make_file(ignored):
+                ignored.write_text("*\n")
+
+
 def _create(path: Path) -> None:
     """Make the file 0600, in a 0700 folder of its own where there is none yet.
 
     Raises OSError, also where others could have put something there or can change it.
     """
-    if _private.make_folder(path.parent):
-        with contextlib.suppress(OSError):  # what users asked must not end up in a repository
-            ignored = path.parent / ".gitignore"
-            if _private.make_file(ignored):
-                ignored.write_text("*\n")
+    make_folder(path.parent)
     _private.check_folder(path.parent.lstat(), shared=True)
     _private.make_file(path)
     _private.check_file(path)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.offline.report.gate import checks
+from llmeval_sdk.offline.report.gate import Gate, checks
 from llmeval_sdk.offline.report.summary import headline, lines, shown
 from llmeval_sdk.offline.report.worst import failures, low, worst
 from llmeval_sdk.offline.results.row import Row, texts
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report.report import Report
 
 
-def markdown(
-    report: Report, *, worst: int, at_least: Mapping[str, float], compared: Comparison | None
-) -> str:
+def markdown(report: Report, *, worst: int, gate: Gate) -> str:
     """See `Report.to_markdown`."""
-    gate = checks(report, at_least, compared)
+    asked = checks(report, gate)
     found = [f"### {_cell(report.experiment or 'Evaluation')}", "", f"{headline(report)}.", ""]
-    found += [f"- **{check.word}** {_cell(check.said)}" for check in gate] + [""] * bool(gate)
-    found += _metrics(report, compared)
+    found += [f"- **{check.word}** {_cell(check.said)}" for check in asked] + [""] * bool(asked)
+    found += _metrics(report, gate.compared)
     rows = _rows(report, worst)
     if rows:
         found += ["", "| worst rows | request | what is wrong |", "| --- | --- | --- |", *rows]
@@ -36,8 +34,8 @@ def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
     titles = "| metric | value | rows rated | failed | not applicable |"
     changes = {} if compared is None else {each.path: each for each in compared.changes}
     more = compared is not None
-    yield titles + " before | difference |" * more
-    yield "| --- | ---: | ---: | ---: | ---: |" + " ---: | ---: |" * more
+    yield titles + " before | difference |" * more + " why not rated |"
+    yield "| --- | ---: | ---: | ---: | ---: |" + " ---: | ---: |" * more + " --- |"
     for line in lines(report):
         change = changes.get(line.path)
         against = (
@@ -45,7 +43,7 @@ def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
         )
         yield (
             f"| `{_cell(line.path)}` | {shown(line.value)} | {line.rated:,} | {line.failed:,} | "
-            f"{line.not_applicable:,} |" + f" {against} |" * more
+            f"{line.not_applicable:,} |" + f" {against} |" * more + f" {_cell(line.why)} |"
         )
 
 

@@ -44,6 +44,11 @@ def headline(report: Report) -> str:
     if report.errors:
         kinds = ", ".join(f"{kind} {times:,}" for kind, times in report.errors.items())
         parts.append(f"the model raised on {sum(report.errors.values()):,} ({kinds})")
+    for name, tally in report.aggregate.tallies.items():
+        if tally.failed:
+            kinds = ", ".join(f"{kind} {times:,}" for kind, times in tally.errors.most_common(3))
+            why = f" ({kinds})" if kinds else ""
+            parts.append(f"{name} failed on {plural(tally.failed, 'row')}{why}")
     if report.skipped:
         parts.append(f"{plural(report.skipped, 'bad row')} skipped")
     usage = report.judge_usage
@@ -53,6 +58,9 @@ def headline(report: Report) -> str:
     cached = sum(tally.cached for tally in report.aggregate.tallies.values())
     if cached:
         parts.append(f"{plural(cached, 'verdict')} of earlier runs")
+    distrusted = sum(tally.distrusted for tally in report.aggregate.tallies.values())
+    if distrusted:
+        parts.append(f"{plural(distrusted, 'kept verdict')} without our signature judged anew")
     return "; ".join(parts)
 
 

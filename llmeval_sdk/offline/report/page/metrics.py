@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from llmeval_sdk import _values
 from llmeval_sdk.offline.report.change import Change
+from llmeval_sdk.offline.report.gate import Gate
 from llmeval_sdk.offline.report.page.drawings import Histograms, bar, difference
 from llmeval_sdk.offline.report.page.markup import cells, metric, table, text
 from llmeval_sdk.offline.report.summary import Line, lines, shown
@@ -24,15 +25,14 @@ _OTHERS = "Heuristics and your own"
 def metrics(
     report: Report,
     histograms: Histograms,
-    at_least: Mapping[str, float],
-    compared: Comparison | None,
+    gate: Gate,
 ) -> str:
     """Make the table, in the sections of the schema."""
     sections: dict[str, list[Line]] = {}
     for line in lines(report):
         part = line.path.partition("/")[0]
         sections.setdefault(_SECTIONS.get(part, _OTHERS), []).append(line)
-    changes = _Changes(compared)
+    changes = _Changes(gate.compared)
     head = [("", "metric"), ("number", "value"), ("desk", ""), ("desk", "distribution")]
     head += [("number", "rows"), *changes.titles]
     rows = []
@@ -40,7 +40,7 @@ def metrics(
         if title in sections:
             rows.append(f'<tr class="section"><th colspan="{len(head)}">{title}</th></tr>')
         rows += [
-            cells([*_about(line, histograms, at_least), *changes.of(line.path)])
+            cells([*_about(line, histograms, gate.at_least), *changes.of(line.path)])
             for line in sections.get(title, ())
         ]
     return table(head, rows)

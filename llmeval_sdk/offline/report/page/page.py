@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.offline.report.compare import Comparison
-from llmeval_sdk.offline.report.gate import Check, checks
+from llmeval_sdk.offline.report.gate import Check, Gate, checks
 from llmeval_sdk.offline.report.page.drawings import Histograms
 from llmeval_sdk.offline.report.page.markup import mark, text
 from llmeval_sdk.offline.report.page.metrics import metrics
@@ -20,18 +19,16 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report.report import Report
 
 
-def page(
-    report: Report, *, worst: int, at_least: Mapping[str, float], compared: Comparison | None
-) -> str:
+def page(report: Report, *, worst: int, gate: Gate) -> str:
     """See `Report.to_html`. Texts of rows are escaped; nothing is loaded and nothing runs."""
     title = report.experiment or "Evaluation"
     histograms = Histograms(report.aggregate)
     rows = worst_of(histograms.count(report.rows), max(worst, 0))
     parts = [
-        _head(report, title, at_least, compared),
+        _head(report, title, gate),
         _problems(report),
-        f'<div class="wide">{metrics(report, histograms, at_least, compared)}</div>',
-        "" if compared is None else _against(compared),
+        f'<div class="wide">{metrics(report, histograms, gate)}</div>',
+        "" if gate.compared is None else _against(gate.compared),
         f'<h2>The worst rows <span class="soft">{len(rows):,} of {len(report.rows):,}</span></h2>',
         *(row_of(row, is_open=place == 0) for place, row in enumerate(rows)),
     ]
@@ -44,16 +41,15 @@ def page(
     )
 
 
-def _head(
-    report: Report, title: str, at_least: Mapping[str, float], compared: Comparison | None
-) -> str:
-    gate = checks(report, at_least, compared)
-    passed = all(check.passed for check in gate)
-    badge = mark("passed" if passed else "failed", good=passed) if gate else ""
-    shown = [check for check in gate if check.word != "WORSE"]
-    worse = plural(len(gate) - len(shown), "metric")
-    if len(shown) < len(gate):
-        shown.append(Check("WORSE", f"{worse} surely got worse than in the baseline"))
+def _head(report: Report, title: str, gate: Gate) -> str:
+    asked = checks(report, gate)
+    passed = all(check.passed for check in asked)
+    badge = mark("passed" if passed else "failed", good=passed) if asked else ""
+    shown = [check for check in asked if check.word != "WORSE"]
+    worse = plural(len(asked) - len(shown), "metric")
+    if len(shown) < len(asked):
+        said = f"{worse} surely got worse than in the baseline"
+        shown.insert(0, Check("WORSE", said, "no metric is worse"))
     items = "".join(
         f'<li class="{"good" if check.passed else "bad"}"><b>{check.word}</b> '
         f"{text(check.said)}</li>"
