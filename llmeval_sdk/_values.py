@@ -45,6 +45,8 @@ _CATEGORIES = {
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
 NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
 _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
+_UNRATED = frozenset({"abstention_risk"})
+"""Numbers from 0 to 1 that no answer is to blame for: one who did not answer may be right."""
 _MEASURES = ("_count", "_seconds")
 _HIGH_IS_BAD = ("_risk", "_seconds", "_token_count")
 
@@ -79,6 +81,11 @@ def is_measure(name: str) -> bool:
     return name.endswith(_MEASURES)
 
 
+def is_unrated(name: str) -> bool:
+    """Say whether an evaluator's scores are never good or bad, though they can be sorted."""
+    return name in _UNRATED
+
+
 def high_is_bad(name: str) -> bool:
     """Say whether the highest numbers of an evaluator are the worst, by its name."""
     return name.endswith(_HIGH_IS_BAD)
@@ -102,7 +109,7 @@ def goodness(name: str, value: Any, label: str | None = None) -> float | None:
     if isinstance(value, bool):
         return float(value)
     score = number(value)
-    if score is None or not 0 <= score <= 1 or is_measure(name):
+    if score is None or not 0 <= score <= 1 or is_measure(name) or name in _UNRATED:
         return None
     return 1 - score if high_is_bad(name) else score
 

@@ -76,14 +76,13 @@ def chart(contenders, figures):
     names = [peer.title.replace(", ", " + ") for peer in peers]
     left = max(LEFT, 7 * max(map(len, names)) + 20)
     width, height = left + len(panels) * (PANEL + 20), TOP + ROW * len(peers) + 14
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-            f'height="{height}" font-family="system-ui, sans-serif" font-size="12" fill="#333333" '
-            'role="img" aria-label="What llmeval_sdk and its peers cost the app">'
-            f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
-        )
-    ]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" font-family="system-ui, sans-serif" font-size="12" fill="#333333" '
+        'role="img" aria-label="What llmeval_sdk and its peers cost the app">'
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
+    )
+    parts = [head]
     for row, name in enumerate(names):
         parts.append(_text(left - 8, TOP + row * ROW + 17, name, "end"))
     for number, (title, value) in enumerate(panels):

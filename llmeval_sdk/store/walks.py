@@ -73,7 +73,8 @@ def choose(query: Query) -> Walk:
         if query.order_by == query.evaluator and query.reason is None:
             checks.pop("evaluator")
             where += _value("w", query)
-        checks["tried"] = _TRIED
+        if not _values.is_unrated(query.order_by):
+            checks["tried"] = _TRIED
         down = query.order == "highest"
         return Walk(_SCORED, where, "w.value", tuple(checks.values()), given, descending=down)
     if query.evaluator is not None and query.reason is not None:

@@ -46,10 +46,12 @@ def cell_of(evaluation: Evaluation) -> Cell:
 
 def cell(name: str, value: Any, label: str | None = None) -> Cell:
     """Return the cell of a value."""
+    is_rated = not isinstance(value, str) and not _values.is_unrated(name)
+    if label and is_rated and _values.is_neutral(label):
+        said = "Not applicable" if value is None else number(value)
+        return Cell(label, "quiet", title=f"{said}: {label}, neither good nor bad")
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
-    if label and not isinstance(value, str) and _values.is_neutral(label):
-        return Cell(label, "quiet", title=f"{number(value)}, but {label}: neither good nor bad")
     standing = _values.standing(name, value, label)
     tone: Tone = "plain" if standing == "neutral" else standing
     if isinstance(value, bool):

@@ -69,7 +69,9 @@ def test_an_abstained_score_is_neutral_by_its_label():
     assert goodness(Evaluation("extraction_risk", 0.95, label="abstained")) is None
 
 
-@pytest.mark.parametrize("name", ["latency_seconds", "total_token_count", "words_count"])
+@pytest.mark.parametrize(
+    "name", ["latency_seconds", "total_token_count", "words_count", "abstention_risk"]
+)
 def test_a_measure_is_neither_good_nor_bad(name):
     """Half a second is no score of 0.5."""
     assert _values.standing(name, 0.5) == "neutral"

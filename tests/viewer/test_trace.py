@@ -261,5 +261,5 @@ def test_an_abstained_score_has_a_word_and_no_colour(store, site):
         spans=[root], evaluations=[store.score(root, "extraction_risk", 0.9, label="abstained")]
     )
     page = site.get(f"/traces/{root.trace_id}", span=root.span_id).text
-    assert '<span class="quiet" title="0.90, but abstained' in page
+    assert '<span class="quiet" title="0.90: abstained' in page
     assert 'class="score bad"' not in page
