@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from llmeval_sdk.judges._prompt import sections_of
+from llmeval_sdk.model import STAND_IN
 
 
-MODEL = "stand-in"
+MODEL = STAND_IN
 
 _TASK = re.compile(r"^Task: ([A-Za-z0-9_]+)/", re.MULTILINE)
 _WORD = re.compile(r"\w+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import STAND_IN, Evaluation
 from llmeval_sdk.offline.report.compare import Comparison, Regression
 from llmeval_sdk.offline.report.page.markup import cells, mark, table, text
 from llmeval_sdk.offline.report.summary import plural
@@ -84,6 +84,7 @@ def _value(evaluation: Evaluation) -> str:
     how = standing(evaluation)
     kind = how if how in ("good", "bad") else ""
     label = f" {evaluation.label}" if evaluation.label else ""
+    label += " (stand-in)" if evaluation.metadata.get("model") == STAND_IN else ""
     return f'<span class="{kind}">{text(score(evaluation.value) + label)}</span>'
 
 
