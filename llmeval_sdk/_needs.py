@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from llmeval_sdk.model import Chunk, Record
 
@@ -20,6 +21,16 @@ def missing(record: Record, needs: Sequence[str]) -> str | None:
     """
     absent = [_shown(record, need) for need in needs if not _met(record, need)]
     return ", ".join(absent) if absent else None
+
+
+def lacking(evaluator: Any, record: Record) -> str | None:
+    """Name what an evaluator lacks: its needs, or what its own ``lacks(record)`` says."""
+    absent = missing(record, evaluator.needs)
+    look = getattr(evaluator, "lacks", None)
+    if absent is not None or look is None:
+        return absent
+    found: str | None = look(record)
+    return found
 
 
 def _met(record: Record, need: str) -> bool:

@@ -140,9 +140,15 @@ def _is_price(number: Any) -> bool:
     return is_number and bool(0 <= number < 1e9)
 
 
-def content(text: str) -> bool:
+SCORES = "scores"
+"""The third value of ``capture_content``: nothing leaves that the app has named or written."""
+
+
+def content(text: str) -> bool | str:
     """Read our own switch, or OpenTelemetry's words for where message content may go."""
     word = text.strip().upper()
+    if word == SCORES.upper():
+        return SCORES
     if word in ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"):
         return word != "NO_CONTENT"
     return flag(text)

@@ -21,7 +21,19 @@ BAD_BELOW = 0.4
 """Where a score from 0 to 1 turns good or bad: the bands of ``context_relevance``."""
 
 _YES = ("yes", "y", "true", "pass", "passed", "good", "correct", "right", "ok", "up")
-_NO = ("no", "n", "false", "fail", "failed", "bad", "incorrect", "wrong", "invented", "down")
+_NO = (
+    "no",
+    "n",
+    "false",
+    "fail",
+    "failed",
+    "bad",
+    "incorrect",
+    "wrong",
+    "invented",
+    "missed",
+    "down",
+)
 _RATINGS = {**dict.fromkeys(_YES, 1.0), **dict.fromkeys(_NO, 0.0)}
 """Words that rate: each counts as a number in a mean."""
 _CATEGORIES = {
@@ -31,8 +43,8 @@ _CATEGORIES = {
 }  # fmt: skip
 """How good other words of the built-in evaluators are; they are no numbers to average."""
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
-_NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
-_LONGEST = max(map(len, (*_GOODNESS, *_NEUTRAL))) + 8
+NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
+_LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 _MEASURES = ("_count", "_seconds")
 _HIGH_IS_BAD = ("_risk", "_seconds", "_token_count")
 
@@ -59,7 +71,7 @@ def word(passed: Any) -> str:
 
 def is_neutral(value: Any) -> bool:
     """Say whether a value or label is one of those that say nothing good or bad."""
-    return value is None or (isinstance(value, str) and _folded(value) in _NEUTRAL)
+    return value is None or (isinstance(value, str) and _folded(value) in NEUTRAL)
 
 
 def is_measure(name: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
+from warnings import warn
 
 from llmeval_sdk._setting import (
     Secret,
@@ -62,7 +63,8 @@ class Settings(DatadogSettings):
         "inline",
         "LLMEVAL_HEURISTICS",
         read=one_of("inline", "background", "off"),
-        doc="Where the metadata heuristics run: on the caller's thread, in the worker, or nowhere.",
+        doc="Where the metadata heuristics run: `inline` (on the caller's thread), `background` "
+        "(in the worker) or `off`.",
     )
     store: str = setting(".llmeval/llmeval.db", "LLMEVAL_STORE", doc="File of the embedded store.")
     store_max_bytes: int = setting(
@@ -107,6 +109,12 @@ class Settings(DatadogSettings):
         read=positive,
         doc="Judge money a day (UTC), where the model's price is known.",
     )
+    tokens_per_minute: float | None = setting(
+        None,
+        "LLMEVAL_BUDGET_TOKENS_PER_MINUTE",
+        read=positive,
+        doc="Judge tokens a minute. Where it is not set, 200,000 for models of unknown price.",
+    )
     prices: Mapping[str, tuple[float, float]] | None = setting(
         None,
         "LLMEVAL_PRICES",
@@ -127,11 +135,14 @@ class Settings(DatadogSettings):
         doc="Folder of what belongs to this user and machine, outside any checkout: the key of "
         "kept verdicts.",
     )
-    judge_budget: float | None = setting(
+    judge_share: float | None = setting(
         None,
+        "LLMEVAL_JUDGE_SHARE",
         "LLMEVAL_JUDGE_BUDGET",
         read=fraction,
-        doc="Share of records, the riskiest, that `groundedness` judges: `0.2`. 0 is off.",
+        doc="Share of the records, the riskiest, that is judged, `0.2`: extractions by"
+        " `extraction_correctness`, other answers by `groundedness`. 0 is off."
+        " `LLMEVAL_JUDGE_BUDGET` is its former name.",
     )
     recall_threshold: float = setting(
         0.7,
@@ -151,12 +162,13 @@ class Settings(DatadogSettings):
         read=one_of("last", "all"),
         doc="Judge the documents of the last retrieval of a request, or of all of them.",
     )
-    capture_content: bool = setting(
+    capture_content: bool | str = setting(
         True,
         "LLMEVAL_CAPTURE_CONTENT",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
         read=content,
-        doc="Off keeps texts out of every export; heuristics still score them.",
+        doc="`false` keeps texts out of every export; heuristics still score them. `scores` also "
+        "keeps names, tags, metadata and document ids at home.",
     )
     redact: tuple[str, ...] = setting(
         ("api_key", "jwt"),
@@ -202,6 +214,9 @@ class Settings(DatadogSettings):
     )
 
 
+FORMER_NAMES = {"judge_budget": "judge_share"}
+"""Names that `configure` takes until version 0.3."""
+
 ROWS: tuple[Any, ...] = fields(Settings)
 """The rows of the table, as dataclass fields whose metadata has ``env``, ``read`` and ``doc``."""
 
@@ -217,6 +232,10 @@ def from_environment(
     env = os.environ if environ is None else environ  # noqa: TID251 - the one reader
     known = {row.name for row in ROWS}
     values: dict[str, Any] = {}
+    for former, name in FORMER_NAMES.items():
+        if former in given:
+            warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
+            given.setdefault(name, given.pop(former))
     for name, value in given.items():
         if name not in known:
             raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")

@@ -27,7 +27,7 @@ from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
-from llmeval_sdk.tracing import Link, state
+from llmeval_sdk.tracing import Link, is_off, state
 
 
 _lock = threading.RLock()
@@ -153,6 +153,20 @@ def stats() -> Stats:
 def _lost() -> Mapping[str, Mapping[str, int]]:
     """Return what no exporter will deliver, by exporter and reason."""
     return {name: each.lost for name, each in stats().exporters.items() if each.lost}
+
+
+def enabled() -> bool:
+    """Say whether a decorated call would be recorded here and now.
+
+    False where the SDK is switched off (``LLMEVAL_ENABLED=0``, ``configure(enabled=False)``) and
+    inside ``disabled()``. It sets nothing up, and never raises.
+    """
+    try:
+        return state.enabled and not is_off() and settings().enabled
+    except Exception as error:
+        if not _shield.swallow("enabled", error):
+            raise
+        return False
 
 
 def settings() -> Settings:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._shield import shield, swallow
 from llmeval_sdk.evaluation._outcome import failed, outcome
+from llmeval_sdk.heuristics._budget import TooLargeError
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import Heuristic
+from llmeval_sdk.protocols import Heuristic, Learner
 
 
 _METADATA = frozenset((
@@ -64,6 +65,8 @@ _MAX = float("inf")
 
 def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
     """Make an Evaluation of what a heuristic raised; what is not its own is raised again."""
+    if isinstance(error, TooLargeError):
+        return failed(heuristic, error.type, str(error))
     if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
         raise error
     return failed(heuristic, type(error).__name__, str(error))
@@ -72,10 +75,11 @@ def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
 class Heuristics:
     """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
 
-    __slots__ = ("_bits", "_plans", "reads_anything")
+    __slots__ = ("_bits", "_learners", "_plans", "reads_anything")
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_Plan] = []
+        self._learners: list[Callable[[Record], None]] = []
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
         self.reads_anything = False
@@ -99,10 +103,19 @@ class Heuristics:
         others = [each for each in self._plans if each.heuristic.name != heuristic.name]
         self._bits = bits
         self._plans = [*others, plan]
+        self._learners = [
+            each.heuristic.learn for each in self._plans if isinstance(each.heuristic, Learner)
+        ]
         self.reads_anything = not all(_waits(each.heuristic) for each in self._plans)
 
     def __len__(self) -> int:
         return len(self._plans)
+
+    def learn(self, record: Record) -> None:
+        """Show a live record to the heuristics that learn from them. Call it once per record."""
+        for learn in self._learners:
+            with shield("heuristic: learn"):
+                learn(record)
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from llmeval_sdk._needs import missing
+from llmeval_sdk._needs import lacking
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._prompt import Prompt
 from llmeval_sdk.judges._verdict import Form, read
@@ -40,7 +40,7 @@ class BaseJudge:
 
     async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
         """Judge one Record: a value, an error, or neither where inputs are missing."""
-        absent = missing(record, self.needs)
+        absent = lacking(self, record)
         if absent is not None:
             return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
         started = time.perf_counter()
@@ -55,7 +55,7 @@ class BaseJudge:
         self, record: Record, llm: LLM, judge: Callable[[Record, LLM], Evaluation]
     ) -> Evaluation:
         """Do as `evaluate` does, with a judge that is plain code, on the caller's thread."""
-        absent = missing(record, self.needs)
+        absent = lacking(self, record)
         if absent is not None:
             return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
         started = time.perf_counter()

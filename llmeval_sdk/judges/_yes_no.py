@@ -45,5 +45,5 @@ class YesNoJudge(BaseJudge):
             self.name,
             verdict["rating"],
             explanation=verdict["rationale"],
-            metadata={"cut": list(prompt.cut)} if prompt.cut else {},
+            metadata=prompt.notes,
         )

@@ -39,7 +39,12 @@ class ChunkRelevance(BaseJudge):
             sections = [*asked, Section("chunk", chunk.content or "")]
             prompt = render(f"{self.name}/{self.version}", RUBRIC, YES_NO, sections, EXAMPLES)
             verdict = await ask(llm, prompt, YES_NO, max_tokens=1024)
-            return Evaluation(self.name, verdict["rating"], explanation=verdict["rationale"])
+            return Evaluation(
+                self.name,
+                verdict["rating"],
+                explanation=verdict["rationale"],
+                metadata=prompt.notes,
+            )
 
         chunks = record.retrieved_context or ()
         return await rate_chunks(self.name, chunks, rate, same=lambda chunk: chunk.content)

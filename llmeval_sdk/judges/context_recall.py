@@ -104,7 +104,10 @@ class ContextRecall(BaseJudge):
         prompt = render(f"context_recall/{self.version}", RUBRIC, RECALL, sections, EXAMPLES)
         verdict = await ask(llm, prompt, RECALL, max_tokens=1024)
         return Evaluation(
-            self.name, in_range(verdict["context_recall_score"]), explanation=verdict["reason"]
+            self.name,
+            in_range(verdict["context_recall_score"]),
+            explanation=verdict["reason"],
+            metadata=prompt.notes,
         )
 
 

@@ -33,15 +33,18 @@ class ContextRecallLLM(BaseJudge):
     per: Literal["answer", "chunk"] = "answer"
     output = "score"
 
+    def lacks(self, record: Record) -> str | None:
+        """Name the text that is missing where only later chunks have any."""
+        chunks = record.retrieved_context
+        readable = not chunks or context(chunks[:CHUNKS])
+        return None if readable else f"text in the first {CHUNKS} chunks"
+
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, about the first `CHUNKS` chunks."""
         retrieved = record.retrieved_context or ()
         chunks = context(retrieved[:CHUNKS])
         if not retrieved:
             return Evaluation(self.name, 0.0, explanation="Nothing was retrieved.")
-        if not chunks:
-            lacking = f"text in the first {CHUNKS} chunks"
-            return Evaluation(self.name, metadata={"missing_inputs": lacking})
         value = record.response if record.value is None else as_text(record.value)
         found = Section("value", value or "(none was found)")
         sections = [*request(record), *_field(record), found, *chunks]
@@ -51,7 +54,7 @@ class ContextRecallLLM(BaseJudge):
             self.name,
             in_range(verdict["score"]),
             explanation=verdict["rationale"],
-            metadata={"chunks": len(chunks), **({"cut": prompt.cut} if prompt.cut else {})},
+            metadata={"chunks": len(chunks), **prompt.notes},
         )
 
 

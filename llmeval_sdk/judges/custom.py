@@ -97,7 +97,7 @@ class LLMJudge(BaseJudge):
             self.name,
             value,
             explanation=verdict["rationale"],
-            metadata={"cut": list(prompt.cut)} if prompt.cut else {},
+            metadata=prompt.notes,
         )
 
 

@@ -114,6 +114,7 @@ class Pipeline:
             judged=worker.judged.snapshot(),
             not_run={name: counts.snapshot() for name, counts in list(worker.not_run.items())},
             judge_usage=worker.judging.usage,
+            cut_prompts=worker.judging.cut_prompts,
             pending_judgements=worker.judging.pending,
             problems=_shield.caught.snapshot(),
             spool={} if self._spooling is None else self._spooling.stats(),

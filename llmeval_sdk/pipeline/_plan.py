@@ -36,6 +36,9 @@ class Plan:
     retrieved: str = "last"
     retrieval_limits: Mapping[str, int] | None = None
     content: bool = True
+    """Whether the app's texts may leave."""
+    names: bool = True
+    """Whether names, tags, metadata and document ids that the app chose may leave."""
     redactor: Redactor = field(default_factory=Redactor)
     """Takes out of every record what may not leave."""
     spool: Folder | None = None

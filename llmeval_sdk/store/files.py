@@ -14,12 +14,16 @@ from llmeval_sdk.store import schema
 STATEMENT_WAIT_SECONDS = 0.02
 """How long SQLite itself waits for another process's lock; longer waits are between statements."""
 READ_WAIT_MS = 5_000
-CACHE_KIB = 8_000
 WAL_BYTES = 16 << 20
+CACHE_KIB = 8_000
+LONGEST_VALUE = 64 << 20
+"""Bytes of the longest text or row that is read."""
+_LIMIT_LENGTH = 0
+"""SQLITE_LIMIT_LENGTH, which Python has a name for from 3.11 on."""
 
 
 class Unusable(Exception):  # noqa: N818 - a state, not a mistake
-    """The file cannot be the store; the message says why."""
+    """The file cannot be the store; the message says why, and its cause what was raised."""
 
 
 def path_of(store: str | os.PathLike[str]) -> Path:
@@ -95,8 +99,11 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
         connection.execute(f"PRAGMA busy_timeout = {READ_WAIT_MS}").fetchall()
         connection.execute("PRAGMA read_uncommitted = 1")  # tells only where a cache is shared
+        if hasattr(connection, "setlimit"):
+            connection.setlimit(_LIMIT_LENGTH, LONGEST_VALUE)
         if not schema.version_of(connection):
-            raise schema.SchemaError("it holds nothing yet")
+            raise schema.EmptyError("it holds nothing yet")
+        schema.refuse_programs(connection)
     except BaseException:
         connection.close()
         raise

@@ -21,6 +21,7 @@ PREDICTORS = {
     "correctness": "groundedness_risk",
     "context_sufficiency": "retrieval_risk",
     "context_recall_llm": "context_recall_heuristic",
+    "extraction_correctness": "extraction_risk",
 }
 """The free score that says most about each judge's verdicts, from other judges' records."""
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}

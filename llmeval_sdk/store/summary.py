@@ -31,8 +31,6 @@ class ScoreSummary:
     """Evaluations that have neither a value nor an error."""
     mean: float | None = None
     """Plain mean; pass and yes count 1, fail and no count 0; ``None`` with other categories."""
-    corrected_mean: float | None = None
-    """Mean over all traffic: each score weighs the inverse of its inclusion probability."""
     low: float | None = None
     high: float | None = None
     """The range of `histogram`: 0..1 where every score lies in it, else smallest to largest."""
@@ -60,7 +58,7 @@ class _Group:
 
     __slots__ = (
         "categories", "cost", "errors", "has_mean", "not_applicable", "numbers", "scores", "tokens",
-        "total", "weight", "weighted",
+        "total",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -68,17 +66,14 @@ class _Group:
         self.categories: Counter[str] = Counter()
         self.errors = self.not_applicable = self.tokens = 0
         self.numbers = 0
-        self.total = self.weight = self.weighted = 0.0
+        self.total = 0.0
         self.has_mean = True
         self.cost: float | None = None
 
-    def add(self, number: float, chance: float | None) -> None:
-        """Count a number in both means."""
-        weight = 1.0 / chance if chance else 1.0
+    def add(self, number: float) -> None:
+        """Count a number in the mean."""
         self.numbers += 1
         self.total += number
-        self.weight += weight
-        self.weighted += weight * number
 
 
 def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> list[ScoreSummary]:
@@ -87,7 +82,7 @@ def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> lis
     Summed up here, because SQLite's GROUP BY would sort the rows: twice the time over millions.
     """
     groups: dict[tuple[str, str, str | None], _Group] = {}
-    for name, kind, span_name, value, failed, chance, cost, tokens in connection.execute(
+    for name, kind, span_name, value, failed, cost, tokens in connection.execute(
         _SCORES.format(where), given
     ):
         group = groups.get((name, kind, span_name))
@@ -95,12 +90,12 @@ def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> lis
             group = groups[name, kind, span_name] = _Group()
         if type(value) is float:
             group.scores.append(value)
-            group.add(value, chance)
+            group.add(value)
         elif value is not None:
             word = value if type(value) is str else _values.word(value)
             group.categories[word] += 1
             if (rating := _values.number(word)) is not None:
-                group.add(rating, chance)
+                group.add(rating)
             elif not _values.is_neutral(word):
                 group.has_mean = False
         elif not failed:
@@ -121,8 +116,7 @@ def not_run_summary(connection: sqlite3.Connection, where: str, given: Row) -> l
 
 
 _SCORES = """
-SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, inclusion_probability,
-  cost_usd, total_tokens
+SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, cost_usd, total_tokens
 FROM evaluations {}
 """
 
@@ -145,7 +139,6 @@ def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) ->
         errors=group.errors,
         not_applicable=group.not_applicable,
         mean=group.total / group.numbers if has_mean else None,
-        corrected_mean=group.weighted / group.weight if has_mean else None,
         low=low,
         high=high,
         histogram=_histogram(group.scores, low, high),

@@ -181,6 +181,11 @@ def off() -> None:
     current.set(_OFF)
 
 
+def is_off() -> bool:
+    """Say whether this thread or task is inside `disabled`, or was switched `off`."""
+    return current.get() is _OFF
+
+
 @contextmanager
 def disabled() -> Iterator[None]:
     """Trace and evaluate nothing inside the block, in this task or thread."""

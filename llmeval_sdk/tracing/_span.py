@@ -272,6 +272,11 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     return span
 
 
+_CANCELLED = ("CancelledError", "Cancelled")
+"""What asyncio and trio throw into a task that nobody waits for any more, as when a user closes the
+tab: the app did nothing wrong, so the span has no error."""
+
+
 def finish(span: Span, error: BaseException | None = None) -> None:
     """End a span and hand it on. Never raises."""
     if span.end_ns:
@@ -279,7 +284,10 @@ def finish(span: Span, error: BaseException | None = None) -> None:
     try:
         span.end_ns = span.start_ns + perf_counter_ns() - span._perf_ns
         if error is not None and type(error) is not GeneratorExit:
-            span._error = Failure(name_of(type(error)), _first_text(error))
+            if not isinstance(error, Exception) and type(error).__name__ in _CANCELLED:
+                span._attributes = {**(span._attributes or {}), "cancelled": True}
+            else:
+                span._error = Failure(name_of(type(error)), _first_text(error))
         target = state.recorder
         if target is not None and (span._flags & 1 or span.context is not None):
             target.on_end(span)

@@ -48,6 +48,8 @@ def cell(name: str, value: Any, label: str | None = None) -> Cell:
     """Return the cell of a value."""
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
+    if label and not isinstance(value, str) and _values.is_neutral(label):
+        return Cell(label, "quiet", title=f"{number(value)}, but {label}: neither good nor bad")
     standing = _values.standing(name, value, label)
     tone: Tone = "plain" if standing == "neutral" else standing
     if isinstance(value, bool):

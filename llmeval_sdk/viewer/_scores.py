@@ -56,6 +56,8 @@ class Judge:
     """Seconds that 95 % stay below."""
     total_tokens: int
     cost_usd: float | None
+    stand_in: bool
+    """Rules gave its latest verdicts that stand in for a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
         quantile(effort.durations, 0.95),
         effort.total_tokens,
         effort.cost_usd,
+        bool(reader.stood_in([name])),
     )
 
 

@@ -94,7 +94,7 @@ def test_context_precision_is_its_formula(found):
     assert made.value == expected
     assert made.metadata["contributing_chunks"] == len(distinct)
     ranks = cited(found)
-    assert made.metadata["avg_rank"] == (round(sum(ranks) / len(ranks), 1) if ranks else None)
+    assert made.metadata["avg_rank"] == (round(sum(ranks) / len(ranks), 1) if ranks else 0)
 
 
 def warnings_of(found, retrieval):

@@ -31,6 +31,7 @@ GOOD = {
     "safety": (YES, "yes"),
     "context_recall_llm": ({"rationale": "all there", "score": 0.75}, 0.75),
     "context_recall": ({"reason": "agrees", "context_recall_score": 0.5}, 0.5),
+    "extraction_correctness": ({**YES, "problem": "none", "right_value": ""}, "yes"),
 }
 
 
@@ -166,12 +167,13 @@ def test_examples_fit_the_form_they_teach(name):
     """Each few-shot reply is one that the strict reader takes."""
     import importlib
 
-    from llmeval_sdk.judges import _verdict
+    from llmeval_sdk.judges import _verdict, extraction_correctness
 
     module = importlib.import_module(f"llmeval_sdk.judges.{name}")
     taught = {
         "context_recall_llm": {"EXAMPLES": _verdict.SCORE},
         "context_recall": {"EXAMPLES": _verdict.RECALL},
+        "extraction_correctness": {"EXAMPLES": extraction_correctness.FORM},
         "correctness": {"CHECK_EXAMPLES": _verdict.FACTS, "COMPARE_EXAMPLES": _verdict.YES_NO},
     }.get(name, {"EXAMPLES": _verdict.YES_NO})
     for attribute, form in taught.items():

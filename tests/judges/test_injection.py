@@ -6,15 +6,8 @@ import unicodedata
 
 import pytest
 
-from llmeval_sdk.judges._prompt import (
-    SECTION_CHARACTERS,
-    TOTAL_CHARACTERS,
-    Section,
-    neutral,
-    render,
-    sections_of,
-    shortened,
-)
+from llmeval_sdk.judges._cut import TOTAL_CHARACTERS, shortened
+from llmeval_sdk.judges._prompt import SECTION_CHARACTERS, Section, neutral, render, sections_of
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.judges.custom import LLMJudge
 from llmeval_sdk.judges.groundedness import groundedness

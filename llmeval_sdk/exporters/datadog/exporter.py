@@ -40,7 +40,11 @@ class DatadogExporter:
 
     def __init__(self, library: Library, settings: Settings) -> None:
         self.library = library
-        self.surroundings = Live(library, content=settings.capture_content)
+        self.surroundings = Live(
+            library,
+            content=settings.capture_content is True,
+            names=settings.capture_content in (True, False),
+        )
         self.on_start = self.surroundings.on_start
         self.on_end = self.surroundings.on_end
         self.on_drop = self.surroundings.on_drop

@@ -12,7 +12,7 @@ from llmeval_sdk import config
 from llmeval_sdk._needs import missing
 from llmeval_sdk.config import Settings
 from llmeval_sdk.judges.ragas import _where
-from llmeval_sdk.judges.ragas._columns import columns_of
+from llmeval_sdk.judges.ragas._columns import bounded, columns_of
 from llmeval_sdk.judges.ragas._metrics import DATADOG, Metric, variant
 from llmeval_sdk.model import Evaluation, Failure, ModelCall, Record, Usage
 from llmeval_sdk.protocols import LLM
@@ -59,7 +59,7 @@ class RagasJudge:
         absent = missing(record, self.needs)
         if absent is not None:
             return self._evaluation(metadata={"missing_inputs": absent})
-        columns = columns_of(record)
+        columns, cut = bounded(columns_of(record))
         contexts = len(columns.get("retrieved_contexts", ()))
         most = self.limits.most_calls(contexts)
         if not most and self.limits.calls_per_context:
@@ -73,12 +73,14 @@ class RagasJudge:
             lease.requests = answer.get("requests", 0)
             lease.calls = [_call(each) for each in answer.get("calls", ())]
             lease.failure = (answer.get("error") or {}).get("type")
-        return self._read(answer, lease.calls, perf_counter() - started)
+        return self._read(answer, lease.calls, perf_counter() - started, cut)
 
     def _read(
-        self, answer: Mapping[str, Any], calls: list[ModelCall], seconds: float
+        self, answer: Mapping[str, Any], calls: list[ModelCall], seconds: float, cut: list[str]
     ) -> Evaluation:
         metadata = {**answer.get("metadata", {}), "ragas": answer.get("ragas")}
+        if cut:
+            metadata["cut"] = cut
         if self.limits.definition:
             metadata["definition"] = self.limits.definition
         error = answer.get("error")

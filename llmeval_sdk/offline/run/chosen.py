@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import registry
-from llmeval_sdk._needs import missing
+from llmeval_sdk._needs import lacking, missing
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation import outcome, run_heuristic
@@ -97,7 +97,7 @@ class Chosen:
         """Return the judges that have their inputs; the others say in ``found`` what they lack."""
         ready = []
         for judge in self.judges:
-            absent = missing(record, judge.needs)
+            absent = lacking(judge, record)
             if absent is None:
                 ready.append(judge)
             elif self.asked:
