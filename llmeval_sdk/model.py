@@ -260,6 +260,10 @@ class Message:
     content: str
 
 
+STAND_IN = "stand-in"
+"""What a stand-in by rules calls itself in the place of a model: its ratings are no judgement."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What a judge model answered."""

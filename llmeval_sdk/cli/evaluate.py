@@ -242,8 +242,10 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot work before anything is paid for."""
+    from llmeval_sdk.cli._evaluated import check_targets
     from llmeval_sdk.offline import check_bounds
 
+    check_targets(args)
     if (args.file is None) is not args.from_store:
         raise ConfigurationError("name the FILE to evaluate, or pass --from-store (not both)")
     if args.concurrency < 1:

@@ -47,7 +47,7 @@ def check_size(value: Any) -> None:
         inner: list[Any] = []
         for each in level:
             kind = type(each)
-            if kind is str or kind is float or each is None:
+            if kind in _SCALAR:
                 continue
             if kind is int:
                 if each.bit_length() > MOST_BITS:
@@ -62,5 +62,6 @@ def check_size(value: Any) -> None:
         level, depth = inner, depth + 1
 
 
+_SCALAR = frozenset((str, float, bool, type(None)))
 _DEEP = f"is nested too deep: at most {MOST_DEPTH} lists and mappings within each other"
 _LONG = "holds a number of too many digits: write it as a text"

@@ -37,7 +37,8 @@ def record_from(
             continue
         read = READERS.get(column, _as_it_is)
         try:
-            check_size(value)
+            if type(value) is not str:
+                check_size(value)
             if read is _as_it_is:
                 others[column] = value
                 continue

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
 from llmeval_sdk.offline.results.outputs import Output
 from llmeval_sdk.offline.results.paths import metric_paths
 
@@ -144,7 +145,7 @@ def describe(
         return f"{path} does not count: {describe_too_few(report, name, min_rated)}"
     if value is None:
         return f"{path} has no value (at least {bound:g} is asked for): {_why(report, name)}"
-    return f"{path} is {value:.4g}, below {bound:g} ({spoken_for(report, path)})"
+    return f"{path} is {value:.4g}, below {bound:g} {spoken_for(report, path)}"
 
 
 def spoken_for(report: Report, path: str) -> str:
@@ -155,7 +156,8 @@ def spoken_for(report: Report, path: str) -> str:
     said += [f"{counts['failed']:,} failed"] if counts.get("failed") else []
     lacking = counts.get("not_applicable", 0)
     said += [f"{lacking:,} not applicable"] if lacking else []
-    return ", ".join(said)
+    by = f", {STOOD_IN}" if _owner(report, path) in stood_in(report) else ""
+    return f"({', '.join(said)}){by}"
 
 
 def _why(report: Report, name: str) -> str:

@@ -72,7 +72,7 @@ def _bounds(report: Report, gate: Gate) -> Iterator[Check]:
         else:
             value = report.metrics.get(path, 0.0)
             over = bounds.spoken_for(report, path)
-            yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} ({over})", name, owner)
+            yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} {over}", name, owner)
 
 
 def _against(report: Report, gate: Gate) -> Iterator[Check]:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 from llmeval_sdk._terminal import printable
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import STAND_IN, Evaluation
 from llmeval_sdk.offline.report.gate import Check, Gate, checks
+from llmeval_sdk.offline.report.summary import STOOD_IN, headline
 from llmeval_sdk.offline.report.worst import failures
+from llmeval_sdk.offline.report.written import IN_TEXT
 from llmeval_sdk.offline.results.row import Row, texts
 
 
@@ -36,11 +38,13 @@ def junit(report: Report, gate: Gate) -> str:
         kind, body = _outcome(row, gate, blamed)
         kinds[kind] += 1
         rows.append(_case(row.id, body))
-    suites = [_suite("rows", rows, kinds)]
+    about = quoteattr(_clean(headline(report)))
+    told = f'<properties><property name="report" value={about}/></properties>\n'
+    suites = [_suite("rows", rows, kinds, told)]
     if asked:
         suites.insert(0, _metrics(asked, gate))
     name = quoteattr(_clean(report.experiment or "llmeval"))
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={name}>\n' + (
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{IN_TEXT}\n<testsuites name={name}>\n' + (
         "".join(suites) + "</testsuites>\n"
     )
 
@@ -57,12 +61,12 @@ def _metrics(asked: list[Check], gate: Gate) -> str:
     return _suite("metrics", cases, Counter({"failure": sum(map(bool, said.values()))}))
 
 
-def _suite(name: str, cases: list[str], kinds: Counter[Kind]) -> str:
+def _suite(name: str, cases: list[str], kinds: Counter[Kind], told: str = "") -> str:
     counts = (
         f'tests="{len(cases)}" failures="{kinds["failure"]}" errors="{kinds["error"]}" '
         f'skipped="{kinds["skipped"]}"'
     )
-    return f"<testsuite name={quoteattr(name)} {counts}>\n{''.join(cases)}</testsuite>\n"
+    return f"<testsuite name={quoteattr(name)} {counts}>\n{told}{''.join(cases)}</testsuite>\n"
 
 
 def _case(name: str, body: str) -> str:
@@ -104,6 +108,7 @@ def _said(evaluation: Evaluation) -> str:
     error = evaluation.error
     value = f"{error.type}: {error.message}" if error else str(evaluation.value)
     why = f" ({evaluation.explanation})" if evaluation.explanation else ""
+    why += f" {STOOD_IN}" if evaluation.metadata.get("model") == STAND_IN else ""
     return f"{evaluation.name}: {value}{why}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from llmeval_sdk import _values
 from llmeval_sdk.model import Evaluation
@@ -44,12 +44,19 @@ def low(row: Row) -> list[Evaluation]:
     return [each for each in row.evaluations.values() if standing(each) == "bad"]
 
 
-def worst(rows: Iterable[Row], count: int) -> list[Row]:
-    """Return the worst rows, worst first: those that raised, then by failures, then by scores."""
-    return heapq.nsmallest(count, rows, key=_rank)
+def worst(
+    rows: Iterable[Row], count: int, blamed: Container[str | None] = frozenset()
+) -> list[Row]:
+    """Return the worst rows, worst first: those that raised, then by failures, then by scores.
+
+    Failures of evaluators that are blamed for a gate come before those of others.
+    """
+    return heapq.nsmallest(count, rows, key=lambda row: _rank(row, blamed))
 
 
-def _rank(row: Row) -> tuple[bool, int, float, int]:
+def _rank(row: Row, blamed: Container[str | None]) -> tuple[bool, int, int, float, int]:
+    wrong = failures(row)
+    first = sum(each.name in blamed for each in wrong)
     known = [good for each in row.evaluations.values() if (good := goodness(each)) is not None]
     mean = sum(known) / len(known) if known else 1.0
-    return row.error is None, -len(failures(row)), mean, row.number
+    return row.error is None, -first, -len(wrong), mean, row.number

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from llmeval_sdk.model import Evaluation, Usage
+from llmeval_sdk.model import STAND_IN, Evaluation, Usage
 from llmeval_sdk.offline.results.paths import contributions
 from llmeval_sdk.offline.results.row import Row
 
@@ -28,6 +28,8 @@ class Tally:
     """Of the rated rows, the shares of chunks that could not be rated, summed up."""
     cached: int = 0
     """Verdicts of earlier runs."""
+    stood_in: int = 0
+    """How many were rated by a stand-in by rules, and by no model."""
     distrusted: int = 0
     """Verdicts that were judged anew, since the kept ones were not signed with our key."""
     low: float | None = None
@@ -54,6 +56,7 @@ class Tally:
         self.rated += 1
         metadata = evaluation.metadata
         if metadata:
+            self.stood_in += metadata.get("model") == STAND_IN
             self.cached += "cached" in metadata
             failed, ratings = metadata.get("failed"), metadata.get("ratings")
             if type(failed) is int and isinstance(ratings, (list, tuple)) and ratings:
@@ -72,6 +75,7 @@ class Tally:
         self.unrated_parts += other.unrated_parts
         self.cached += other.cached
         self.distrusted += other.distrusted
+        self.stood_in += other.stood_in
         self.seconds += other.seconds
         for path, amount in other.sums.items():
             self.sums[path] += amount
@@ -154,6 +158,7 @@ class Aggregate:
                     "unrated_parts": tally.unrated_parts,
                     "cached": tally.cached,
                     "distrusted": tally.distrusted,
+                    "stood_in": tally.stood_in,
                     "low": tally.low,
                     "high": tally.high,
                     "usage": [

@@ -141,7 +141,8 @@ class Engine:
         with disabled():  # a judge that calls the app's decorated helpers is no part of its trace
             verdict = await run_judge(judge, record, llm, timeout=timeout)
         usage: Usage | None = llm.usage or verdict.usage
-        metadata = {**verdict.metadata, "model": llm.model or None}
+        answered = next((call.model for call in llm.calls if call.model), llm.model)
+        metadata = {**verdict.metadata, "model": answered or None}
         verdict = replace(verdict, usage=usage, metadata=metadata)
         if self.verdicts is not None and verdict.error is None:
             self.verdicts.put(key, verdict)
