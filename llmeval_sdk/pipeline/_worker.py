@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk._counters import Counts
-from llmeval_sdk._shield import swallow, tell, write_notices
+from llmeval_sdk._shield import shield, swallow, tell, write_notices
 from llmeval_sdk._threads import OneThread
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
@@ -24,7 +24,7 @@ from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
+from llmeval_sdk.tracing import ANSWERED, Span, disabled, off, record_of, span_data
 
 
 LINGER_SECONDS = 0.02
@@ -58,6 +58,8 @@ class Worker:
         self.judged = Counts()
         self.not_run: dict[str, Counts] = {}
         self._urgent = threading.Event()
+        self.linger = LINGER_SECONDS
+        self.hasten = self._urgent.set
         self._barriers: list[Barrier] = []
         self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
@@ -104,6 +106,12 @@ class Worker:
             self._intake.spans.add()
         self.emit(item)
 
+    def work(self) -> None:
+        """Do the thread's work in this one, where no thread can start."""
+        with disabled(), shield("worker"):
+            self._drain()
+            self._tend()
+
     # -- its own thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -117,7 +125,7 @@ class Worker:
                 self._tend()
                 self._often()
                 continue
-            self._urgent.wait(LINGER_SECONDS)
+            self._urgent.wait(self.linger)
             self._urgent.clear()
             stop = self._stop
             barriers, self._barriers = self._barriers, []
@@ -184,7 +192,7 @@ class Worker:
             self._read(item)
             return
         kept = item if type(item) is Kept else None
-        missed = self._spooling.missed if self._spooling is not None else 0
+        missed = self._spooling.missed if kept is not None and self._spooling is not None else 0
         self._judgements = []
         try:
             item, self._whole = self._privacy.redact(item if kept is None else kept.item)
