@@ -85,7 +85,9 @@ def make_plan(
         content=resolved.capture_content,
         redactor=_redactor(resolved, redact, problems, strict=strict),
         spool=_spool(resolved),
-        children=None if resolved.spool else children_folder(
+        children=None
+        if resolved.spool
+        else children_folder(
             resolved.store, [sink.name for sink in sinks], max_bytes=resolved.spool_max_bytes
         ),
         worker=worker,

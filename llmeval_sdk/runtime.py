@@ -254,9 +254,9 @@ def _meet(exporters: Sequence[Exporter]) -> None:
     state.neighbours = tuple(found)
     state.ambient_parent = partial(_parent_in, state.neighbours) if found else None
     for each in exporters:
-        at_signal = getattr(each, "at_exit_signal", None)
-        if at_signal is not None:
-            at_signal(_at_exit)
+        for hook, deliver in (("at_exit_signal", _at_exit), ("at_flush", _at_flush)):
+            if (meet := getattr(each, hook, None)) is not None:
+                meet(deliver)
 
 
 def _parent_in(neighbours: tuple[Any, ...]) -> Any:
@@ -285,6 +285,17 @@ def _end(old: Pipeline) -> None:
         ending.start()
     except RuntimeError:
         old.shutdown(1.0)
+
+
+def _at_flush() -> None:
+    """Judge and deliver when the app flushes another library; as long as one judgement may take.
+
+    An event loop is not held up: there, what waits is only sent sooner.
+    """
+    with _shield.shield("flush"):
+        asyncio = sys.modules.get("asyncio.events")
+        on_a_loop = asyncio is not None and asyncio._get_running_loop() is not None
+        flush(0.0 if on_a_loop else settings().judge_timeout)
 
 
 def take_over_from_children() -> None:

@@ -156,7 +156,7 @@ class Pipeline:
         judges_until = monotonic() + timeout * JUDGES_SHARE
         complete = delivered = True
         if heritage is not None:
-            complete = self._finish(judges_until, deadline, heritage)
+            complete = self._finish(deadline - 0.1 * timeout, deadline, heritage)
         if self._started:
             complete &= self._settle(judges_until, deadline, last=True)
             for delivery in self._deliveries.values():

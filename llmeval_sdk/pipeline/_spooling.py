@@ -325,4 +325,10 @@ class Spooling:
         records = len(file.ring.records())
         if records:
             self._counts.add("left", records)
+            if not self._made:
+                tell(
+                    "spool",
+                    f"{self._counts.snapshot()['left']} records of ended children wait in "
+                    f"{self._folder.path} for the next process that delivers there",
+                )
         file.release()

@@ -35,7 +35,6 @@ def driver(agent, tmp_path_factory):
                 "guide.py", *arguments, command=command, folder=folder, timeout=100,
                 APP_MODEL=app.base_url, OPENAI_BASE_URL=judge.base_url, OPENAI_API_KEY="x",
                 DD_LLMOBS_ML_APP="test-rag-app", LLMEVAL_RAGAS_PYTHON=RAGAS,
-                LLMEVAL_SHUTDOWN_TIMEOUT="60",
                 **{"DD_LLMOBS_EVALUATORS": ",".join(EVALUATORS), **variables},
             )  # fmt: skip
         assert found.code == 0, found.errors[-2_000:]
