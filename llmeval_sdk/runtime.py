@@ -21,7 +21,7 @@ from llmeval_sdk._forks import wait_for_imports
 from llmeval_sdk._hard_exit import after_children, before_hard_exit
 from llmeval_sdk._planning import make_plan
 from llmeval_sdk.config import Secret, Settings
-from llmeval_sdk.pipeline import Pipeline, Plan, Stats
+from llmeval_sdk.pipeline import Pipeline, Plan, Stats, say_if_nothing_was_judged
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
@@ -330,6 +330,8 @@ def _end_of_all() -> None:
         result = shutdown()
         if losses := result.losses:
             _shield.tell("exit", f"{losses}; see stats()")
+        if _pipeline is not None:
+            say_if_nothing_was_judged(_pipeline.plan, result)
         _shield.write_notices()
         for pipeline in _newest_first():
             pipeline.clear()

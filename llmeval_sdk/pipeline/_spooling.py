@@ -8,7 +8,6 @@ another attempt could still deliver. What is not dealt with stays for the next p
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress

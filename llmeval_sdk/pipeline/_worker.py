@@ -20,6 +20,7 @@ from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy, bare
+from llmeval_sdk.pipeline._saying import Saying
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
@@ -57,6 +58,7 @@ class Worker:
         self.judging = Judging(plan, self._emit_judged)
         self.judged = Counts()
         self.not_run: dict[str, Counts] = {}
+        self._saying = Saying(plan)
         self._urgent = threading.Event()
         self.linger = LINGER_SECONDS
         self.hasten = self._urgent.set
@@ -93,6 +95,7 @@ class Worker:
             item = bare(item)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
+            self._saying.not_run(item)
         for delivery in self._deliveries:
             delivery.offer(item, size)
 

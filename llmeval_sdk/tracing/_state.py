@@ -101,8 +101,8 @@ if sys.version_info >= (3, 12):
 def recorder() -> Recorder | None:
     """Return the recorder, configuring from the environment when nothing has been configured."""
     if state.recorder is None and state.enabled:
-        # Here and in `_before_exit` a higher room is named, by string: the first span must configure
-        # the SDK although nobody called configure().
+        # Here and in `_before_exit` a higher room is named, by string: the first span must set the
+        # SDK up although nobody called configure().
         with _bootstrap:
             if state.recorder is None and state.enabled:
                 import_module("llmeval_sdk.runtime").configure_from_environment()

@@ -92,7 +92,7 @@ class Library:
 
 
 def _flush_of(llmobs: Any) -> Any:
-    """Return ddtrace's own flush, also where `Library.before_flush` has put another in its place."""
+    """Return ddtrace's own flush, also where `Library.before_flush` has replaced it."""
     return getattr(llmobs.flush, _ORIGINAL, llmobs.flush)
 
 
