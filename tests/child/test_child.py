@@ -78,7 +78,8 @@ def test_a_child_that_outlives_its_starter_is_no_warning(spec):
     """Nothing is written at the end, where warnings are errors and the child still serves."""
     shared = spec()
     code = f"""
-        import asyncio, tempfile
+        import asyncio, atexit, sys, tempfile
+        atexit.register(lambda: sys.modules["llmeval_sdk.child._client"]._started.clear())
         tempfile.tempdir = {str(shared.address().parent.parent)!r}
         from llmeval_sdk.child import ChildSpec, child
         async def main():
