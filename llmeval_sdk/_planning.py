@@ -20,7 +20,7 @@ from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
-from llmeval_sdk.spool import Folder
+from llmeval_sdk.spool import Folder, children_folder
 from llmeval_sdk.tracing import off, state
 
 
@@ -87,6 +87,11 @@ def make_plan(
         names=_captures(resolved) != SCORES,
         redactor=_redactor(resolved, redact, problems, strict=strict),
         spool=_spool(resolved),
+        children=None
+        if resolved.spool
+        else children_folder(
+            resolved.store, [sink.name for sink in sinks], max_bytes=resolved.spool_max_bytes
+        ),
         worker=worker,
         recent=partial(_recent, resolved) if is_stored else None,
         queue_records=resolved.queue_records,

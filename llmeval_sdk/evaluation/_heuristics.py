@@ -33,6 +33,9 @@ def is_built_in(heuristic: Heuristic) -> bool:
 
 class _Plan(NamedTuple):
     heuristic: Heuristic
+    name: str
+    evaluate: Callable[[Record], Any] | None
+    """Of a built-in that runs on the caller's thread: called without anything in between."""
     is_built_in: bool
     needs: tuple[int, ...]
     """Each a set of bits of which one has to be there."""
@@ -93,9 +96,12 @@ class Heuristics:
         bits = dict(self._bits)
         for name in (name for names in fields for name in names):
             bits.setdefault(name, 1 << len(bits))
+        built_in = is_built_in(heuristic)
         plan = _Plan(
             heuristic,
-            is_built_in(heuristic),
+            heuristic.name,
+            heuristic.evaluate if built_in and heuristic.inline else None,
+            built_in,
             tuple(sum(bits[name] for name in set(names)) for names in fields),
             getattr(heuristic, "applies", None),
             getattr(heuristic, "postponed", None),
@@ -137,21 +143,30 @@ class Heuristics:
         where it does not. ``rest`` is called after each, so that a worker can pause.
         """
         there = 0
-        for name, bit in self._bits.items():
-            if getattr(record, name) is not None:
+        for field, bit in self._bits.items():
+            if getattr(record, field) is not None:
                 there |= bit
         found = []
-        for heuristic, built_in, needs, applies, later in self._plans:
+        for heuristic, name, evaluate, built_in, needs, applies, later in self._plans:
             for need in needs:
                 if not there & need:
                     break
             else:
-                if heuristic.name in but or (applies is not None and not applies(record)):
+                if name in but or (applies is not None and not applies(record)):
                     continue
                 if postponed if later is None else later(record) is not postponed:
                     continue
-                run = run_heuristic if built_in and not postponed else by
-                evaluation = run(heuristic, record)
+                evaluation: Evaluation | None
+                if evaluate is not None and not postponed:
+                    try:
+                        evaluation = evaluate(record)
+                        if type(evaluation) is not Evaluation and evaluation is not None:
+                            evaluation = outcome(evaluation, heuristic)
+                    except (Exception, SystemExit) as error:
+                        evaluation = raised(heuristic, error)
+                else:
+                    run = run_heuristic if built_in and not postponed else by
+                    evaluation = run(heuristic, record)
                 if evaluation is not None and (
                     evaluation.value is not None or evaluation.error is not None
                 ):

@@ -44,8 +44,8 @@ class NoModel(LLM):
     model = ""
 
     def __init__(self, why: str = "set LLMEVAL_JUDGE_MODEL or configure(llm=...)") -> None:
-        self._why = why
+        self.why_not = why
 
     async def complete(self, messages: Any, /, **options: Any) -> Any:
         """Refuse, with the reason that is counted."""
-        raise JudgeError("no_judge_model", self._why)
+        raise JudgeError("no_judge_model", self.why_not)

@@ -124,6 +124,13 @@ class Delivery:
         gone = self._delivered + self._unknown + sum(dropped.values())
         return ExporterStats(created, self._delivered, dropped, created - gone, self._unknown)
 
+    def work(self) -> None:
+        """Do the thread's work in this one, where no thread can start: once, without retries."""
+        self._closing.set()
+        with shield(f"exporter {self.name}", calls_out=True):
+            self._drain()
+            self.exporter.flush(1.0)
+
     # -- its own thread -------------------------------------------------------------------------
 
     def _run(self) -> None:

@@ -43,6 +43,8 @@ class Plan:
     """Takes out of every record what may not leave."""
     spool: Folder | None = None
     """Where records survive the process."""
+    children: Folder | None = None
+    """Where records of multiprocessing's children survive them, where there is no ``spool``."""
     worker: str = "thread"
     """``off`` leaves the records in the spool, ``agent`` also takes what living processes leave."""
     recent: Callable[[str], list[tuple[str | None, float]]] | None = None

@@ -12,6 +12,7 @@ from llmeval_sdk._shield import swallow
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, NotRun, SpanData, Target
 from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.redaction import Redactor
+from llmeval_sdk.spool import read
 from llmeval_sdk.tracing import Span, from_plain, to_plain, without_content
 
 
@@ -52,8 +53,8 @@ class Privacy:
         return record
 
     def unpack(self, record: bytes) -> Span | EvaluationEvent:
-        """Read what `pack` wrote; raises on anything else."""
-        kind, known, content = marshal.loads(record)  # noqa: S302 - our own file, mode 0600
+        """Read what `pack` wrote; raises on anything else, and is bounded in time and memory."""
+        kind, known, content = read(record)
         item = _item(kind, known, content)
         if type(item) is Span:
             item._room[0] -= len(record)

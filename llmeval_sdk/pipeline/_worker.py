@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk._counters import Counts
-from llmeval_sdk._shield import swallow, tell, write_notices
+from llmeval_sdk._shield import shield, swallow, tell, write_notices
 from llmeval_sdk._threads import OneThread
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.heuristics._budget import limit_processor_time
@@ -22,13 +22,14 @@ from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Emitted, Privacy, bare
+from llmeval_sdk.pipeline._saying import Saying
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.prices import with_cost
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.registry import HEURISTICS
-from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
+from llmeval_sdk.tracing import ANSWERED, Span, disabled, off, record_of, span_data
 
 
 LINGER_SECONDS = 0.02
@@ -63,7 +64,10 @@ class Worker:
         self.judging = Judging(plan, self._emit_judged)
         self.judged = Counts()
         self.not_run: dict[str, Counts] = {}
+        self._saying = Saying(plan)
         self._urgent = threading.Event()
+        self.linger = LINGER_SECONDS
+        self.hasten = self._urgent.set
         self._barriers: list[Barrier] = []
         self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
@@ -97,6 +101,7 @@ class Worker:
             item = bare(item, names=self._plan.names)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
+            self._saying.not_run(item)
         for delivery in self._deliveries:
             delivery.offer(item, size)
 
@@ -121,6 +126,12 @@ class Worker:
                 item = replace(item, response=None)
             return bare(item, names=True)
 
+    def work(self) -> None:
+        """Do the thread's work in this one, where no thread can start."""
+        with disabled(), shield("worker"):
+            self._drain()
+            self._tend()
+
     # -- its own thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -135,7 +146,7 @@ class Worker:
                 self._tend()
                 self._often()
                 continue
-            self._urgent.wait(LINGER_SECONDS)
+            self._urgent.wait(self.linger)
             self._urgent.clear()
             stop = self._stop
             barriers, self._barriers = self._barriers, []
@@ -202,7 +213,7 @@ class Worker:
             self._read(item)
             return
         kept = item if type(item) is Kept else None
-        missed = self._spooling.missed if self._spooling is not None else 0
+        missed = self._spooling.missed if kept is not None and self._spooling is not None else 0
         self._judgements = []
         try:
             item, self._whole = self._privacy.redact(item if kept is None else kept.item)

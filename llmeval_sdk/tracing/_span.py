@@ -219,8 +219,9 @@ class Span:
             try:
                 writer = WRITERS.get(name)
                 if writer is None:
-                    raise TypeError(name)
-                writer(self, value)
+                    _unknown(name)
+                else:
+                    writer(self, value)
             except Exception as error:
                 if not swallow("annotate", error):
                     raise
@@ -303,6 +304,27 @@ def _first_text(error: BaseException) -> str:
     """Read an exception's message from its arguments: its own ``__str__`` is the app's code."""
     args = _args_of(error)
     return str(capture(args[0]))[:2_000] if args else ""
+
+
+_unknown_names: set[str] = set()
+MAX_UNKNOWN_NAMES = 100
+
+
+def _unknown(name: str) -> None:
+    """Count a field that nothing can be written to; once per name, say what was meant."""
+    from llmeval_sdk._shield import caught, tell
+
+    caught.add("annotate: unknown field")
+    if name in _unknown_names or len(_unknown_names) >= MAX_UNKNOWN_NAMES:
+        return
+    _unknown_names.add(name)
+    from llmeval_sdk.errors import nearest
+
+    tell(
+        f"annotate({name[:40]}=…)",
+        f"there is no such field and it is left out: {nearest(name[:80], WRITERS)}; "
+        "anything else goes into metadata={...} or tags={...}",
+    )
 
 
 def _late(span: Span) -> None:

@@ -101,6 +101,11 @@ class DatadogExporter:
             with shield("exporter datadog: signals", calls_out=True):
                 self.library.at_exit_signal(deliver)
 
+    def at_flush(self, deliver: Callable[[], None]) -> None:
+        """Have ``LLMObs.flush()`` call ``deliver`` first: the scores are part of what it sends."""
+        with shield("exporter datadog: flush", calls_out=True):
+            self.library.before_flush(deliver)
+
     # -- inside ---------------------------------------------------------------------------------
 
     def _begin(self, batch: Batch) -> Progress:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from llmeval_sdk import config
 from llmeval_sdk._needs import missing
 from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.ragas import _where
 from llmeval_sdk.judges.ragas._columns import bounded, columns_of
 from llmeval_sdk.judges.ragas._metrics import DATADOG, Metric, variant
@@ -115,6 +116,9 @@ class _Unmetered:
 async def _lease(llm: Any, calls: int, most: Usage) -> AsyncIterator[Any]:
     """Reserve the worst case with whoever keeps the budget of this LLM."""
     lease = getattr(llm, "lease", None)
+    why_not = getattr(llm, "why_not", None)
+    if calls and why_not is not None:  # before Ragas is looked for, which is not what is missing
+        raise JudgeError("no_judge_model", why_not)
     if lease is None or not calls:
         yield _Unmetered(getattr(llm, "inner", llm))
         return
