@@ -34,11 +34,11 @@ def background(texts: Iterable[str], answers: Sequence[str]) -> dict[str, float]
     count = 0
     for whole in dict.fromkeys(texts):
         for start in range(0, len(whole), _PIECE):
-            pieces.update(set(text.stems(whole[start : start + _PIECE].lower(), english=True)))
+            pieces.update(set(text.stems(text.tokens(whole[start : start + _PIECE]), english=True)))
             count += 1
     spoken: Counter[str] = Counter()
     for answer in answers:
-        spoken.update(set(text.stems(answer.lower(), english=True)))
+        spoken.update(set(text.stems(text.tokens(answer), english=True)))
     table = {}
     for stem in sorted(pieces.keys() | spoken.keys()):
         share = max(pieces[stem] / count, spoken[stem] / max(1, len(answers)))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
-from llmeval_sdk.heuristics.risk import reading, resources, response, sentence, text
+from llmeval_sdk.heuristics.risk import languages, reading, resources, response, sentence, text
 from llmeval_sdk.heuristics.risk.additive import Additive
+from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.sentence import Sentence, Side
+from llmeval_sdk.heuristics.risk.words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
 
 
@@ -19,6 +21,10 @@ MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_500
 MAX_SENTENCES = 200
 """Of a response; the rest of a longer one is not read, and the evaluation says so."""
+_SAMPLE = 1_000
+"""Characters of an answer that show its language."""
+_PLACES = 24
+"""Sentences with a word of the question that are looked at."""
 _MOST_SHOWN = 20
 _DECLINED = 0.05
 _REFUSAL_WORDS = 4
@@ -33,32 +39,58 @@ def compare(
     ``table`` takes the place of the shipped background table, for training.
     """
     context = contexts.of(passages)
-    spoken, written = text.language(answer), context.language
+    spoken, written = text.language((text.tokens(answer, 0, _SAMPLE),)), context.language
     if not passages:
         english = spoken.english
     elif spoken.sure and written.sure and spoken.english != written.english:
         return None
     else:
         english = written.english and (spoken.english or not spoken.sure)
-    if english != written.english:
+    if english != context.english:
         context = contexts.of(passages, english=english)
     weigh = resources.weigher(table, english=english)
-    return Side(context, reading.question_stems(asked, english=english), weigh, english)
+    question = reading.question_stems(asked, english=english)
+    missing, places = _asked(question, context, weigh, english=english)
+    by_capitals = written.names_by_capitals and spoken.names_by_capitals
+    return Side(context, question, weigh, english, by_capitals, places, missing)
+
+
+def _asked(
+    question: frozenset[str], context: Context, weigh: Callable[[str], float], *, english: bool
+) -> tuple[float, frozenset[int]]:
+    """Return what share of a question the context lacks, and the sentence that has most of it."""
+    stop = STOP_WORDS if english else languages.STOP_WORDS
+    masses = {stem: weigh(stem) for stem in question if stem not in stop}
+    found = context.where(set(masses))
+    missing = sum(mass for stem, mass in masses.items() if stem not in found)
+    votes: dict[int, float] = {}
+    for stem, places in found.items():
+        for place in places[:_PLACES]:
+            votes[place] = votes.get(place, 0.0) + masses[stem] / len(places)
+    best = max(sorted(votes), key=votes.__getitem__, default=None)
+    return missing / (sum(masses.values()) or 1.0), frozenset(() if best is None else (best,))
 
 
 def sentences(answer: str, side: Side) -> list[Sentence]:
     """Measure the sentences of an answer, as far as the three limits allow."""
-    spans = list(islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES))
-    last = max(1, len(spans) - 1)
-    seen: set[str] = set()
-    found: list[Sentence] = []
-    tokens = 0.0
-    for at, span in enumerate(spans):
-        found.append(sentence.measure(answer, span, side, seen, position=at / last))
-        tokens += found[-1].features["tokens"]
+    drafts: list[sentence.Draft] = []
+    tokens = 0
+    wanted: set[str] = set()
+    for start, end in islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES):
+        drafts.append(sentence.draft(answer, start, end, english=side.english))
+        wanted.update(drafts[-1].stems)
+        tokens += len(drafts[-1].stems)
         if tokens >= MAX_TOKENS:
             break
-    return found
+    for stem in [stem for stem in wanted if stem < ":"]:
+        wanted |= text.SPELLED[side.english].get(stem, frozenset())
+    stop = STOP_WORDS if side.english else languages.STOP_WORDS
+    postings = side.context.where(wanted - stop)
+    last = max(1, len(drafts) - 1)
+    seen: set[str] = set()
+    return [
+        sentence.measure(made, side, postings, seen, at / last) for at, made in enumerate(drafts)
+    ]
 
 
 def score(
@@ -80,7 +112,7 @@ def score(
 def declines(claims: Sequence[Sentence]) -> bool:
     """Say whether every sentence says that the context says nothing, and little else."""
     return all(
-        each.features["refusal"] and not each.numbers_absent and len(each.novel) <= _REFUSAL_WORDS
+        each.features["refusal"] and not each.numbers_absent and each.own_words <= _REFUSAL_WORDS
         for each in claims
     )
 
@@ -128,9 +160,7 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
         for each, risk in zip(found, risks, strict=True)
         if risk >= (least / 2 if each.numbers_absent else least)  # a missing figure is evidence
     ]
-    absent = dict.fromkeys(
-        answer[token.start : token.end] for each in found for token in each.numbers_absent
-    )
+    absent = dict.fromkeys(number for each in found for number in each.numbers_absent)
     metadata["unsupported_spans"] = spans[:_MOST_SHOWN]
     metadata["numbers_absent"] = list(absent)[:_MOST_SHOWN]
     explanation = _explain(len(spans), len(found), metadata["numbers_absent"])

@@ -30,8 +30,9 @@ def passages(record: Record) -> tuple[str, ...]:
 
 def question_stems(asked: str, *, english: bool) -> frozenset[str]:
     """Return the stems of a question, spelled-out numbers as digits too."""
-    stems = text.stems(asked.lower(), english=english)
-    return frozenset(stems) | {n for n in map(text.number_word, stems) if n is not None}
+    stems = text.stems(text.tokens(asked), english=english)
+    digits = (text.number_word(stem, english=english) for stem in stems)
+    return frozenset(stems) | {number for number in digits if number is not None}
 
 
 def _last_user_message(messages: Any) -> str | None:

@@ -11,6 +11,8 @@ from typing import Any
 from llmeval_sdk.heuristics.risk.additive import Additive, from_json
 
 
+LETTER, GRAM = 0.75, 1.3
+"""Weights in other languages than English: of a letter, of a pair of signs."""
 UNKNOWN_WEIGHT = 9.0
 """Of a word that the background table does not hold."""
 
@@ -46,4 +48,4 @@ def weigher(table: Mapping[str, float] | None = None, *, english: bool) -> Calla
 
 def by_length(word: str) -> float:
     """Weigh a word of an unknown language: long words are rare, two-letter grams are small."""
-    return 2.5 if len(word) <= 2 and not word.isascii() else min(UNKNOWN_WEIGHT, 0.9 * len(word))
+    return GRAM if len(word) <= 2 and not word.isascii() else LETTER * len(word)

@@ -1,4 +1,4 @@
-"""Closed word lists of the risk scores, all written for this project."""
+"""Closed English word lists, and the function words that tell languages apart; all our own."""
 
 from __future__ import annotations
 
@@ -89,6 +89,15 @@ FUNCTION_WORDS = {
     ),
 }
 
+ABBREVIATIONS = _words(
+    """
+    dr mr mrs ms prof st vs jr sr gen col lt capt sgt rev hon gov sen rep messrs mt ft fig eq approx
+    ca cf viz inc ltd corp dept univ assn bros nr bzw usw sog evtl ggf inkl abs str hr fr frl dott
+    dra sra srta ing arq lic mme mlle av art op cit ed eds vol pp ch sec ver mio mrd dhr mevr bijv
+    """
+)
+"""Words whose full stop ends no sentence."""
+
 MONTHS = {
     "jan": "january", "feb": "february", "mar": "march", "apr": "april", "jun": "june",
     "jul": "july", "aug": "august", "sep": "september", "sept": "september", "oct": "october",
@@ -108,4 +117,4 @@ SCALES = {
     "k": 10**3, "m": 10**6, "mn": 10**6, "bn": 10**9, "b": 10**9,
 }  # fmt: skip
 
-SYMBOLS = {"%": "percent", "$": "dollar", "€": "euro", "£": "pound", "°": "degree", "¥": "yen"}
+SYMBOLS = {"%": "percent", "٪": "percent", "$": "dollar", "€": "euro", "£": "pound", "°": "degree", "¥": "yen"}
