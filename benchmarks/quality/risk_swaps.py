@@ -18,7 +18,7 @@ from llmeval_sdk.heuristics.risk import text
 
 
 SHARES = {
-    "number": 0.1, "name": 0.1, "unit": 0.5, "citation": 0.3, "negation": 0.1, "negation lost": 0.2,
+    "number": 0.1, "name": 0.1, "unit": 0.5, "citation": 0.3, "negation": 0.3, "negation lost": 0.3,
 }  # fmt: skip
 """Of the clean answers that get a copy; what few answers have takes more."""
 _NUMBER = re.compile(r"(?<![\w.])(?<!assage )(?<!assages )\d[\d,]*(?:\.\d+)?(?!\d*[.)] )")

@@ -140,7 +140,7 @@ DENSE_NEGATIONS = (
 ).split()
 """Of scripts that do not part words: searched as they stand."""
 
-_OF_NO_MEANING = "不过 不仅 不但 不少 不同 不超过 不晚于 不得超过 非常 無料 少なくとも かまいません 構いません 問題ありません 差し支えありません ならない なければなりません 안내 안전 안에 안정".split()
+_OF_NO_MEANING = "不过 不仅 不但 不少 不同 不超过 不晚于 不得超过 非常 無料 少なくとも 未満 未成年 不使用 かまいません 構いません 問題ありません 差し支えありません ならない なければなりません 안내 안전 안에 안정".split()
 """Longer words that hold one of them and negate nothing."""
 
 
@@ -158,7 +158,7 @@ def negates(tokens: Sequence[str], dense: str) -> bool:
     """Say whether tokens, or text of a script without spaces, hold a negation."""
     words = [fold(token) for token in tokens]
     for at, word in enumerate(words):
-        if word in NEGATIONS and not (
+        if (word in NEGATIONS or (word[0] == "و" and word[1:] in NEGATIONS)) and not (
             at + 1 < len(words) and words[at + 1] in _HARMLESS_BEHIND
         ):
             return True

@@ -9,8 +9,10 @@ from llmeval_sdk.heuristics.risk.words import SCALES
 
 
 _HAN = dict(zip("一二三四五六七八九两兩", (1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 2), strict=True))
+SPELLED_OUT = "="
+"""Before the digits of a number that was written as a word, such as a Chinese numeral."""
 _COUNTED = "个個天日周週年月小分秒人次倍歳歲岁時时か度名位件本台枚回点公米元円"
-NUMERAL = f"[一二三四五六七八九十两兩]{{1,3}}(?=[{_COUNTED}])"
+NUMERAL = f"(?<!第)(?:[二三四五六七八九十两兩][一二三四五六七八九十]{{0,2}})(?=[{_COUNTED}])"
 """A Chinese or Japanese numeral below a hundred, before what it counts."""
 _SEPARATORS = str.maketrans({"\u00a0": "", "\u202f": "", "\u066c": "", "\u066b": "."})
 
@@ -21,7 +23,8 @@ def number(raw: str, *, english: bool = True) -> str:
     Digits of every script become ASCII ones. Outside English, ``1.500`` is 1500 too.
     """
     if not raw.isascii():
-        raw = _ascii(raw.translate(_SEPARATORS))
+        raw = raw.translate(_SEPARATORS)
+        raw = "".join(str(int(sign)) if sign.isdecimal() else sign for sign in raw)
     if raw.isdigit():
         return raw.lstrip("0") or "0"
     comma, dot = raw.rfind(","), raw.rfind(".")
@@ -35,12 +38,11 @@ def number(raw: str, *, english: bool = True) -> str:
     return f"{whole}.{fraction}" if fraction else whole
 
 
-def _ascii(raw: str) -> str:
-    if raw[0] in _HAN or raw[0] == "十":
-        tens, ten, ones = raw.rpartition("十")
-        value = 10 * (_HAN.get(tens[-1:], 1) if ten else 0) + _HAN.get(ones[-1:], 0)
-        return str(value)
-    return "".join(str(int(sign)) if sign.isdecimal() else sign for sign in raw)
+def numeral(written: str) -> str:
+    """Write a Chinese or Japanese numeral below a hundred as the stem of a spelled-out number."""
+    tens, ten, ones = written.rpartition("十")
+    value = 10 * (_HAN.get(tens[-1:], 1) if ten else 0) + _HAN.get(ones[-1:], 0)
+    return f"{SPELLED_OUT}{value}"
 
 
 @lru_cache(4096)

@@ -32,12 +32,11 @@ _PLACES = 8
 """Sentences of the context in which the unit of a number is looked up."""
 
 NAMES = (
-    "content", "mass", "novel_mass", "novel_count", "novel_share", "novel_max", "novel_run",
+    "novel_mass", "novel_count", "novel_share", "novel_max", "novel_run",
     "novel_run_mass", "fresh_mass", "question_share", "soft_share", "best", "best_pair",
     "split_pairs", "bigrams", "copied", "numbers", "numbers_absent", "numbers_far",
-    "numbers_unpaired", "units_changed", "negated", "negated_near", "affirmed",
-    "affirmed_near", "citation_gap", "asked_missing", "bigrams_absent", "capitals_absent",
-    "position", "last", "item", "lead_in", "refusal", "hedge", "meta", "advice", "tokens",
+    "numbers_unpaired", "units_changed", "negated", "affirmed", "citation_gap", "asked_missing", "bigrams_absent", "capitals_absent",
+    "item", "lead_in", "refusal", "hedge", "meta", "advice",
 )  # fmt: skip
 
 
@@ -341,8 +340,6 @@ def _polarity(
     first = side.asked or {aligned[0]}
     affirmed = not here and any(s >= 0 and _negates(context.tokens(s)) for s in first)
     features["negated"], features["affirmed"] = negated, affirmed
-    features["negated_near"] = features["best_pair"] if negated else 0.0
-    features["affirmed_near"] = features["best"] if affirmed else 0.0
 
 
 def _negates(tokens: list[str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import languages
-from llmeval_sdk.heuristics.risk.numerals import NUMERAL, number
+from llmeval_sdk.heuristics.risk.numerals import NUMERAL, SPELLED_OUT, number, numeral
 from llmeval_sdk.heuristics.risk.words import (
     ABBREVIATIONS,
     FUNCTION_WORDS,
@@ -136,7 +136,7 @@ class _Stems(dict[str, str]):
         elif head in SYMBOLS:
             stem = SYMBOLS[head]
         elif head > "\u0dff" and is_dense(token):
-            stem = number(token, english=False) if _CJK_NUMERAL.fullmatch(token) else ""
+            stem = numeral(token) if _CJK_NUMERAL.fullmatch(token) else ""
         else:
             stem = self._make(token)
         if len(token) <= 40:
@@ -146,7 +146,7 @@ class _Stems(dict[str, str]):
         return stem
 
 
-_CJK_NUMERAL = re.compile(NUMERAL.split("(?=")[0])
+_CJK_NUMERAL = re.compile(NUMERAL.split("(?=")[0].removeprefix("(?<!第)"))
 
 
 def stem(word: str) -> str:
@@ -189,6 +189,8 @@ _OTHER = _Stems(other_stem, english=False)
 
 def number_word(stem: str, *, english: bool) -> str | None:
     """Return the digits that a spelled-out number stands for."""
+    if stem[0] == SPELLED_OUT:
+        return stem[1:]
     return (NUMBER_WORDS if english else languages.NUMBER_WORDS).get(stem)
 
 
@@ -240,7 +242,10 @@ def language(texts: Iterable[Sequence[str]]) -> Language:
 
 
 def _spelled(table: dict[str, str]) -> dict[str, frozenset[str]]:
-    return {digits: frozenset(w for w, d in table.items() if d == digits) for digits in table.values()}
+    words: dict[str, set[str]] = {digits: {SPELLED_OUT + digits} for digits in table.values()}
+    for word, digits in table.items():
+        words[digits].add(word)
+    return {digits: frozenset(forms) for digits, forms in words.items()}
 
 
 SPELLED = {True: _spelled(NUMBER_WORDS), False: _spelled(languages.NUMBER_WORDS)}

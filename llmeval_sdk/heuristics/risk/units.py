@@ -9,7 +9,7 @@ _LISTED = """
 time second: s sec secs second sekund sekunde segund seconde secondo saniye секунд ثاني ثوان سیکنڈ सेकंड सेकेंड সেকেন্ড δευτερόλεπτ שני 秒 초 วินาที
 time minute: min mins minut dakika минут мин دقيق دقائق دقیقه मिनट মিনিট λεπτ דקות דקה 分钟 分鐘 分間 分 분 นาที
 time hour: h hr hrs hour stund std heure hora ore uur uren timm godzin tunti tuntia saat час ساع घंट ঘণ্টা ώρ ώρα שעה שעות 小时 小時 钟头 時間 시간 ชั่วโมง
-time day: d day tag tage werktag arbeitstag día dia dias días jour giorn dag dagen werkdag dzień dni dnia päivä gün день дня дней дни сут يوم أيام روز दिन দিন ημέρ יום ימים 天 日間 日 일 วัน 工作日
+time day: d day tag tage werktag arbeitstag día dia dias días jour giorn dag dagen werkdag dzień dni dnia päivä gün день дня дней дни сут يوم أيام روز दिन দিন ημέρ יום ימים 天 日間 日 일 วัน 工作日 営業日 영업일
 time week: week weeks woche semain seman settiman weken veck tydzień tygodni viikko hafta недел أسبوع أسابيع هفته सप्ताह हफ़्त সপ্তাহ εβδομάδ שבוע 周 星期 礼拜 週間 週 주일 주 สัปดาห์
 time month: month monat mois mes meses mese mesi mês maand månad miesiąc miesięc kuukau ay месяц شهر أشهر شهور ماه महीन মাস μήν חודש 个月 個月 か月 ヶ月 カ月 月间 개월 달 เดือน
 time year: y yr yrs year jahr année ans an año anno anni ano jaar år rok lat lata vuos vuotta yıl год лет года سنة سنوات عام أعوام سال साल वर्ष বছর χρόνι έτη שנה שנים 年 年間 년 ปี
@@ -86,6 +86,8 @@ def unit(word: str) -> Unit | None:
     if exact is not None:
         return exact
     dense = word > "\u0dff"
+    if dense and word[0] in "个個" and word[1:2] not in ("月", ""):
+        word = word[1:]
     least = 1 if dense else max(3, len(word) - _ENDING)
     for length in range(min(len(word) - 1, _LONGEST), least - 1, -1):
         found = _FORMS.get(word[:length])
