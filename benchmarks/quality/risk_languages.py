@@ -101,7 +101,10 @@ def measure(rows: Sequence[dict[str, str]], score: Score) -> dict[str, dict[str,
         }
     for change in CHANGES:
         here = changes == change
-        each = [pooled(good[here & (spoken == n)], bad[here & (spoken == n)]) for n in dict.fromkeys(spoken)]
+        each = [
+            pooled(good[here & (spoken == n)], bad[here & (spoken == n)])
+            for n in dict.fromkeys(spoken)
+        ]
         paired = np.mean((bad > good)[here]) + 0.5 * np.mean((bad == good)[here])
         found[change] = {
             "AUROC": pooled(good[here], bad[here]), "mean": float(np.mean(each)),
@@ -121,7 +124,9 @@ def report(say: Callable[[str], None], folder: Path, score: Score = shipped) -> 
     found = measure(items(folder), score)
     say("\n## groundedness_risk: the same 20 items in 12 languages, one stream\n")
     names = ("grounded", "unsupported", "AUROC", "grounded above", "changed number")
-    say("| language | mean, grounded | mean, unsupported | AUROC | grounded above the 80 % quantile | one number of a copy changed, AUROC |")  # noqa: E501
+    say(
+        "| language | mean, grounded | mean, unsupported | AUROC | grounded above the 80 % quantile | one number of a copy changed, AUROC |"
+    )
     say("| --- |" + " ---: |" * 5)
     for name, row in found.items():
         if "grounded" in row:

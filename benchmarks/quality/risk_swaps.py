@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from risk_data import Row
@@ -18,13 +18,21 @@ from llmeval_sdk.heuristics.risk import text
 
 
 SHARES = {
-    "number": 0.1, "name": 0.1, "unit": 0.5, "citation": 0.3, "negation": 0.3, "negation lost": 0.3,
+    "number": 0.1, "name": 0.1, "unit": 0.5, "citation": 0.3, "negation": 0.05,
+    "negation lost": 0.05,
 }  # fmt: skip
 """Of the clean answers that get a copy; what few answers have takes more."""
+SHARES_OTHER = {
+    "number": 0.2, "name": 0.2, "unit": 1.0, "citation": 0.3, "negation": 0.3,
+    "negation lost": 0.3,
+}  # fmt: skip
+"""For the models of other languages, where words that differ say less and details say more."""
 _NUMBER = re.compile(r"(?<![\w.])(?<!assage )(?<!assages )\d[\d,]*(?:\.\d+)?(?!\d*[.)] )")
 _NAME = re.compile(r"(?<=[a-z,] )(?!Passage)[A-Z][a-z]{3,}")
 _CITED = re.compile(r"(?<=[Pp]assage )\d(?!\d)")
-_VERB = re.compile(r"\b(?:is|are|was|were|can|will|should|may|must|could|does|do|has|have) (?!not\b)")
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|can|will|should|may|must|could|does|do|has|have) (?!not\b)"
+)
 _NOT = re.compile(r"(?<=\w)(?: not|n't)\b(?! only)")
 _SAME = (
     ("seconds", "minutes", "hours", "days", "weeks", "months", "years"),
@@ -43,7 +51,7 @@ Other = Callable[[re.Match[str], Row, random.Random], "str | None"]
 
 
 def swapped(
-    rows: Sequence[Row], *, seed: int = 0, share: float | None = None, kinds: Sequence[str] = ()
+    rows: Sequence[Row], shares: Mapping[str, float] = SHARES, *, seed: int = 0
 ) -> list[Row]:
     """Return new bad rows: each kind of swap is made in each clean row with the same chance."""
     dice = random.Random(seed)
@@ -51,16 +59,16 @@ def swapped(
     ways: dict[str, tuple[re.Pattern[str], Other]] = {
         "number": (_NUMBER, _other_number),
         "name": (_NAME, lambda match, row, dice: _elsewhere(dice.choice(names), match, row)),
-        "unit": (_UNIT, lambda match, row, dice: dice.choice(_without(_KIN[match[0]], match[0]))),
-        "citation": (_CITED, lambda match, row, dice: dice.choice(_without("123", match[0]))),
-        "negation": (_VERB, lambda match, row, dice: match[0] + "not "),
-        "negation lost": (_NOT, lambda match, row, dice: ""),
+        "unit": (_UNIT, lambda match, _, dice: dice.choice(_without(_KIN[match[0]], match[0]))),
+        "citation": (_CITED, lambda match, _, dice: dice.choice(_without("123", match[0]))),
+        "negation": (_VERB, lambda match, *_: match[0] + "not "),
+        "negation lost": (_NOT, lambda *_: ""),
     }
     made = []
     for row in rows:
         if row.label == 0:
-            for kind in kinds or ways:
-                if dice.random() < (SHARES[kind] if share is None else share):
+            for kind, share in shares.items():
+                if dice.random() < share:
                     made += _swap(row, *ways[kind], dice)
     return made
 

@@ -28,7 +28,11 @@ _KEPT_CONTEXTS = 8
 _KEPT_PASSAGES = 128
 _KEPT_CHARACTERS = 100_000
 """Of all passages that are kept: what they hold in memory is about thirty times that."""
-_MARK = re.compile(r"(?:^|\n)\s*(?:passage|document|source|chunk|context)? ?[\[#(]?(\d{1,3})[\])]?:", re.I)  # fmt: skip
+_MARK = re.compile(
+    r"(?:^|\n)[ \t]{0,8}(?:(?:passage|document|source|chunk|context) ?)?[\[#(]?(\d{1,3})[\])]?:",
+    re.IGNORECASE,
+)
+"""A mark before a passage, such as "passage 2:" or "[2]:"."""
 
 
 class Passage:
@@ -95,8 +99,17 @@ class Context:
     """What the features ask of a context; treat it as frozen once built."""
 
     __slots__ = (
-        "_parts", "_pieces", "bigrams", "capped", "cited", "chunks", "english", "language",
-        "numbers", "sentences", "stems",
+        "_parts",
+        "_pieces",
+        "bigrams",
+        "capped",
+        "chunks",
+        "cited",
+        "english",
+        "language",
+        "numbers",
+        "sentences",
+        "stems",
     )  # fmt: skip
 
     def __init__(self, contents: Sequence[str], *, english: bool | None = None) -> None:

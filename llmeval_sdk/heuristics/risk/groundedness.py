@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
 from llmeval_sdk.heuristics.risk import languages, reading, resources, response, sentence, text
-from llmeval_sdk.heuristics.risk.additive import Additive
+from llmeval_sdk.heuristics.risk.additive import Additive, squashed
 from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.sentence import Sentence, Side
 from llmeval_sdk.heuristics.risk.words import STOP_WORDS
@@ -27,6 +28,9 @@ _PLACES = 24
 """Sentences with a word of the question that are looked at."""
 _MOST_SHOWN = 20
 _DECLINED = 0.05
+_UNCOPIED, _NOVEL, _USUAL = 0.4, 0.12, 0.6
+"""What the share of neighbours that are not side by side in the context, and the novel mass, add to
+the logit of the trained steps: without them most short answers share one value. Chosen by hand."""
 _REFUSAL_WORDS = 4
 """Words of its own that a sentence may have and still count as declining to answer."""
 
@@ -107,7 +111,9 @@ def score(
     risks = [models[0].risk(each.features) for each in found]
     if not claims:
         return 0.0, risks
-    value = models[1].risk(response.measure(found, risks))
+    whole = response.measure(found, risks)
+    logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
+    value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
     return (min(value, _DECLINED) if declines(claims) else value), risks
 
 
@@ -147,15 +153,16 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
         metadata["context_capped"] = True
     if found and found[-1].end < len(answer.rstrip()):
         metadata["response_capped"] = True
+    spoken = "english" if side.english else "other"
     models = (
-        resources.model("groundedness", "sentence"),
-        resources.model("groundedness", "response"),
+        resources.model("groundedness", f"{spoken}_sentence"),
+        resources.model("groundedness", f"{spoken}_response"),
     )
     value, risks = score(found, models)
     claims = [each for each in found if each.features["content"]]
     if declines(claims):
         why = "the response declines to answer" if claims else "the response claims nothing"
-        return Evaluation(NAME, round(value, 4), None, why, None, metadata)
+        return Evaluation(NAME, round(value, 5), None, why, None, metadata)
     least = resources.data("groundedness")["span_threshold"]
     spans = [
         [each.start, each.end]
@@ -166,7 +173,7 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
     metadata["unsupported_spans"] = spans[:_MOST_SHOWN]
     metadata["numbers_absent"] = list(absent)[:_MOST_SHOWN]
     explanation = _explain(len(spans), len(found), metadata["numbers_absent"])
-    return Evaluation(NAME, round(value, 4), None, explanation, None, metadata)
+    return Evaluation(NAME, round(value, 5), None, explanation, None, metadata)
 
 
 def _explain(unsupported: int, count: int, absent: list[str]) -> str:
@@ -175,5 +182,5 @@ def _explain(unsupported: int, count: int, absent: list[str]) -> str:
 
 
 groundedness_risk = FunctionHeuristic(
-    _groundedness_risk, NAME, version="1", needs=("response", "retrieved_context")
+    _groundedness_risk, NAME, version="2", needs=("response", "retrieved_context")
 )

@@ -25,6 +25,18 @@ def data(name: str) -> Mapping[str, Any]:
     return loaded
 
 
+def lines(name: str) -> list[str]:
+    """Read the lines of ``data/<name>.txt`` that say something."""
+    path = files("llmeval_sdk.heuristics.risk") / "data" / f"{name}.txt"
+    found = path.read_text(encoding="utf-8").splitlines()
+    return [line for line in found if line and not line.startswith("#")]
+
+
+def listed(name: str) -> list[str]:
+    """Read the words of ``data/<name>.txt``."""
+    return " ".join(lines(name)).split()
+
+
 @lru_cache(None)
 def model(file: str, part: str) -> Additive:
     """Read one model of a data file."""

@@ -15,8 +15,9 @@ from llmeval_sdk.heuristics.risk.sentence import Sentence
 NAMES = (
     "novel_mass", "novel_share", "novel_count", "worst_mass", "second_mass", "novel_run",
     "novel_run_mass", "novel_max", "fresh_mass", "best", "best_pair", "worst_best",
-    "worst_best_pair", "bigrams", "copied", "numbers_absent", "numbers_far",
-    "numbers_unpaired", "units_changed", "negated", "affirmed", "citation_gap", "asked_missing", "bigrams_absent", "worst_bigrams", "capitals_absent", "split_pairs", "question_share", "risk_1", "risk_2",
+    "worst_best_pair", "bigrams", "copied", "numbers_absent", "numbers_far", "numbers_unpaired",
+    "units_changed", "negated", "affirmed", "citation_gap", "asked_missing", "bigrams_absent",
+    "worst_bigrams", "capitals_absent", "split_pairs", "question_share", "risk_1", "risk_2",
     "risk_3", "risk_mean", "risk_sum", "risk_any",
 )  # fmt: skip
 

@@ -75,5 +75,5 @@ def _retrieval_risk(record: Record) -> Evaluation | None:
 
 
 retrieval_risk = FunctionHeuristic(
-    _retrieval_risk, NAME, version="1", needs=("request", "retrieved_context")
+    _retrieval_risk, NAME, version="2", needs=("request", "retrieved_context")
 )

@@ -32,11 +32,11 @@ _PLACES = 8
 """Sentences of the context in which the unit of a number is looked up."""
 
 NAMES = (
-    "novel_mass", "novel_count", "novel_share", "novel_max", "novel_run",
-    "novel_run_mass", "fresh_mass", "question_share", "soft_share", "best", "best_pair",
-    "split_pairs", "bigrams", "copied", "numbers", "numbers_absent", "numbers_far",
-    "numbers_unpaired", "units_changed", "negated", "affirmed", "citation_gap", "asked_missing", "bigrams_absent", "capitals_absent",
-    "item", "lead_in", "refusal", "hedge", "meta", "advice",
+    "novel_mass", "novel_count", "novel_share", "novel_max", "novel_run", "novel_run_mass",
+    "fresh_mass", "question_share", "soft_share", "best", "best_pair", "split_pairs", "bigrams",
+    "copied", "numbers", "numbers_absent", "numbers_far", "numbers_unpaired", "units_changed",
+    "negated", "affirmed", "citation_gap", "asked_missing", "bigrams_absent", "capitals_absent",
+    "position", "last", "item", "lead_in", "refusal", "hedge", "meta", "advice",
 )  # fmt: skip
 
 
@@ -106,7 +106,9 @@ def draft(response: str, start: int, end: int, *, english: bool) -> Draft:
             cited += numbers
         if rest:
             tokens = text.tokens(kept + claim[rest:])
-    return Draft(start, end, raw, item is not None, tokens, text.stems(tokens, english=english), cited)
+    return Draft(
+        start, end, raw, item is not None, tokens, text.stems(tokens, english=english), cited
+    )
 
 
 def measure(
@@ -142,7 +144,8 @@ def measure(
     aligned = _align(words, total, features)
     _novelty(words, side, seen, total, features)
     _copying(sentence.stems, side.context, features)
-    _numbers(words, sentence, side.context, postings, aligned, features)
+    _numbers(words, sentence, side.context, aligned, features)
+    features["units_changed"] = _units_changed(words, sentence, side.context, postings)
     _polarity(sentence.tokens, side, aligned, features)
     features["asked_missing"] = side.asked_missing
     features["citation_gap"] = _citation_gap(words, sentence.cited, side.context, total)
@@ -277,8 +280,7 @@ def _copying(stems: list[str], context: Context, features: dict[str, float]) -> 
         if known:
             current += 1
             two += 1
-            if current > longest:
-                longest = current
+            longest = max(longest, current)
         else:
             current = 0
     features["bigrams"] = two / (len(stems) - 1) if len(stems) > 1 else 1.0
@@ -290,36 +292,46 @@ def _numbers(
     words: list[_Word],
     sentence: Draft,
     context: Context,
-    postings: Mapping[str, list[int]],
     aligned: tuple[int, int],
     features: dict[str, float],
 ) -> None:
-    """Count numbers the context has, but elsewhere, beside other words or in another unit."""
-    count = far = unpaired = changed = 0
-    lower: list[str] = []
-    english = context.english
+    """Count numbers the context has, but not in an aligned sentence or by the same neighbour."""
+    count = far = unpaired = 0
     for word in words:
-        digits = word.stem if word.number else text.number_word(word.stem, english=english)
-        if digits is None:
-            continue
-        at = word.at
-        lower = lower or [token.lower() for token in sentence.tokens]
-        if word.known and (here := units.behind(lower, at)) is not None:
-            written = (digits, *text.SPELLED[english].get(digits, ()))
-            places = chain.from_iterable(postings.get(form, ()) for form in written)
-            changed += units.changed(here, context.units(digits, islice(places, _PLACES)))
         if not word.number:
             continue
         count += 1
         if not word.known:
             continue
+        at = word.at
         far += word.posting is not None and not any(map(word.posting.__contains__, aligned))
-        around = text.stems(sentence.tokens[max(0, at - 1) : at + 2], english=english)
+        around = text.stems(sentence.tokens[max(0, at - 1) : at + 2], english=context.english)
         unpaired += not any(map(context.bigrams.__contains__, bigrams(around)))
     features["numbers"] = count
     features["numbers_far"] = far
     features["numbers_unpaired"] = unpaired
-    features["units_changed"] = changed
+
+
+def _units_changed(
+    words: list[_Word], sentence: Draft, context: Context, postings: Mapping[str, list[int]]
+) -> int:
+    """Count numbers that the context has in other units of the same dimension only."""
+    english = context.english
+    lower: list[str] = []
+    changed = 0
+    for word in words:
+        if not word.known:
+            continue
+        digits = word.stem if word.number else text.number_word(word.stem, english=english)
+        if digits is None:
+            continue
+        lower = lower or [token.lower() for token in sentence.tokens]
+        here = units.behind(lower, word.at)
+        if here is not None:
+            written = (digits, *text.SPELLED[english].get(digits, ()))
+            places = chain.from_iterable(postings.get(form, ()) for form in written)
+            changed += units.changed(here, context.units(digits, islice(places, _PLACES)))
+    return changed
 
 
 def _polarity(
@@ -346,9 +358,7 @@ def _negates(tokens: list[str]) -> bool:
     return languages.negates(tokens, " ".join(filter(text.is_dense, tokens)))
 
 
-def _citation_gap(
-    words: list[_Word], cited: list[int], context: Context, total: float
-) -> float:
+def _citation_gap(words: list[_Word], cited: list[int], context: Context, total: float) -> float:
     """Share of the mass that the context has, but not in the passages that are cited for it."""
     if not cited:
         return 0.0
