@@ -27,7 +27,12 @@ def _context_relevance(record: Record) -> Evaluation | None:
     chunks = record.retrieved_context
     if chunks is None:
         return None
-    by_rank = record.retrieval is not None and record.retrieval.get("scores") == "ranks"
+    retrieval = record.retrieval
+    by_rank = (
+        type(retrieval) is dict
+        and type(retrieval.get("scores")) is str
+        and retrieval["scores"] == "ranks"
+    )
     lexical: set[Any] = set()
     dense: set[Any] = set()
     pages: set[Any] = set()
