@@ -24,6 +24,7 @@ _GRAM = 4
 _LONGEST = 24
 """Letters of a word that are cut into parts."""
 _WINDOW = 40
+_SCALES = frozenset(SCALES)
 _KEPT_CONTEXTS = 8
 _KEPT_PASSAGES = 128
 _KEPT_CHARACTERS = 100_000
@@ -70,35 +71,47 @@ class Passage:
         return known
 
 
+def _stems(pieces: Sequence[list[str]], *, english: bool) -> Iterator[list[str]]:
+    """Yield the stems of each piece; all at once where no token has several."""
+    together = text.stems([token for piece in pieces for token in piece], english=english)
+    if len(together) != sum(map(len, pieces)):
+        yield from (text.stems(piece, english=english) for piece in pieces)
+        return
+    start = 0
+    for piece in pieces:
+        yield together[start : start + len(piece)]
+        start += len(piece)
+
+
 class View:
     """What a passage says, as sets."""
 
     __slots__ = ("bigrams", "numbers", "sentences", "stems")
 
-    def __init__(self, pieces: Sequence[Sequence[str]], *, english: bool) -> None:
+    def __init__(self, pieces: Sequence[list[str]], *, english: bool) -> None:
         self.sentences: list[frozenset[str]] = []
         self.bigrams: set[int] = set()
         self.numbers: set[str] = set()
-        for piece in pieces:
-            stems = text.stems(piece, english=english)
+        for stems in _stems(pieces, english=english):
             here = frozenset(stems)
             self.sentences.append(here)
             self.bigrams.update(map(hash, pairwise(stems)))
-            if english and not SCALES.keys().isdisjoint(here):
+            if english and not _SCALES.isdisjoint(here):
                 multiplied = (scaled(*pair) for pair in pairwise(stems) if pair[0] < ":")
                 self.numbers.update(whole for whole in multiplied if whole is not None)
         self.stems: set[str] = set().union(*self.sentences)
-        for stem in self.stems:
-            if stem < ":":  # it starts with a digit
-                self.numbers.add(stem)
-            elif (digits := text.number_word(stem, english=english)) is not None:
-                self.numbers.add(digits)
+        self.numbers.update([stem for stem in self.stems if stem < ":"])  # they start with a digit
+        spelled = text.SPELLED_OUT_NUMBERS[english]
+        self.numbers.update(
+            [spelled[stem] for stem in text.SPELLED_OUT_STEMS[english] & self.stems]
+        )
 
 
 class Context:
     """What the features ask of a context; treat it as frozen once built."""
 
     __slots__ = (
+        "_negating",
         "_parts",
         "_pieces",
         "bigrams",
@@ -138,6 +151,7 @@ class Context:
         self.cited = _numbering(passages)
         """Sentence -> the number under which an answer cites its passage."""
         self._parts: set[str] | None = None
+        self._negating: dict[int, bool] = {}
 
     def where(self, wanted: set[str]) -> dict[str, list[int]]:
         """Return in which sentences each wanted stem stands, for those that do."""
@@ -168,9 +182,13 @@ class Context:
         words = (token[:_LONGEST] for token in different if len(token) >= _GRAM - 1)
         return {gram for word in words for gram in _grams(languages.fold(word))}
 
-    def tokens(self, sentence: int) -> list[str]:
-        """Return the tokens of a sentence as they were written."""
-        return self._pieces[sentence]
+    def negates(self, sentence: int) -> bool:
+        """Say whether a sentence negates."""
+        known = self._negating.get(sentence)
+        if known is None:
+            known = languages.negates(self._pieces[sentence], english=self.english)
+            self._negating[sentence] = known
+        return known
 
     def units(self, digits: str, sentences: Iterable[int]) -> Iterator[Unit | None]:
         """Yield the unit behind each place in some sentences where a number stands."""

@@ -170,15 +170,18 @@ _HARMLESS_BEHIND = _folded(
 """Behind a negation they make a bound of it: "not later than", "not only"."""
 
 
-def negates(tokens: Sequence[str], dense: str) -> bool:
-    """Say whether tokens, or text of a script without spaces, hold a negation."""
+def negates(tokens: Sequence[str], *, english: bool) -> bool:
+    """Say whether tokens, or runs of a script without spaces among them, hold a negation."""
+    if english and NEGATIONS.isdisjoint(map(str.lower, tokens)):
+        return False
     words = [fold(token) for token in tokens]
     for at, word in enumerate(words):
         if (word in NEGATIONS or (word[0] == "و" and word[1:] in NEGATIONS)) and not (
             at + 1 < len(words) and words[at + 1] in _HARMLESS_BEHIND
         ):
             return True
-    if not dense:
+    dense = " ".join(run for run in tokens if run > "\u0dff")
+    if english or not dense:
         return False
     for harmless in _OF_NO_MEANING:
         dense = dense.replace(harmless, " ")

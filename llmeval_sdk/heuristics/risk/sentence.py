@@ -159,6 +159,7 @@ def _words(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> li
     numbers = side.context.numbers
     tokens = sentence.tokens
     stop = STOP_WORDS if english else languages.STOP_WORDS
+    spelled = text.SPELLED_OUT_NUMBERS[english]
     for at, token in enumerate(tokens):
         stem = text.stem_of(token, english=english)
         if stem in stop or token in SYMBOLS:
@@ -178,7 +179,7 @@ def _words(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> li
             continue
         weight = weigh(stem)
         known = posting is not None or stem in question
-        digits = text.number_word(stem, english=english)
+        digits = spelled.get(stem)
         if digits is not None:
             weight, known = min(weight, NUMBER_WORD_WEIGHT), known or digits in numbers
         words.append(_Word(stem, token, at, weight, posting, known, False))
@@ -317,13 +318,12 @@ def _units_changed(
 ) -> int:
     """Count numbers that the context has in other units of the same dimension only."""
     english = context.english
+    spelled = text.SPELLED_OUT_NUMBERS[english]
     lower: list[str] = []
     changed = 0
     for word in words:
-        if not word.known:
-            continue
-        digits = word.stem if word.number else text.number_word(word.stem, english=english)
-        if digits is None:
+        digits = word.stem if word.number else spelled.get(word.stem)
+        if digits is None or not word.known:
             continue
         lower = lower or [token.lower() for token in sentence.tokens]
         here = units.behind(lower, word.at)
@@ -343,19 +343,14 @@ def _polarity(
     is looked at whole where there is none.
     """
     context = side.context
-    here = _negates(tokens)
+    here = languages.negates(tokens, english=side.english)
     places = {sentence for sentence in aligned if sentence >= 0} | side.asked
     if not places and len(context.sentences) <= _SHORT:
         places = set(range(len(context.sentences)))
-    there = [_negates(context.tokens(sentence)) for sentence in places]
-    negated = here and bool(there) and not any(there)
+    negated = here and bool(places) and not any(map(context.negates, places))
     first = side.asked or {aligned[0]}
-    affirmed = not here and any(s >= 0 and _negates(context.tokens(s)) for s in first)
+    affirmed = not here and any(s >= 0 and context.negates(s) for s in first)
     features["negated"], features["affirmed"] = negated, affirmed
-
-
-def _negates(tokens: list[str]) -> bool:
-    return languages.negates(tokens, " ".join(filter(text.is_dense, tokens)))
 
 
 def _citation_gap(words: list[_Word], cited: list[int], context: Context, total: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import languages
@@ -40,7 +40,6 @@ _BREAK = re.compile(
     )""",
     re.VERBOSE,
 )
-_LAST_WORD = re.compile(r"(?:^|[\s(\"'“‘*])([^\W_]{2,7})\.[\"'”’)\]*]*\s*\Z")
 
 MAX_SENTENCE = 600
 """Characters; longer stretches without a full stop are cut, so that alignment stays local."""
@@ -70,15 +69,12 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _goes_on(text: str, start: int, end: int) -> bool:
     """Say whether the full stop before ``end`` ends no sentence: "10. Flip it", "Dr. Ito"."""
-    tail = text[max(start, end - 16) : end]
-    if "." not in tail or "\n" in tail.strip(" ")[-1:]:
+    tail = text[max(start, end - 24) : end].rstrip()
+    if tail[-1:] != ".":
         return False
-    found = _LAST_WORD.search(tail)
-    if found is None:
-        return False
-    word = found[1]
+    word = (tail[:-1].split() or [""])[-1].lstrip("(\"'“‘*")
     if word.isdecimal():
-        return len(word) <= 3 and text[start:end].strip(" \n\t(*") == tail[found.start(1) :].strip()
+        return len(word) <= 3 and text[start:end].strip(" \n\t(*") == f"{word}."
     return word.lower() in ABBREVIATIONS
 
 
@@ -189,9 +185,7 @@ _OTHER = _Stems(other_stem, english=False)
 
 def number_word(stem: str, *, english: bool) -> str | None:
     """Return the digits that a spelled-out number stands for."""
-    if stem[0] == SPELLED_OUT:
-        return stem[1:]
-    return (NUMBER_WORDS if english else languages.NUMBER_WORDS).get(stem)
+    return SPELLED_OUT_NUMBERS[english].get(stem)
 
 
 class Language(NamedTuple):
@@ -210,6 +204,9 @@ _LANGUAGES_OF = {
 }
 
 
+_TELLING = frozenset(_LANGUAGES_OF)
+
+
 def language(texts: Iterable[Sequence[str]]) -> Language:
     """Tell English from everything else by the tokens of texts: function words and letters.
 
@@ -220,16 +217,20 @@ def language(texts: Iterable[Sequence[str]]) -> Language:
     words = latin = 0
     for tokens in texts:
         sample = set(tokens[:_SAMPLE])
+        different |= sample
+        if "".join(sample).isascii():
+            words += len(sample)
+            latin += len(sample)
+            continue
         for token in sample:
             head = token[0]
             if head.isalpha():
                 words += 1
                 latin += head < "\u0250"
-        different |= sample
     if latin < 0.6 * words:
         return Language(english=False, sure=True)
     hits: dict[str, set[str]] = {name: set() for name in FUNCTION_WORDS}
-    for written in different & _LANGUAGES_OF.keys():
+    for written in different & _TELLING:
         word, names = _LANGUAGES_OF[written]
         for name in names:
             hits[name].add(word)
@@ -241,12 +242,23 @@ def language(texts: Iterable[Sequence[str]]) -> Language:
     return Language(english=english > 0 or words < 25, sure=english > 3 * other + 3)
 
 
-def _spelled(table: dict[str, str]) -> dict[str, frozenset[str]]:
-    words: dict[str, set[str]] = {digits: {SPELLED_OUT + digits} for digits in table.values()}
+_NUMERALS = {f"{SPELLED_OUT}{value}": str(value) for value in range(2, 100)}
+SPELLED_OUT_NUMBERS = {
+    True: NUMBER_WORDS | _NUMERALS,
+    False: languages.NUMBER_WORDS | _NUMERALS,
+}
+"""Whether English -> stem -> the digits that it stands for."""
+
+
+SPELLED_OUT_STEMS = {english: frozenset(table) for english, table in SPELLED_OUT_NUMBERS.items()}
+
+
+def _spelled(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    words: dict[str, set[str]] = {}
     for word, digits in table.items():
-        words[digits].add(word)
+        words.setdefault(digits, set()).add(word)
     return {digits: frozenset(forms) for digits, forms in words.items()}
 
 
-SPELLED = {True: _spelled(NUMBER_WORDS), False: _spelled(languages.NUMBER_WORDS)}
-"""Whether English -> digits -> the words for them."""
+SPELLED = {english: _spelled(table) for english, table in SPELLED_OUT_NUMBERS.items()}
+"""Whether English -> digits -> the stems for them."""
