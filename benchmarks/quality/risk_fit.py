@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from risk_data import Row, unmarked
 from risk_stumps import stumps
-from risk_swaps import swapped
+from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
 from llmeval_sdk.heuristics.risk import groundedness, response, sentence, text
@@ -34,11 +34,11 @@ def background(texts: Iterable[str], answers: Sequence[str]) -> dict[str, float]
     count = 0
     for whole in dict.fromkeys(texts):
         for start in range(0, len(whole), _PIECE):
-            pieces.update(set(text.stems(whole[start : start + _PIECE].lower(), english=True)))
+            pieces.update(set(text.stems(text.tokens(whole[start : start + _PIECE]), english=True)))
             count += 1
     spoken: Counter[str] = Counter()
     for answer in answers:
-        spoken.update(set(text.stems(answer.lower(), english=True)))
+        spoken.update(set(text.stems(text.tokens(answer), english=True)))
     table = {}
     for stem in sorted(pieces.keys() | spoken.keys()):
         share = max(pieces[stem] / count, spoken[stem] / max(1, len(answers)))
@@ -57,10 +57,10 @@ def measured(rows: Sequence[Row], table: dict[str, float]) -> list[list[Sentence
     return found
 
 
-def training(rows: Sequence[Row]) -> list[Row]:
+def training(rows: Sequence[Row], shares: Mapping[str, float] = SHARES) -> list[Row]:
     """Prepare rows for fitting: half of them without marks, some copies with a swapped detail."""
     prepared = half_unmarked(rows)
-    return prepared + swapped(prepared)
+    return prepared + swapped(prepared, shares)
 
 
 def half_unmarked(rows: Sequence[Row]) -> list[Row]:
@@ -96,7 +96,7 @@ def sentence_model(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> 
     labels = [
         label for row, group in zip(rows, found, strict=True) for label in span_labels(row, group)
     ]
-    return stumps(sentence.NAMES, vectors, labels, rounds=300, rate=0.1, least=60, l2=5)
+    return stumps(sentence.NAMES, vectors, labels, rounds=600, rate=0.1, least=60, l2=5)
 
 
 def response_vectors(

@@ -11,13 +11,13 @@ from llmeval_sdk.heuristics.risk.additive import Additive, Table
 
 
 _LOWERS = (
-    "best", "best_pair", "worst_best", "worst_best_pair", "bigrams", "copied",
+    "worst_bigrams", "best", "best_pair", "worst_best", "worst_best_pair", "bigrams", "copied",
     "best_sentence", "best_window", "best_passage", "all", "soft", "rare_sentence", "rare_passage",
     "overlap",
 )  # fmt: skip
 _RAISES = (
     "novel_", "fresh_", "numbers_", "capitals_", "split_", "worst_mass", "second_mass", "risk_",
-    "uncovered",
+    "uncovered", "units_", "negated", "affirmed", "citation_", "asked_", "bigrams_absent",
 )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def stumps(
     l2: float,
 ) -> Additive:
     """Boost stumps on features that every row has."""
-    signs = [-1 if n in _LOWERS else 1 if n.startswith(_RAISES) else 0 for n in names]
+    signs = [1 if n.startswith(_RAISES) else -1 if n in _LOWERS else 0 for n in names]
     fitted = HistGradientBoostingClassifier(
         max_leaf_nodes=2, max_iter=rounds, learning_rate=rate, min_samples_leaf=least,
         l2_regularization=l2, monotonic_cst=signs, early_stopping=False, random_state=0,

@@ -14,12 +14,13 @@ from pathlib import Path
 import risk_data
 import risk_fit
 import risk_retrieval
+from risk_swaps import SHARES_OTHER
 
 from llmeval_sdk.heuristics.risk.additive import Additive
 
 
-DATE = "2026-11-21"
-VERSION = "1"
+DATE = "2026-11-22"
+VERSION = "2"
 LICENCE = (
     "Fitted numbers and word counts only, no text of the sources, under this project's licence. "
     "Sources: RAGTruth, QA part, training split (MIT; passages from MS MARCO, research use); WiCE "
@@ -49,14 +50,19 @@ def main() -> None:
     )
     found = risk_fit.measured(rows, table)
     sentence, response = risk_fit.stack(found, rows)
+    many = risk_fit.training(sets["ragtruth_qa"], SHARES_OTHER)
+    other_sentence, other_response = risk_fit.stack(risk_fit.measured(many, table), many)
     write(
         options.out / "groundedness.json",
         f"RAGTruth QA training split, 3,356 answers of four open models with human span labels, "
-        f"and {len(rows) - 3356} copies of clean ones with one number or name swapped",
+        f"and {len(rows) - 3356} copies of clean ones with one number, name, unit, citation or "
+        f"negation changed ({len(many) - 3356} copies for other languages than English)",
         {
             "span_threshold": risk_fit.span_threshold(found, rows),
-            "sentence": plain(sentence),
-            "response": plain(response),
+            "english_sentence": plain(sentence),
+            "english_response": plain(response),
+            "other_sentence": plain(other_sentence),
+            "other_response": plain(other_response),
         },
     )
     asked = risk_retrieval.training(options.data)

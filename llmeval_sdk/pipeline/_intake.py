@@ -14,7 +14,15 @@ from llmeval_sdk.pipeline._lane import Lane
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.protocols import Heuristic
-from llmeval_sdk.tracing import Retrieved, Span, disabled, leave_to_owner, record_of, settle
+from llmeval_sdk.tracing import (
+    Retrieved,
+    Span,
+    context_of,
+    disabled,
+    leave_to_owner,
+    record_of,
+    settle,
+)
 
 
 _EARLY = "context_relevance"
@@ -76,7 +84,7 @@ class Intake:
             return
         settle(span)
         if span.kind == "retrieval" and span._retrieved is not None and self._early is not None:
-            record = Record(retrieved_context=span._retrieved)
+            record = Record(retrieved_context=span._retrieved, retrieval=span._retrieval)
             span._evaluations = [run_heuristic(self._early, record)]
         leave_to_owner(span)
         if span.is_evaluated:
@@ -99,6 +107,14 @@ class Intake:
             span._evaluations = []
         span._evaluations.append(evaluation)
         return evaluation
+
+    def early(self, span: Span) -> Evaluation | None:
+        """Score the context that a span holds before it ends, wherever it came from."""
+        heuristic, context = self._early, context_of(span, self._plan.retrieved)
+        if heuristic is None or context is None:
+            return None
+        record = Record(retrieved_context=context, retrieval=span._retrieval)
+        return run_heuristic(heuristic, record)
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""

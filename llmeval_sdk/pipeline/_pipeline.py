@@ -106,6 +106,10 @@ class Pipeline:
         """Compute one heuristic at once on what a span holds so far."""
         return self._intake.evaluate(span, name)
 
+    def early(self, span: Span, /) -> Evaluation | None:
+        """Score the context that a span holds before it ends."""
+        return self._intake.early(span)
+
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""
         self._intake.submit(event)

@@ -21,6 +21,7 @@ from llmeval_sdk.tracing._portable import from_plain, to_plain
 from llmeval_sdk.tracing._propagate import ContextExecutor, extract, inject, wrap_context
 from llmeval_sdk.tracing._records import (
     ANSWERED,
+    context_of,
     leave_to_owner,
     record_of,
     request_of,
@@ -44,6 +45,7 @@ __all__ = [
     "annotate",
     "annotation_context",
     "capture",
+    "context_of",
     "current",
     "current_span",
     "disabled",

@@ -90,7 +90,8 @@ def annotate(
         value: the aggregated value, where it is not the response.
         confidence: the aggregation's own confidence, 0..1 or HIGH, MEDIUM, LOW.
         field_config: what is known of an extracted field: ``name``, ``description``, ``format``.
-        retrieval: ``limits`` by method and ``total_before_filter``.
+        retrieval: ``limits`` by method, ``total_before_filter``, and ``scores``: ``"ranks"`` has
+            ``context_relevance`` take ranks in place of scores that are on different scales.
         expected_facts: ground truth, one fact each.
         expected_response: ground truth as a whole answer.
         expected_retrieved_context: ground-truth chunks; each needs ``doc_uri``.

@@ -157,14 +157,29 @@ class Span:
     def evaluations(self) -> dict[str, Evaluation]:
         """Return what the inline heuristics have said so far, by name.
 
-        ``context_relevance`` is there as soon as the retrieval ended, the rest when the span ends.
+        ``context_relevance`` is there as soon as the span holds a context: a retrieval below it
+        ended, or the chunks are an argument, annotated or assigned. The rest is there when the
+        span ends.
         """
         found = {}
         for item in self._collected or ():
             if type(item) is Retrieved:
                 found.update({evaluation.name: evaluation for evaluation in item.evaluations})
         found.update({evaluation.name: evaluation for evaluation in self._evaluations or ()})
+        if not self.end_ns and (self._retrieved is not None or not found):
+            early = self._early()
+            if early is not None:
+                found[early.name] = early
         return found
+
+    def _early(self) -> Evaluation | None:
+        try:
+            target = recorder()
+            return target.early(self) if target else None
+        except Exception as error:
+            if not swallow("span.evaluations", error):
+                raise
+            return None
 
     def evaluate(self, name: str) -> Evaluation | None:
         """Compute a heuristic at once on what the span holds so far, to act on it.

@@ -30,6 +30,9 @@ class Recorder(Protocol):
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
         """Compute one heuristic at once."""
 
+    def early(self, span: Span, /) -> Evaluation | None:
+        """Score the context that a span holds before it ends."""
+
     def take(self, read: Callable[[], Iterable[Span]], size: int, /) -> None:
         """Take finished spans of another library, to be read and scored in the background."""
 

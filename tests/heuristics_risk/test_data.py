@@ -17,8 +17,10 @@ FILES = sorted(
     key=lambda path: path.name,
 )
 PARTS = {
-    ("groundedness", "sentence"): sentence.NAMES,
-    ("groundedness", "response"): response.NAMES,
+    ("groundedness", "english_sentence"): sentence.NAMES,
+    ("groundedness", "english_response"): response.NAMES,
+    ("groundedness", "other_sentence"): sentence.NAMES,
+    ("groundedness", "other_response"): response.NAMES,
     ("retrieval", "text"): query.NAMES,
     ("retrieval", "hybrid"): (*query.NAMES, *ranking.NAMES),
 }
@@ -27,12 +29,23 @@ PARTS = {
 def test_the_files_are_there_and_small():
     """Half a megabyte at most, over all of them."""
     assert [path.name for path in FILES] == [
-        "background.json", "groundedness.json", "retrieval.json",
+        "background.json", "groundedness.json", "negations.txt", "number_words.txt",
+        "refusals.txt", "retrieval.json", "stop_words.txt", "units.txt",
     ]  # fmt: skip
     assert sum(len(path.read_bytes()) for path in FILES) < 500_000
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+MODELS = [path for path in FILES if path.name.endswith(".json")]
+LISTS = [path for path in FILES if path.name.endswith(".txt")]
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.name)
+def test_each_list_says_who_wrote_it(path):
+    """The lists of words are our own."""
+    assert path.read_text(encoding="utf-8").splitlines()[0].endswith("written for this project")
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.name)
 def test_each_file_says_what_it_is_made_of(path):
     """Version, date, training data and licence stand inside."""
     data = json.loads(path.read_text(encoding="utf-8"))

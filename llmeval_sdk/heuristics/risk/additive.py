@@ -29,12 +29,21 @@ class Additive:
     bias: float
     features: Mapping[str, Table]
 
-    def risk(self, values: Mapping[str, float]) -> float:
-        """Return the probability, 0..1, from a value for every feature."""
+    def logit(self, values: Mapping[str, float]) -> float:
+        """Return the sum of the steps, from a value for every feature."""
         logit = self.bias
         for name, (edges, steps) in self.features.items():
             logit += steps[bisect_left(edges, values[name])]
-        return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
+        return logit
+
+    def risk(self, values: Mapping[str, float]) -> float:
+        """Return the probability, 0..1, from a value for every feature."""
+        return squashed(self.logit(values))
+
+
+def squashed(logit: float) -> float:
+    """Turn a logit into a probability."""
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
 def from_json(data: Mapping[str, Any]) -> Additive:

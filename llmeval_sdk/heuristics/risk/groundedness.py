@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
-from llmeval_sdk.heuristics.risk import reading, resources, response, sentence, text
-from llmeval_sdk.heuristics.risk.additive import Additive
+from llmeval_sdk.heuristics.risk import languages, reading, resources, response, sentence, text
+from llmeval_sdk.heuristics.risk.additive import Additive, squashed
+from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.sentence import Sentence, Side
+from llmeval_sdk.heuristics.risk.words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
 
 
@@ -19,8 +22,15 @@ MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_500
 MAX_SENTENCES = 200
 """Of a response; the rest of a longer one is not read, and the evaluation says so."""
+_SAMPLE = 1_000
+"""Characters of an answer that show its language."""
+_PLACES = 24
+"""Sentences with a word of the question that are looked at."""
 _MOST_SHOWN = 20
 _DECLINED = 0.05
+_UNCOPIED, _NOVEL, _USUAL = 0.4, 0.12, 0.6
+"""What the share of neighbours that are not side by side in the context, and the novel mass, add to
+the logit of the trained steps: without them most short answers share one value. Chosen by hand."""
 _REFUSAL_WORDS = 4
 """Words of its own that a sentence may have and still count as declining to answer."""
 
@@ -33,32 +43,60 @@ def compare(
     ``table`` takes the place of the shipped background table, for training.
     """
     context = contexts.of(passages)
-    spoken, written = text.language(answer), context.language
+    spoken, written = text.language((text.tokens(answer, 0, _SAMPLE),)), context.language
     if not passages:
         english = spoken.english
     elif spoken.sure and written.sure and spoken.english != written.english:
         return None
     else:
         english = written.english and (spoken.english or not spoken.sure)
-    if english != written.english:
+    if english != context.english:
         context = contexts.of(passages, english=english)
     weigh = resources.weigher(table, english=english)
-    return Side(context, reading.question_stems(asked, english=english), weigh, english)
+    question = reading.question_stems(asked, english=english)
+    missing, places = _asked(question, context, weigh, english=english)
+    by_capitals = written.names_by_capitals and spoken.names_by_capitals
+    return Side(context, question, weigh, english, by_capitals, places, missing)
+
+
+def _asked(
+    question: frozenset[str], context: Context, weigh: Callable[[str], float], *, english: bool
+) -> tuple[float, frozenset[int]]:
+    """Return what share of a question the context lacks, and the sentence that has most of it."""
+    stop = STOP_WORDS if english else languages.STOP_WORDS
+    masses = {stem: weigh(stem) for stem in question if stem not in stop}
+    found = context.where(set(masses))
+    missing = sum(mass for stem, mass in masses.items() if stem not in found)
+    votes: dict[int, float] = {}
+    for stem, places in found.items():
+        for place in places[:_PLACES]:
+            votes[place] = votes.get(place, 0.0) + masses[stem] / len(places)
+    best = max(sorted(votes), key=votes.__getitem__, default=None)
+    return missing / (sum(masses.values()) or 1.0), frozenset(() if best is None else (best,))
 
 
 def sentences(answer: str, side: Side) -> list[Sentence]:
     """Measure the sentences of an answer, as far as the three limits allow."""
-    spans = list(islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES))
-    last = max(1, len(spans) - 1)
-    seen: set[str] = set()
-    found: list[Sentence] = []
-    tokens = 0.0
-    for at, span in enumerate(spans):
-        found.append(sentence.measure(answer, span, side, seen, position=at / last))
-        tokens += found[-1].features["tokens"]
+    drafts: list[sentence.Draft] = []
+    tokens = 0
+    wanted: set[str] = set()
+    for start, end in islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES):
+        drafts.append(sentence.draft(answer, start, end, english=side.english))
+        wanted.update(drafts[-1].stems)
+        tokens += len(drafts[-1].stems)
         if tokens >= MAX_TOKENS:
             break
-    return found
+    for stem in tuple(wanted):
+        digits = stem if stem < ":" else text.number_word(stem, english=side.english)
+        if digits is not None:
+            wanted |= {digits, *text.SPELLED[side.english].get(digits, ())}
+    stop = STOP_WORDS if side.english else languages.STOP_WORDS
+    postings = side.context.where(wanted - stop)
+    last = max(1, len(drafts) - 1)
+    seen: set[str] = set()
+    return [
+        sentence.measure(made, side, postings, seen, at / last) for at, made in enumerate(drafts)
+    ]
 
 
 def score(
@@ -73,14 +111,16 @@ def score(
     risks = [models[0].risk(each.features) for each in found]
     if not claims:
         return 0.0, risks
-    value = models[1].risk(response.measure(found, risks))
+    whole = response.measure(found, risks)
+    logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
+    value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
     return (min(value, _DECLINED) if declines(claims) else value), risks
 
 
 def declines(claims: Sequence[Sentence]) -> bool:
     """Say whether every sentence says that the context says nothing, and little else."""
     return all(
-        each.features["refusal"] and not each.numbers_absent and len(each.novel) <= _REFUSAL_WORDS
+        each.features["refusal"] and not each.numbers_absent and each.own_words <= _REFUSAL_WORDS
         for each in claims
     )
 
@@ -113,28 +153,27 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
         metadata["context_capped"] = True
     if found and found[-1].end < len(answer.rstrip()):
         metadata["response_capped"] = True
+    spoken = "english" if side.english else "other"
     models = (
-        resources.model("groundedness", "sentence"),
-        resources.model("groundedness", "response"),
+        resources.model("groundedness", f"{spoken}_sentence"),
+        resources.model("groundedness", f"{spoken}_response"),
     )
     value, risks = score(found, models)
     claims = [each for each in found if each.features["content"]]
     if declines(claims):
         why = "the response declines to answer" if claims else "the response claims nothing"
-        return Evaluation(NAME, round(value, 4), None, why, None, metadata)
+        return Evaluation(NAME, round(value, 5), None, why, None, metadata)
     least = resources.data("groundedness")["span_threshold"]
     spans = [
         [each.start, each.end]
         for each, risk in zip(found, risks, strict=True)
         if risk >= (least / 2 if each.numbers_absent else least)  # a missing figure is evidence
     ]
-    absent = dict.fromkeys(
-        answer[token.start : token.end] for each in found for token in each.numbers_absent
-    )
+    absent = dict.fromkeys(number for each in found for number in each.numbers_absent)
     metadata["unsupported_spans"] = spans[:_MOST_SHOWN]
     metadata["numbers_absent"] = list(absent)[:_MOST_SHOWN]
     explanation = _explain(len(spans), len(found), metadata["numbers_absent"])
-    return Evaluation(NAME, round(value, 4), None, explanation, None, metadata)
+    return Evaluation(NAME, round(value, 5), None, explanation, None, metadata)
 
 
 def _explain(unsupported: int, count: int, absent: list[str]) -> str:
@@ -143,5 +182,5 @@ def _explain(unsupported: int, count: int, absent: list[str]) -> str:
 
 
 groundedness_risk = FunctionHeuristic(
-    _groundedness_risk, NAME, version="1", needs=("response", "retrieved_context")
+    _groundedness_risk, NAME, version="2", needs=("response", "retrieved_context")
 )

@@ -8,13 +8,13 @@ what all of them have is the topic, what none has is what was asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from llmeval_sdk.heuristics.risk import text
-from llmeval_sdk.heuristics.risk.context import PREFIX, Context, bigrams
+from llmeval_sdk.heuristics.risk import languages, text
+from llmeval_sdk.heuristics.risk.context import Context, bigrams
 from llmeval_sdk.heuristics.risk.sentence import NUMBER_WEIGHT
-from llmeval_sdk.heuristics.risk.words import STOP_WORDS
+from llmeval_sdk.heuristics.risk.words import STOP_WORDS, SYMBOLS
 
 
 NAMES = (
@@ -41,17 +41,29 @@ def terms(
     question: str, context: Context, weigh: Callable[[str], float], *, english: bool
 ) -> list[Term]:
     """Return what a question asks about, each stem once, without the words that only ask."""
+    asking = _ASKING if english else languages.STOP_WORDS
+    parted = list(_parted(text.tokens(question), english=english))
+    wanted = {stem for _, stem in parted} - asking
+    digits = {stem: text.number_word(stem, english=english) for stem in wanted}
+    postings = context.where(wanted | {number for number in digits.values() if number})
     found: dict[str, Term] = {}
-    for token in text.tokens(question, 0, len(question), english=english):
-        stem = token.stem
-        asks = stem in _ASKING if english else len(stem) <= 3 and stem.isascii()
-        if stem in found or token.kind == text.SYMBOL or (asks and token.kind == text.WORD):
+    for word, stem in parted:
+        if stem in found or stem not in wanted or word in SYMBOLS:
             continue
-        digits = text.number_word(stem)
-        where = context.postings.get(stem) or context.postings.get(digits or "") or ()
-        weight = NUMBER_WEIGHT if token.kind == text.NUMBER else weigh(stem)
-        found[stem] = Term(stem, question[token.start : token.end], weight, where)
+        where = postings.get(stem) or postings.get(digits[stem] or "") or ()
+        weight = NUMBER_WEIGHT if stem < ":" else weigh(stem)
+        found[stem] = Term(stem, word, weight, where)
     return list(found.values())
+
+
+def _parted(tokens: Sequence[str], *, english: bool) -> Iterator[tuple[str, str]]:
+    """Yield tokens and their stems; a run of a script without spaces as its pairs."""
+    for token in tokens:
+        stem = text.stem_of(token, english=english)
+        if stem:
+            yield token, stem
+        else:
+            yield from ((gram, gram) for gram in text.grams(token))
 
 
 def measure(
@@ -77,10 +89,10 @@ def measure(
             rare_passages[rank] = rare_passages.get(rank, 0.0) + rare
     uncovered = [term for term in wanted if not term.sentences]
     missing = sum(term.weight for term in uncovered)
-    alike = sum(term.weight for term in uncovered if _prefix(term.stem) in context.prefixes)
+    alike = sum(term.weight * context.resembles(term.stem, term.word) for term in uncovered)
     by_passage = sorted((passages.get(rank, 0.0) / total for rank in range(count)), reverse=True)
     by_sentence = sorted((mass / total for mass in sentences.values()), reverse=True)[:10]
-    pairs = list(bigrams(text.stems(question.lower(), english=english)))
+    pairs = list(bigrams(text.stems(text.tokens(question), english=english)))
     return {
         "terms": len(wanted),
         "best_sentence": by_sentence[0] if by_sentence else 0.0,
@@ -121,7 +133,3 @@ def _window(wanted: Sequence[Term], context: Context, sentences: Mapping[int, fl
                 if near in term.sentences and context.chunks[near] == context.chunks[best]:
                     added[near] += term.weight
     return sentences[best] + max(added.values())
-
-
-def _prefix(stem: str) -> str:
-    return stem[:PREFIX] if len(stem) >= PREFIX else ""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
+from llmeval_sdk import _chat
 from llmeval_sdk.heuristics.risk import text
 from llmeval_sdk.model import Record
 
@@ -14,11 +12,12 @@ MAX_QUESTION = 2_000
 
 
 def question(record: Record) -> str:
-    """Return the last user message of the request; ``""`` where there is none."""
-    request: Any = record.request
-    if isinstance(request, Mapping):
-        request = _last_user_message(request.get("messages")) or request.get("query")
-    return request[-MAX_QUESTION:] if isinstance(request, str) else ""
+    """Return what was asked, as the judges read it; ``""`` where the request is no chat."""
+    try:
+        asked = _chat.question(record.request)
+    except Exception:  # a mapping of another library's, or one that holds itself
+        return ""
+    return asked[-MAX_QUESTION:] if asked else ""
 
 
 def passages(record: Record) -> tuple[str, ...]:
@@ -30,22 +29,6 @@ def passages(record: Record) -> tuple[str, ...]:
 
 def question_stems(asked: str, *, english: bool) -> frozenset[str]:
     """Return the stems of a question, spelled-out numbers as digits too."""
-    stems = text.stems(asked.lower(), english=english)
-    return frozenset(stems) | {n for n in map(text.number_word, stems) if n is not None}
-
-
-def _last_user_message(messages: Any) -> str | None:
-    if not isinstance(messages, Sequence) or isinstance(messages, str):
-        return None
-    for message in reversed(messages):
-        if isinstance(message, Mapping) and message.get("role") == "user":
-            content = message.get("content")
-            if isinstance(content, str):
-                return content
-            if isinstance(content, Sequence):
-                return " ".join(
-                    part["text"]
-                    for part in content
-                    if isinstance(part, Mapping) and isinstance(part.get("text"), str)
-                )
-    return None
+    stems = text.stems(text.tokens(asked), english=english)
+    digits = (text.number_word(stem, english=english) for stem in stems)
+    return frozenset(stems) | {number for number in digits if number is not None}

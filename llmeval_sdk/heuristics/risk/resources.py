@@ -11,6 +11,8 @@ from typing import Any
 from llmeval_sdk.heuristics.risk.additive import Additive, from_json
 
 
+LETTER, GRAM = 0.75, 1.3
+"""Weights in other languages than English: of a letter, of a pair of signs."""
 UNKNOWN_WEIGHT = 9.0
 """Of a word that the background table does not hold."""
 
@@ -21,6 +23,18 @@ def data(name: str) -> Mapping[str, Any]:
     path = files("llmeval_sdk.heuristics.risk") / "data" / f"{name}.json"
     loaded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
+
+
+def lines(name: str) -> list[str]:
+    """Read the lines of ``data/<name>.txt`` that say something."""
+    path = files("llmeval_sdk.heuristics.risk") / "data" / f"{name}.txt"
+    found = path.read_text(encoding="utf-8").splitlines()
+    return [line for line in found if line and not line.startswith("#")]
+
+
+def listed(name: str) -> list[str]:
+    """Read the words of ``data/<name>.txt``."""
+    return " ".join(lines(name)).split()
 
 
 @lru_cache(None)
@@ -46,4 +60,4 @@ def weigher(table: Mapping[str, float] | None = None, *, english: bool) -> Calla
 
 def by_length(word: str) -> float:
     """Weigh a word of an unknown language: long words are rare, two-letter grams are small."""
-    return 2.5 if len(word) <= 2 and not word.isascii() else min(UNKNOWN_WEIGHT, 0.9 * len(word))
+    return GRAM if len(word) <= 2 and not word.isascii() else LETTER * len(word)

@@ -25,11 +25,11 @@ def features(
     """
     asked = reading.question(record)
     context = contexts.of(reading.passages(record))
-    spoken, written = text.language(asked), context.language
+    spoken, written = text.language((text.tokens(asked),)), context.language
     if spoken.sure and written.sure and spoken.english != written.english:
         return "question and context are in different languages, so their words cannot be compared"
     english = written.english and (spoken.english or not spoken.sure)
-    if english != written.english:
+    if english != context.english:
         context = contexts.of(reading.passages(record), english=english)
     weigh = resources.weigher(table, english=english)
     wanted = query.terms(asked, context, weigh, english=english)
@@ -75,5 +75,5 @@ def _retrieval_risk(record: Record) -> Evaluation | None:
 
 
 retrieval_risk = FunctionHeuristic(
-    _retrieval_risk, NAME, version="1", needs=("request", "retrieved_context")
+    _retrieval_risk, NAME, version="2", needs=("request", "retrieved_context")
 )

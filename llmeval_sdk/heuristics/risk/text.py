@@ -1,17 +1,18 @@
-"""Reading text: tokens, light stems, sentences with offsets, and which language it is."""
+"""Reading text: sentences with offsets, tokens, light stems, and which language it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from llmeval_sdk.heuristics.risk import languages
+from llmeval_sdk.heuristics.risk.numerals import NUMERAL, SPELLED_OUT, number, numeral
 from llmeval_sdk.heuristics.risk.words import (
+    ABBREVIATIONS,
     FUNCTION_WORDS,
     MONTHS,
     NUMBER_WORDS,
-    SCALES,
     STOP_WORDS,
     SYMBOLS,
 )
@@ -21,38 +22,40 @@ from llmeval_sdk.heuristics.risk.words import (
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # noqa: E501
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0980-\u0dff"
 _LETTER = rf"[^\W\d_{_DENSE}]"
-_WORD = rf"{_LETTER}[^\W\d_{_DENSE}{_MARKS}]*(?:[{_MARKS}]+[^\W\d_{_DENSE}{_MARKS}]*)*"
-_TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|{_WORD}(?:['’]{_WORD})?|[{_DENSE}]+|[%$€£°¥]")
-_ASCII_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+(?:[.,]\d+)*|[%$]")
+_WORD = rf"{_LETTER}[^\W\d_{_DENSE}{_MARKS}]*(?:[{_MARKS}\u200c]+[^\W\d_{_DENSE}{_MARKS}]*)*"
+_DIGITS = "\\d+(?:[.,\u00a0\u202f\u066b\u066c]\\d+)*"
+_ANY_TOKEN = re.compile(
+    rf"{_DIGITS}|{_WORD}(?:['’]{_WORD})?|{NUMERAL}|(?:(?!{NUMERAL})[{_DENSE}])+|[%٪$€£°¥]"
+)
+_LATIN_TOKEN = re.compile(rf"[^\W\d_]+(?:['’][^\W\d_]+)?|{_DIGITS}|[%$€£°¥]")
+_ASCII_TOKEN = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?|\d+(?:[.,]\d+)*|[%$]")
+_BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\ud7ff\uf900-\uffef]")
+_DENSE_LETTER = re.compile(rf"[{_DENSE}]")
 _CLOSE = r"""[\w)"'”’%\]]"""
 _BREAK = re.compile(
-    rf"""[\n.!?。！？।](?:
+    rf"""[\n.!?。！？।۔؟](?:
         (?<=\n)(?:\s*\n|(?=\s*[^a-z\s]))                # a blank line, or a line of its own
-        |(?<=[。！？।])
+        |(?<=[。！？।۔؟])
         |(?:(?<={_CLOSE}{_CLOSE}[.!?])|(?<=\s[.!?]))["'”’)\]*]*\s+(?=[^a-z\s])
     )""",
     re.VERBOSE,
 )
 
-NUMBER, WORD, SYMBOL = "number", "word", "symbol"
 MAX_SENTENCE = 600
 """Characters; longer stretches without a full stop are cut, so that alignment stays local."""
-
-
-class Token(NamedTuple):
-    """One token of a response: its stem, what it is, and where it stands."""
-
-    stem: str
-    kind: str
-    start: int
-    end: int
-    capital: bool
+_STEM = 6
+"""Letters of a word in another language than English that count: endings inflect."""
+_KEPT_STEMS = 30_000
+_SAMPLE = 150
+"""Tokens that decide about a text's language."""
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of each sentence, list item or line, without surrounding space."""
     start = 0
     for end in [*(match.end() for match in _BREAK.finditer(text)), len(text)]:
+        if end < len(text) and _goes_on(text, start, end):
+            continue
         for piece in range(start, end, MAX_SENTENCE):
             first, last = piece, min(end, piece + MAX_SENTENCE)
             while first < last and text[first].isspace():
@@ -64,52 +67,87 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
         start = max(start, end)
 
 
-def tokens(text: str, start: int, end: int, *, english: bool) -> list[Token]:
-    """Tokenise ``text[start:end]``, keeping offsets into ``text``."""
-    found = []
-    for match in _TOKEN.finditer(text, start, end):
-        raw = match.group()
-        first, last = match.span()
-        head = raw[0]
-        if head.isdigit():
-            found.append(Token(number(raw), NUMBER, first, last, False))
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """Say whether the full stop before ``end`` ends no sentence: "10. Flip it", "Dr. Ito"."""
+    tail = text[max(start, end - 24) : end].rstrip()
+    if tail[-1:] != ".":
+        return False
+    word = (tail[:-1].split() or [""])[-1].lstrip("(\"'“‘*")
+    if word.isdecimal():
+        return len(word) <= 3 and text[start:end].strip(" \n\t(*") == f"{word}."
+    return word.lower() in ABBREVIATIONS
+
+
+def tokens(text: str, start: int = 0, end: int | None = None) -> list[str]:
+    """Cut ``text[start:end]`` into words, numbers, runs of a script without spaces, and signs."""
+    piece = text[start:end]
+    if piece.isascii():
+        return _ASCII_TOKEN.findall(piece)
+    if _BEYOND_LATIN.search(piece) is None:
+        return _LATIN_TOKEN.findall(piece)
+    return _ANY_TOKEN.findall(piece)
+
+
+def stems(tokens: Sequence[str], *, english: bool) -> list[str]:
+    """Reduce tokens to what is compared: stems, numbers written one way, pairs of dense signs."""
+    table = _ENGLISH if english else _OTHER
+    found = list(map(table.__getitem__, tokens))
+    if "" not in found:
+        return found
+    parted: list[str] = []
+    for token, stem in zip(tokens, found, strict=True):
+        if stem:
+            parted.append(stem)
+        else:
+            parted.extend(grams(token))
+    return parted
+
+
+def stem_of(token: str, *, english: bool) -> str:
+    """Return the stem of one token; ``""`` for a run of a script without spaces."""
+    return (_ENGLISH if english else _OTHER)[token]
+
+
+def is_dense(token: str) -> bool:
+    """Say whether a token is a run of a script without spaces."""
+    return token[0] > "\u0dff" and _DENSE_LETTER.match(token) is not None
+
+
+def grams(run: str) -> list[str]:
+    """Return the pairs of neighbours of a run of a script without spaces."""
+    return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+
+
+class _Stems(dict[str, str]):
+    """Token -> stem, filled as tokens come; ``""`` for what has to be cut into pairs."""
+
+    def __init__(self, make: Callable[[str], str], *, english: bool) -> None:
+        self._make = make
+        self._english = english
+
+    def __missing__(self, token: str) -> str:
+        head = token[0]
+        if head.isdecimal():
+            stem = number(token, english=self._english)
         elif head in SYMBOLS:
-            found.append(Token(SYMBOLS[head], SYMBOL, first, last, False))
-        elif _is_dense(head):
-            found.extend(
-                Token(gram, WORD, first + i, first + i + len(gram), False)
-                for i, gram in enumerate(_grams(raw))
-            )
+            stem = SYMBOLS[head]
+        elif head > "\u0dff" and is_dense(token):
+            stem = numeral(token) if _CJK_NUMERAL.fullmatch(token) else ""
         else:
-            word = stem(raw.lower()) if english else raw.lower()
-            found.append(Token(word, WORD, first, last, head.isupper()))
-    return found
+            stem = self._make(token)
+        if len(token) <= 40:
+            if len(self) >= _KEPT_STEMS:
+                self.clear()
+            self[token] = stem
+        return stem
 
 
-def stems(text: str, *, english: bool) -> list[str]:
-    """Tokenise lower-cased ``text`` into stems only: the fast path for contexts."""
-    if english and text.isascii():
-        return list(map(_quick, _ASCII_TOKEN.findall(text)))
-    result: list[str] = []
-    for raw in _TOKEN.findall(text):
-        if _is_dense(raw[0]):
-            result.extend(_grams(raw))
-        elif english or not raw[0].isalpha():
-            result.append(_quick(raw))
-        else:
-            result.append(raw)
-    return result
+_CJK_NUMERAL = re.compile(NUMERAL.split("(?=")[0].removeprefix("(?<!第)"))
 
 
-@lru_cache(16384)
-def _quick(raw: str) -> str:
-    head = raw[0]
-    return number(raw) if head.isdigit() else SYMBOLS.get(head) or stem(raw)
-
-
-@lru_cache(16384)
 def stem(word: str) -> str:
-    """Cut the commonest English endings off a lower-case word, and expand month names."""
+    """Cut the commonest English endings off a word, and expand month names."""
+    word = word.lower()
     if "'" in word or "’" in word:
         word = word.replace("’", "'")
         word = word.removesuffix("'s")
@@ -132,68 +170,95 @@ def stem(word: str) -> str:
     return word[:-1] if word.endswith("e") and len(word) > 3 else word
 
 
-def number(raw: str) -> str:
-    """Write a number one way: ``1,500`` and ``1500.0`` are both ``1500``; ``07`` is ``7``."""
-    if raw.isdigit():
-        return raw.lstrip("0") or "0"
-    comma, dot = raw.rfind(","), raw.rfind(".")
-    decimal = max(comma, dot)
-    grouped = raw.count(raw[decimal]) > 1 or (comma >= 0 > dot and len(raw) - decimal == 4)
-    if grouped:
-        return "".join(part for part in re.split("[.,]", raw)).lstrip("0") or "0"
-    whole = raw[:decimal].replace(",", "").replace(".", "").lstrip("0") or "0"
-    fraction = raw[decimal + 1 :].rstrip("0")
-    return f"{whole}.{fraction}" if fraction else whole
+def other_stem(word: str) -> str:
+    """Cut a word of another language to its first letters; closed words stay whole."""
+    word = languages.fold(word)
+    if word in languages.CLOSED or len(word) <= _STEM:
+        return word
+    short = word[:_STEM]
+    return word[: _STEM + 1] if short in languages.CLOSED else short
 
 
-def scaled(value: str, scale: str) -> str | None:
-    """Multiply out ``1.5`` ``million``; ``None`` where the word is no scale."""
-    factor = SCALES.get(scale)
-    if factor is None or len(value) > 15:
-        return None
-    try:
-        return f"{float(value) * factor:.0f}"
-    except ValueError:
-        return None
+_ENGLISH = _Stems(stem, english=True)
+_OTHER = _Stems(other_stem, english=False)
 
 
-def number_word(word: str) -> str | None:
-    """Return the digits of a spelled-out number; ``one`` is left out, it rarely counts."""
-    return NUMBER_WORDS.get(word)
+def number_word(stem: str, *, english: bool) -> str | None:
+    """Return the digits that a spelled-out number stands for."""
+    return SPELLED_OUT_NUMBERS[english].get(stem)
 
 
 class Language(NamedTuple):
-    """Whether English stems and stop words fit a text, and whether that is beyond doubt."""
+    """Whether a text is English, and whether there was enough of it to be sure."""
 
     english: bool
     sure: bool
+    names_by_capitals: bool = True
+    """Whether a capital inside a sentence marks a name; German gives one to every noun."""
 
 
-def language(sample: str) -> Language:
-    """Tell English from everything else, by different function words and letters.
+_LANGUAGES_OF = {
+    written: (word, [name for name, known in FUNCTION_WORDS.items() if word in known])
+    for word in frozenset().union(*FUNCTION_WORDS.values())
+    for written in (word, word.capitalize())
+}
+
+
+_TELLING = frozenset(_LANGUAGES_OF)
+
+
+def language(texts: Iterable[Sequence[str]]) -> Language:
+    """Tell English from everything else by the tokens of texts: function words and letters.
 
     Not English: most words are not in Latin letters, more function words are of another language,
     or 25 words go by without an English one (which is not sure: it may be a table).
     """
-    words = re.findall(r"[^\W\d_]+", sample[:3000].lower())
-    latin = sum(word[0] < "\u0250" for word in words)
-    if latin < 0.6 * len(words):
+    different: set[str] = set()
+    words = latin = 0
+    for tokens in texts:
+        sample = set(tokens[:_SAMPLE])
+        different |= sample
+        if "".join(sample).isascii():
+            words += len(sample)
+            latin += len(sample)
+            continue
+        for token in sample:
+            head = token[0]
+            if head.isalpha():
+                words += 1
+                latin += head < "\u0250"
+    if latin < 0.6 * words:
         return Language(english=False, sure=True)
-    different = set(words)
-    hits = {name: len(known & different) for name, known in FUNCTION_WORDS.items()}
-    english = hits.pop("en")
-    other = max(hits.values())
+    hits: dict[str, set[str]] = {name: set() for name in FUNCTION_WORDS}
+    for written in different & _TELLING:
+        word, names = _LANGUAGES_OF[written]
+        for name in names:
+            hits[name].add(word)
+    english = len(hits.pop("en"))
+    name = max(hits, key=lambda name: len(hits[name]))
+    other = len(hits[name])
     if other > english:
-        return Language(english=False, sure=other > 3 * english + 2)
-    return Language(english=english > 0 or len(words) < 25, sure=english > 3 * other + 3)
+        return Language(False, sure=other > 3 * english + 2, names_by_capitals=name != "de")
+    return Language(english=english > 0 or words < 25, sure=english > 3 * other + 3)
 
 
-def _is_dense(letter: str) -> bool:
-    return letter > "\u0dff" and _DENSE_LETTER.match(letter) is not None
+_NUMERALS = {f"{SPELLED_OUT}{value}": str(value) for value in range(2, 100)}
+SPELLED_OUT_NUMBERS = {
+    True: NUMBER_WORDS | _NUMERALS,
+    False: languages.NUMBER_WORDS | _NUMERALS,
+}
+"""Whether English -> stem -> the digits that it stands for."""
 
 
-_DENSE_LETTER = re.compile(rf"[{_DENSE}]")
+SPELLED_OUT_STEMS = {english: frozenset(table) for english, table in SPELLED_OUT_NUMBERS.items()}
 
 
-def _grams(run: str) -> list[str]:
-    return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+def _spelled(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    words: dict[str, set[str]] = {}
+    for word, digits in table.items():
+        words.setdefault(digits, set()).add(word)
+    return {digits: frozenset(forms) for digits, forms in words.items()}
+
+
+SPELLED = {english: _spelled(table) for english, table in SPELLED_OUT_NUMBERS.items()}
+"""Whether English -> digits -> the stems for them."""

@@ -1,13 +1,14 @@
-"""Closed word lists of the risk scores, all written for this project."""
+"""Closed English word lists, and the function words that tell languages apart; all our own."""
 
 from __future__ import annotations
 
 
-def _words(listed: str) -> frozenset[str]:
+def words(listed: str) -> frozenset[str]:
+    """Read words that white space parts."""
     return frozenset(listed.split())
 
 
-STOP_WORDS = _words(
+STOP_WORDS = words(
     """
     a about above after again against all also although am an and another any are as at be
     because been before being below between both but by can cannot could did do does doing done
@@ -25,69 +26,78 @@ STOP_WORDS = _words(
 )
 
 FUNCTION_WORDS = {
-    "en": _words(
+    "en": words(
         """
         the and of to is that for with was are this it by from be as at have you not or
         can your what how which when
         """
     ),
-    "de": _words(
+    "de": words(
         """
         der die das und ist von mit den dem nicht ein eine für auf des im zu sich auch
         wird wie werden bei oder sind was
         """
     ),
-    "fr": _words(
+    "fr": words(
         """
         le la les des et est une dans pour que qui sur pas du avec par au sont ce il elle
         ou comment quel aux
         """
     ),
-    "es": _words(
+    "es": words(
         """
         el la los las y es una en que por con para del se no al como lo su más sus qué
         cuál son está
         """
     ),
-    "it": _words(
+    "it": words(
         """
         il lo gli e è una di che per con del della non sono si alla dei nel come le da più
         al anche
         """
     ),
-    "pt": _words(
+    "pt": words(
         """
         o os as e é uma em que por com para do da não se dos das no na ao como mais são
         foi
         """
     ),
-    "nl": _words(
+    "nl": words(
         """
         de het een en van is dat op te zijn met voor niet aan er door wordt ook naar hoe
         wat bij uit
         """
     ),
-    "sv": _words(
+    "sv": words(
         """
         och att det som en på är av för med den till inte om ett var har jag de
         """
     ),
-    "pl": _words(
+    "pl": words(
         """
         i w na z się nie do to jest że o od po jak co przez dla są lub ale
         """
     ),
-    "fi": _words(
+    "fi": words(
         """
         ja on ei että se oli joka ovat kuin myös mutta hän sen tai mitä miten
         """
     ),
-    "tr": _words(
+    "tr": words(
         """
         ve bir bu için ile da de çok olarak ne daha olan gibi kadar nasıl nedir
         """
     ),
 }
+
+ABBREVIATIONS = words(
+    """
+    dr mr mrs ms prof st vs jr sr gen col lt capt sgt rev hon gov sen rep messrs mt ft fig eq approx
+    ca cf viz inc ltd corp dept univ assn bros nr bzw usw sog evtl ggf inkl abs str hr fr frl dott
+    dra sra srta ing arq lic mme mlle av art op cit ed eds vol pp ch sec ver mio mrd dhr mevr bijv
+    """
+)
+"""Words whose full stop ends no sentence."""
 
 MONTHS = {
     "jan": "january", "feb": "february", "mar": "march", "apr": "april", "jun": "june",
@@ -108,4 +118,7 @@ SCALES = {
     "k": 10**3, "m": 10**6, "mn": 10**6, "bn": 10**9, "b": 10**9,
 }  # fmt: skip
 
-SYMBOLS = {"%": "percent", "$": "dollar", "€": "euro", "£": "pound", "°": "degree", "¥": "yen"}
+SYMBOLS = {
+    "%": "percent", "٪": "percent", "$": "dollar", "€": "euro", "£": "pound", "°": "degree",
+    "¥": "yen",
+}  # fmt: skip

@@ -120,6 +120,11 @@ class Recording:
         target = self._of(span)
         return None if target is None else target.evaluate(span, name)
 
+    def early(self, span: Span, /) -> Evaluation | None:
+        """Score the context that a span holds before it ends."""
+        target = self._of(span)
+        return None if target is None else target.early(span)
+
     def take(self, read: Callable[[], Iterable[Span]], size: int, /) -> None:
         """Leave spans of other libraries to the app's own set-up."""
         if self._others is not None:

@@ -1,0 +1,58 @@
+"""Numbers written one way, whatever their digits and separators."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from llmeval_sdk.heuristics.risk.words import SCALES
+
+
+_HAN = dict(zip("一二三四五六七八九两兩", (1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 2), strict=True))
+SPELLED_OUT = "="
+"""Before the digits of a number that was written as a word, such as a Chinese numeral."""
+_COUNTED = "个個天日周週年月小分秒人次倍歳歲岁時时か度名位件本台枚回点公米元円"
+NUMERAL = f"(?<!第)(?:[二三四五六七八九十两兩][一二三四五六七八九十]{{0,2}})(?=[{_COUNTED}])"
+"""A Chinese or Japanese numeral below a hundred, before what it counts."""
+_SEPARATORS = str.maketrans({"\u00a0": "", "\u202f": "", "\u066c": "", "\u066b": "."})
+
+
+def number(raw: str, *, english: bool = True) -> str:
+    """Write a number one way: ``1,500`` and ``1500.0`` are both ``1500``; ``07`` is ``7``.
+
+    Digits of every script become ASCII ones. Outside English, ``1.500`` is 1500 too.
+    """
+    if not raw.isascii():
+        raw = raw.translate(_SEPARATORS)
+        raw = "".join(str(int(sign)) if sign.isdecimal() else sign for sign in raw)
+    if raw.isdigit():
+        return raw.lstrip("0") or "0"
+    comma, dot = raw.rfind(","), raw.rfind(".")
+    decimal = max(comma, dot)
+    three = len(raw) - decimal == 4 and min(comma, dot) < 0
+    grouped = raw.count(raw[decimal]) > 1 or (three and (comma >= 0 or not english))
+    if grouped:
+        return "".join(part for part in re.split("[.,]", raw)).lstrip("0") or "0"
+    whole = raw[:decimal].replace(",", "").replace(".", "").lstrip("0") or "0"
+    fraction = raw[decimal + 1 :].rstrip("0")
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def numeral(written: str) -> str:
+    """Write a Chinese or Japanese numeral below a hundred as the stem of a spelled-out number."""
+    tens, ten, ones = written.rpartition("十")
+    value = 10 * (_HAN.get(tens[-1:], 1) if ten else 0) + _HAN.get(ones[-1:], 0)
+    return f"{SPELLED_OUT}{value}"
+
+
+@lru_cache(4096)
+def scaled(value: str, scale: str) -> str | None:
+    """Multiply out "1.5" "million"; ``None`` where the second is no scale or the first is long."""
+    factor = SCALES.get(scale)
+    if factor is None or len(value) > 15:
+        return None
+    whole, _, fraction = value.partition(".")
+    product = int(whole + fraction) * factor
+    if product % 10 ** len(fraction):
+        return None
+    return str(product // 10 ** len(fraction))
