@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from llmeval_sdk._chat import bounded_question
+
 
 MAX_CUES = 24
 MAX_CHARACTERS = 600
@@ -31,7 +33,7 @@ def cues(config: Any, request: Any) -> tuple[tuple[str, float], ...]:
     """Read the cue words of a field, as stems with what each is worth, the field's name first.
 
     ``config`` is a Record's ``field_config``: its ``name``, its ``description``, and ``cues``, a
-    list of further words that count like the name. ``request`` adds the words of a question.
+    list of further words that count like the name. ``request`` adds the words of its question.
     """
     config = config if isinstance(config, Mapping) else {}
     name, description, more = config.get("name"), config.get("description"), config.get("cues")
@@ -41,7 +43,7 @@ def cues(config: Any, request: Any) -> tuple[tuple[str, float], ...]:
     return _read(
         " ".join(words)[:MAX_CHARACTERS],
         description[:MAX_CHARACTERS] if isinstance(description, str) else "",
-        request[-MAX_CHARACTERS:] if isinstance(request, str) else "",
+        bounded_question(request)[-MAX_CHARACTERS:],
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from llmeval_sdk._chat import bounded_question
 from llmeval_sdk.extraction import Reading
 from llmeval_sdk.extraction.kinds import FREE_FORM
 from llmeval_sdk.heuristics.formats import matches
@@ -103,9 +104,9 @@ def _common(reading: Reading) -> float:
 
 
 def _unrelated(request: Any, reading: Reading) -> float:
-    if not isinstance(request, str) or reading.kind not in ("url", "email"):
+    if reading.kind not in ("url", "email"):
         return 0.0
-    asked = {word for word in _WORD.findall(request[-600:].lower()) if len(word) > 3}
+    asked = {word for word in _WORD.findall(bounded_question(request).lower()) if len(word) > 3}
     mine = reading.value.lower()
     if any(word in mine for word in asked):
         return 0.0
