@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality train readme matrix clean
+.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train readme matrix clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -51,6 +51,12 @@ $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@$(VENV)-ragas/bin/python -m pip install --quiet --disable-pip-version-check \
 		-c llmeval_sdk/judges/ragas/pins.txt -e '.[ragas]' --group tests
 	@touch $@
+
+ragas-lock:  ## Write the hashes of all that `llmeval ragas setup` installs anew, after a change of its pins.
+	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/python -m pip install --quiet uv
+	@cd llmeval_sdk/judges/ragas && head -2 locked.txt > locked.new && $(CURDIR)/$(VENV)-lock/bin/uv pip compile pins.txt \
+		--generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --quiet >> locked.new \
+		&& mv locked.new locked.txt
 
 test-ragas: $(VENV)-ragas/.ready  ## Run the tests that need Ragas, in an environment of their own.
 	@$(VENV)-ragas/bin/python -m pytest tests/ragas/real $(ARGS)
@@ -172,7 +178,7 @@ $(VENV)-quality/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)-quality
 	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[stats]' --group quality
+		-c constraints.txt -e '.[stats,openai,cli]' --group quality
 	@touch $@
 
 DATA ?= ../shared/data
@@ -182,6 +188,9 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	@$(VENV)-quality/bin/python benchmarks/quality/risk_evaluate.py --data $(DATA)
 	@$(VENV)-quality/bin/python -m benchmarks.quality.plain_rule
 	@$(VENV)-quality/bin/python -m benchmarks.quality.interval_coverage
+
+judge-quality: $(VENV)-quality/.ready  ## Measure the built-in judges with your model on labelled data (MODEL=gpt-4o-mini, DATA=folder; --stand-in in ARGS tries it without one).
+	@$(VENV)-quality/bin/python -m benchmarks.quality.judge_quality --data $(DATA) $(if $(MODEL),--model $(MODEL)) $(ARGS)
 
 train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and write their files (DATA=folder).
 	@$(VENV)-quality/bin/python benchmarks/quality/risk_train.py --data $(DATA) --out llmeval_sdk/heuristics/risk/data
@@ -193,4 +202,4 @@ matrix:  ## Run the tests on every Python that is installed.
 	@$(PYTHON) tests/matrix.py $(ARGS)
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

@@ -29,7 +29,7 @@ def answer(number: int, bad: bool) -> str:
 random.seed(4)
 llmeval.configure(
     exporters=["memory"],
-    escalations=[llmeval.Escalation("correct", budget=0.2, by="doubt", control_rate=0.02)],
+    escalations=[llmeval.Escalation("correct", share=0.2, by="doubt", control_rate=0.02)],
     llm=lambda _: "not asked",
     budget=llmeval.Budget(calls_per_minute=None),
 )

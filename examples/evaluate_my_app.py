@@ -21,8 +21,7 @@ def ask(question: str, passages: list[dict]) -> str:
 
 
 @llmeval.workflow
-async def answer(request: dict) -> str:
-    question = request["messages"][-1]["content"]
+async def answer(question: str) -> str:
     return ask(question, search(question))
 
 

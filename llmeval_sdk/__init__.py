@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.policy.escalation import Escalation
     from llmeval_sdk.policy.sampling import SamplingRule
     from llmeval_sdk.protocols import LLM, Exporter
-    from llmeval_sdk.runtime import configure, flush, shutdown, stats
+    from llmeval_sdk.runtime import configure, enabled, flush, shutdown, stats
     from llmeval_sdk.submit import submit_evaluation, submit_feedback
     from llmeval_sdk.tracing import (
         agent,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "tracing": "workflow task retrieval llm tool agent embedding annotate annotation_context "
     "current_span export_span disabled",
-    "runtime": "configure flush shutdown stats",
+    "runtime": "configure enabled flush shutdown stats",
     "submit": "submit_evaluation submit_feedback",
     "policy.sampling": "SamplingRule",
     "policy.escalation": "Escalation",
@@ -81,6 +81,7 @@ __all__ = [
     "current_span",
     "disabled",
     "embedding",
+    "enabled",
     "errors",
     "evaluate",
     "export_span",

@@ -27,6 +27,18 @@ def split_request(request: Request | None) -> tuple[str, list[tuple[str, str]]]:
     return as_text(request), []
 
 
+MAX_QUESTION = 2_000
+"""Characters, from the end: a pasted document usually stands before what is asked of it."""
+
+
+def bounded_question(request: Any) -> str:
+    """Return the end of what was asked, for a score; ``""`` for what no chat can be read from."""
+    try:
+        return (question(request) or "")[-MAX_QUESTION:]
+    except Exception:  # a mapping of another library's, or one that holds itself
+        return ""
+
+
 def _turns(messages: Any) -> list[tuple[str, str]]:
     if isinstance(messages, str):
         return [("user", messages)]

@@ -28,9 +28,8 @@ def before_hard_exit(end: Callable[[], None]) -> None:
     if _asked_in == os.getpid():
         return
     _asked_in = os.getpid()
-    multiprocessing = sys.modules.get("multiprocessing")
-    util = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None and util is not None and multiprocessing.parent_process():
+    process, util = _multiprocessing()
+    if process is not None and util is not None and process.parent_process():
         util.Finalize(None, end, exitpriority=LAST)
     signals = sys.modules.get("celery.signals")
     if signals is not None:
@@ -39,3 +38,33 @@ def before_hard_exit(end: Callable[[], None]) -> None:
             end()
 
         signals.worker_process_shutdown.connect(at_shutdown, weak=False, dispatch_uid=__name__)
+
+
+def is_to_be_killed() -> bool:
+    """Say whether this is a daemonic child of multiprocessing, such as a pool's.
+
+    Its parent terminates it when the pool's block ends, or its own end comes: nothing runs then.
+    """
+    process, _ = _multiprocessing()
+    return (
+        process is not None
+        and process.parent_process() is not None
+        and process.current_process().daemon
+    )
+
+
+def after_children(end: Callable[[], None]) -> bool:
+    """Have ``end`` called once multiprocessing has ended this process's children at exit.
+
+    Returns False where it has none, or has ended them already.
+    """
+    process, util = _multiprocessing()
+    if process is None or util is None or util.is_exiting() or not process.active_children():
+        return False
+    util.Finalize(None, end, exitpriority=LAST)
+    return True
+
+
+def _multiprocessing() -> tuple[Any, Any]:
+    """Return multiprocessing's modules ``process`` and ``util`` where the app has loaded them."""
+    return sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")

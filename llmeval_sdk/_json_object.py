@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any, NoReturn
 
@@ -10,7 +11,8 @@ MAX_CHARACTERS = 256_000
 """A reply longer than this is not read at all."""
 
 _MAX_STARTS = 64
-"""Opening braces that are tried, so that a reply of braces alone stays cheap."""
+"""Opening braces that are tried, so that a reply of braces alone stays cheap; one with more is
+refused, since a second object may stand behind them."""
 
 
 class NoObjectError(ValueError):
@@ -31,9 +33,11 @@ def only_object(text: str) -> dict[str, Any]:
     text = _without_thoughts(text)
     found: dict[str, Any] | None = None
     position = text.find("{")
-    for _ in range(_MAX_STARTS):
+    for start in itertools.count():
         if position < 0:
             break
+        if start == _MAX_STARTS:
+            raise NoObjectError(f"the reply holds more than {_MAX_STARTS} opening braces")
         end = position + 1
         decoded, length = _decode(text, position)
         if decoded is not None:

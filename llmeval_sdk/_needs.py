@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from llmeval_sdk.model import Record
+from llmeval_sdk.model import Chunk, Record
+
+
+CHUNK_TEXT = "retrieved_context.content"
+"""The need of an evaluator that reads what the retrieved chunks say."""
 
 
 def missing(record: Record, needs: Sequence[str]) -> str | None:
     """Name the needs that a Record does not meet, comma-separated, or ``None`` if it meets all.
 
     A need is a field of Record, or several joined by ``|`` of which one is enough. Only ``None`` is
-    absent: an empty list, mapping or string is present.
+    absent: an empty list, mapping or string is present. `CHUNK_TEXT` is met by chunks of which one
+    has text, and by an empty list, but not by chunks that are known by their addresses only.
     """
-    absent = [need for need in needs if not _met(record, need)]
+    absent = [_shown(record, need) for need in needs if not _met(record, need)]
     return ", ".join(absent) if absent else None
 
 
+def lacking(evaluator: Any, record: Record) -> str | None:
+    """Name what an evaluator lacks: its needs, or what its own ``lacks(record)`` says."""
+    absent = missing(record, evaluator.needs)
+    look = getattr(evaluator, "lacks", None)
+    if absent is not None or look is None:
+        return absent
+    found: str | None = look(record)
+    return found
+
+
 def _met(record: Record, need: str) -> bool:
-    if "|" not in need:
-        return getattr(record, need, None) is not None
-    return any(getattr(record, field, None) is not None for field in need.split("|"))
+    if "|" in need:
+        return any(_met(record, field) for field in need.split("|"))
+    if need == CHUNK_TEXT:
+        chunks = record.retrieved_context
+        return chunks is not None and (not chunks or any(map(_has_text, chunks)))
+    return getattr(record, need, None) is not None
+
+
+def _shown(record: Record, need: str) -> str:
+    if need != CHUNK_TEXT:
+        return need
+    return "retrieved_context" if record.retrieved_context is None else "text in retrieved_context"
+
+
+def _has_text(chunk: Chunk) -> bool:
+    content = chunk.content
+    return content is not None and bool(content.strip())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config, registry
+from llmeval_sdk._setting import SCORES
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Heuristics
@@ -19,12 +20,12 @@ from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
-from llmeval_sdk.spool import Folder
+from llmeval_sdk.spool import Folder, children_folder
 from llmeval_sdk.tracing import off, state
 
 
-BUDGETED = "groundedness"
-"""The judge that `Settings.judge_budget` is for."""
+SHARED = {"extraction_correctness": "extractions", "groundedness": "answers"}
+"""The judges that `Settings.judge_share` is for, each with the records that it gets."""
 
 
 def make_plan(
@@ -37,7 +38,6 @@ def make_plan(
     budget: Budget | None = None,
     llm: Any = None,
     exporters: tuple[Exporter, ...] = (),
-    prices: Mapping[str, tuple[float, float]] | None = None,
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
 ) -> Plan:
@@ -62,6 +62,7 @@ def make_plan(
     inline, background = _heuristics([*asked, *_read_by(escalations)], resolved)
     budget = budget or Budget(
         calls_per_minute=resolved.calls_per_minute,
+        tokens_per_minute=resolved.tokens_per_minute,
         usd_per_day=resolved.usd_per_day,
         concurrency=max(1, resolved.judge_concurrency),
     )
@@ -82,16 +83,31 @@ def make_plan(
         judge_timeout=resolved.judge_timeout,
         retrieved=resolved.retrieved_context,
         retrieval_limits=resolved.retrieval_limits,
-        content=resolved.capture_content,
+        content=_captures(resolved) is True,
+        names=_captures(resolved) != SCORES,
         redactor=_redactor(resolved, redact, problems, strict=strict),
         spool=_spool(resolved),
+        children=None
+        if resolved.spool
+        else children_folder(
+            resolved.store, [sink.name for sink in sinks], max_bytes=resolved.spool_max_bytes
+        ),
         worker=worker,
         recent=partial(_recent, resolved) if is_stored else None,
         queue_records=resolved.queue_records,
         queue_bytes=resolved.queue_bytes,
         background_share=resolved.background_share,
-        prices=prices,
+        prices=resolved.prices,
     )
+
+
+def _captures(resolved: Settings) -> bool | str:
+    """Return what may leave. Raises `ConfigurationError` for a word that nobody knows."""
+    if resolved.capture_content not in (True, False, SCORES):
+        raise ConfigurationError(
+            f"capture_content={resolved.capture_content!r}: use True, False or {SCORES!r}"
+        )
+    return resolved.capture_content
 
 
 def _redactor(
@@ -161,10 +177,15 @@ def _check_decorators(resolved: Settings) -> None:
 def _escalations(
     given: Sequence[Escalation] | None, resolved: Settings, *, spending: bool
 ) -> list[Escalation]:
-    """Return the escalations in force: those given, else the plain rule; and the budgeted one."""
+    """Return the escalations in force: those given, else the plain rule; and those by share."""
     found = [default_escalation(resolved.recall_threshold)] if given is None else list(given)
-    if resolved.judge_budget and spending and all(each.name != BUDGETED for each in found):
-        found.append(Escalation(BUDGETED, budget=resolved.judge_budget))
+    if resolved.judge_share and spending:
+        named = {escalation.name for escalation in found}
+        found += [
+            Escalation(judge, share=resolved.judge_share, of=kind)
+            for judge, kind in SHARED.items()
+            if judge not in named
+        ]
     return found
 
 
@@ -177,13 +198,9 @@ def _read_by(escalations: Sequence[Escalation]) -> list[Heuristic]:
 
 def _recent(resolved: Settings, name: str) -> list[tuple[str | None, float]]:
     """Read an evaluator's latest scores from the store, if there is one; see `Plan.recent`."""
-    from llmeval_sdk.store.files import path_of
-    from llmeval_sdk.store.reader import StoreReader
+    from llmeval_sdk.store.reader import recent_scores
 
-    if not path_of(resolved.store).exists():
-        return []
-    with StoreReader(resolved.store) as reader:
-        return reader.recent_scores(name)
+    return recent_scores(resolved.store, name)
 
 
 def _judges(
@@ -217,7 +234,7 @@ def _heuristics(asked: list[Any], resolved: Settings) -> tuple[list[Heuristic], 
         return [], [each for each in asked if each.kind == "heuristic"]
     found: dict[str, Heuristic] = {}
     for name in registry.HEURISTICS:
-        builtin = registry.evaluator(name)
+        builtin = _resolve(name, resolved)
         if builtin.kind == "heuristic" and builtin.automatic:
             found[name] = builtin
     for each in (*registry.own_evaluators(), *asked):

@@ -10,6 +10,9 @@ from typing import Any
 from llmeval_sdk.errors import nearest
 
 
+MIN_SECRET = 16
+
+
 class Secret:
     """Text that never prints: its repr, str and pickle do not hold it."""
 
@@ -87,9 +90,65 @@ def limits(text: str) -> Mapping[str, int]:
     return found
 
 
-def content(text: str) -> bool:
+def long_secret(text: str) -> Secret:
+    """Read a secret that nobody guesses."""
+    if len(text.strip()) < MIN_SECRET:
+        raise ValueError(
+            f"expected at least {MIN_SECRET} characters, such as `openssl rand -hex 32`"
+        )
+    return Secret(text.strip())
+
+
+def prices(text: str) -> Mapping[str, tuple[float, float]]:
+    """Read prices by model: JSON, or ``model=in,out;model=in,out``."""
+    if text.lstrip().startswith("{"):
+        try:
+            return price_table(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"the JSON cannot be read ({error})") from None
+    found: dict[str, Any] = {}
+    for part in filter(str.strip, text.split(";")):
+        model, _, pair = part.rpartition("=")
+        try:
+            found[model.strip()] = [float(number) for number in pair.split(",")]
+        except ValueError:
+            raise ValueError(f"expected model=in,out;model=in,out, not {part.strip()!r}") from None
+    return price_table(found)
+
+
+def price_table(given: Any) -> Mapping[str, tuple[float, float]]:
+    """Check prices by model: USD per million input and output tokens; raises ``ValueError``."""
+    if not isinstance(given, Mapping):
+        kind = type(given).__name__
+        raise ValueError(f'expected {{"model": (input, output)}}, not {kind}')  # noqa: TRY004
+    found: dict[str, tuple[float, float]] = {}
+    for model, pair in given.items():
+        if not isinstance(model, str) or not model.strip():
+            raise ValueError(f"{model!r} is no model's name")
+        numbers = tuple(pair) if isinstance(pair, (tuple, list)) else ()
+        if len(numbers) != 2 or not all(map(_is_price, numbers)):
+            raise ValueError(
+                f"the price of {model!r} must be two numbers of at least 0, USD per million input "
+                f"and output tokens, not {pair!r}"[:300]
+            )
+        found[model] = (float(numbers[0]), float(numbers[1]))
+    return found
+
+
+def _is_price(number: Any) -> bool:
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    return is_number and bool(0 <= number < 1e9)
+
+
+SCORES = "scores"
+"""The third value of ``capture_content``: nothing leaves that the app has named or written."""
+
+
+def content(text: str) -> bool | str:
     """Read our own switch, or OpenTelemetry's words for where message content may go."""
     word = text.strip().upper()
+    if word == SCORES.upper():
+        return SCORES
     if word in ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"):
         return word != "NO_CONTENT"
     return flag(text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from llmeval_sdk import _values
+
 
 def printable(value: Any, limit: int = 200) -> str:
     """Return text as one line; control characters and lone surrogates become escapes."""
@@ -31,7 +33,7 @@ def score(value: float | bool | str | None) -> str:
     if value is None:
         return "n/a"
     if isinstance(value, bool):
-        return "pass" if value else "fail"
+        return _values.word(value)
     return printable(value, 60) if isinstance(value, str) else number(value)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
+from warnings import warn
 
 from llmeval_sdk._setting import (
     Secret,
@@ -19,9 +20,11 @@ from llmeval_sdk._setting import (
     flag,
     fraction,
     limits,
+    long_secret,
     names,
     one_of,
     positive,
+    prices,
     setting,
 )
 from llmeval_sdk._settings_datadog import DatadogSettings
@@ -60,7 +63,8 @@ class Settings(DatadogSettings):
         "inline",
         "LLMEVAL_HEURISTICS",
         read=one_of("inline", "background", "off"),
-        doc="Where the metadata heuristics run: on the caller's thread, in the worker, or nowhere.",
+        doc="Where the metadata heuristics run: `inline` (on the caller's thread), `background` "
+        "(in the worker) or `off`.",
     )
     store: str = setting(".llmeval/llmeval.db", "LLMEVAL_STORE", doc="File of the embedded store.")
     store_max_bytes: int = setting(
@@ -105,11 +109,40 @@ class Settings(DatadogSettings):
         read=positive,
         doc="Judge money a day (UTC), where the model's price is known.",
     )
-    judge_budget: float | None = setting(
+    tokens_per_minute: float | None = setting(
         None,
+        "LLMEVAL_BUDGET_TOKENS_PER_MINUTE",
+        read=positive,
+        doc="Judge tokens a minute. Where it is not set, 200,000 for models of unknown price.",
+    )
+    prices: Mapping[str, tuple[float, float]] | None = setting(
+        None,
+        "LLMEVAL_PRICES",
+        read=prices,
+        doc="Prices of models in USD per million input and output tokens: `mine=0.5,1.5;other=1,2` "
+        'or `{"mine": [0.5, 1.5]}`. They win over the list that comes along.',
+    )
+    verdict_key: Secret | None = setting(
+        None,
+        "LLMEVAL_VERDICT_KEY",
+        read=long_secret,
+        doc="Secret that signs the kept verdicts of offline runs, for CI: a verdict without its "
+        "signature is judged anew. Default: made per machine.",
+    )
+    state: str = setting(
+        "~/.local/state/llmeval",
+        "LLMEVAL_STATE",
+        doc="Folder of what belongs to this user and machine, outside any checkout: the key of "
+        "kept verdicts.",
+    )
+    judge_share: float | None = setting(
+        None,
+        "LLMEVAL_JUDGE_SHARE",
         "LLMEVAL_JUDGE_BUDGET",
         read=fraction,
-        doc="Share of records, the riskiest, that `groundedness` judges: `0.2`. 0 is off.",
+        doc="Share of the records, the riskiest, that is judged, `0.2`: extractions by"
+        " `extraction_correctness`, other answers by `groundedness`. 0 is off."
+        " `LLMEVAL_JUDGE_BUDGET` is its former name.",
     )
     recall_threshold: float = setting(
         0.7,
@@ -129,12 +162,13 @@ class Settings(DatadogSettings):
         read=one_of("last", "all"),
         doc="Judge the documents of the last retrieval of a request, or of all of them.",
     )
-    capture_content: bool = setting(
+    capture_content: bool | str = setting(
         True,
         "LLMEVAL_CAPTURE_CONTENT",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
         read=content,
-        doc="Off keeps texts out of every export; heuristics still score them.",
+        doc="`false` keeps texts out of every export; heuristics still score them. `scores` also "
+        "keeps names, tags, metadata and document ids at home.",
     )
     redact: tuple[str, ...] = setting(
         ("api_key", "jwt"),
@@ -180,6 +214,9 @@ class Settings(DatadogSettings):
     )
 
 
+FORMER_NAMES = {"judge_budget": "judge_share"}
+"""Names that `configure` takes until version 0.3."""
+
 ROWS: tuple[Any, ...] = fields(Settings)
 """The rows of the table, as dataclass fields whose metadata has ``env``, ``read`` and ``doc``."""
 
@@ -195,6 +232,10 @@ def from_environment(
     env = os.environ if environ is None else environ  # noqa: TID251 - the one reader
     known = {row.name for row in ROWS}
     values: dict[str, Any] = {}
+    for former, name in FORMER_NAMES.items():
+        if former in given:
+            warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
+            given.setdefault(name, given.pop(former))
     for name, value in given.items():
         if name not in known:
             raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")

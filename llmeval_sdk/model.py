@@ -161,6 +161,15 @@ class Evaluation:
     """Chance, over all traffic, that this evaluation was made; its inverse corrects averages."""
 
 
+STAND_IN = "stand-in"
+"""The model name of the rules that stand in for a judge model in tests and demos."""
+
+
+def is_stand_in(evaluation: Evaluation) -> bool:
+    """Say whether rules, not a model, gave a verdict: every place that shows it says so."""
+    return evaluation.metadata.get("model") == STAND_IN
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The span that an evaluation is about; all ``None`` when it was submitted outside any."""
@@ -249,6 +258,10 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+STAND_IN = "stand-in"
+"""What a stand-in by rules calls itself in the place of a model: its ratings are no judgement."""
 
 
 @dataclass(frozen=True, slots=True)

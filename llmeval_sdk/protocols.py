@@ -27,7 +27,10 @@ class Heuristic(Protocol):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Record fields that must be present; ``a|b`` is satisfied by either."""
+        """Record fields that must be present; ``a|b`` is satisfied by either.
+
+        ``retrieved_context.content`` asks for chunks that have text.
+        """
 
     @property
     def inline(self) -> bool:
@@ -39,6 +42,18 @@ class Heuristic(Protocol):
 
     def evaluate(self, record: Record, /) -> Evaluation | Score:
         """Return an outcome; a plain value becomes an Evaluation of this heuristic's name."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A heuristic that also learns from the records of its app.
+
+    ``evaluate`` stays a pure reading of what was learnt so far: offline, and where a score is asked
+    for at once, nothing is learnt.
+    """
+
+    def learn(self, record: Record, /) -> None:
+        """Take in one live record. The worker calls it once for each; it may read and write."""
 
 
 class LLM(Protocol):
@@ -91,7 +106,8 @@ class Judge(Protocol):
     Optional: ``span_kinds = ("llm",)`` has it look at ``llm`` spans with a prompt, and at the
     workflow above only where there is none; ``calls_here = False`` says that its calls are made
     elsewhere; ``span_tags`` go on the trace of its run; ``configured(settings)`` returns it under
-    the settings in force.
+    the settings in force; ``lacks(record)`` names an input that is missing although ``needs`` are
+    met, such as a value in an extraction that found none, or returns ``None``.
     """
 
     @property
@@ -108,7 +124,10 @@ class Judge(Protocol):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Record fields that must be present; ``a|b`` is satisfied by either."""
+        """Record fields that must be present; ``a|b`` is satisfied by either.
+
+        ``retrieved_context.content`` asks for chunks that have text.
+        """
 
     @property
     def per(self) -> Literal["answer", "chunk"]:
@@ -138,7 +157,9 @@ class Exporter(Protocol):
     prompt or session at once, and ``inject(headers)`` and ``extract(headers)`` carry its baggage to
     other processes, the latter returning what to ``put()`` back. With ``on_drop(span)`` an exporter
     hears of spans that ended and will not be exported; ``gives_ids`` lets its ``on_start`` run
-    before the others'. ``at_exit_signal(deliver)`` may have ``deliver`` called on SIGTERM.
+    before the others'. With ``keeps_foreign = True`` it is given the spans, too, that another
+    library made and ours evaluated. ``at_exit_signal(deliver)`` may have ``deliver`` called on
+    SIGTERM.
     """
 
     name: str

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 _key: pytest.StashKey[Any] = pytest.StashKey()
 MARKER = (
-    "llmeval(data, *, at_least={path: number}, model=…, evaluators=[…], llm=…, **options): "
-    "evaluate a data set (options of llmeval_sdk.evaluate); the test fails when a metric is below "
-    "its bound. A path is relative to the test's file, else to the root folder."
+    "llmeval(data, *, at_least={path: number}, min_rated=0.9, model=…, evaluators=[…], llm=…, "
+    "**options): evaluate a data set (options of llmeval_sdk.evaluate); the test fails when a "
+    "metric is below its bound, or its evaluator rated less than min_rated of the rows that have "
+    "its inputs. A path is relative to the test's file, else to the root folder."
 )
 MOST_WORST = 5
 
@@ -53,19 +54,22 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return (yield)
     report = _report_of(pyfuncitem)
     result = yield
-    _check(report, _arguments(pyfuncitem)[1])
+    _check(report, _marked(pyfuncitem))
     return result
 
 
 def _report_of(item: Any) -> Report:
     if _key not in item.stash:
         from llmeval_sdk.errors import LlmevalError
-        from llmeval_sdk.offline import evaluate
+        from llmeval_sdk.offline import check_bounds, evaluate
 
-        data, _, options = _arguments(item)
+        marked = _marked(item)
+        options = marked.options
+        chosen = {name: options[name] for name in ("evaluators", "llm") if name in options}
         problem = None
         try:
-            item.stash[_key] = evaluate(data, progress=False, **options)
+            check_bounds(marked.at_least, **chosen)
+            item.stash[_key] = evaluate(marked.data, progress=False, **options)
         except LlmevalError as error:
             problem = error
         if problem is not None:  # outside the handler, whose error pytest would print as well
@@ -74,8 +78,19 @@ def _report_of(item: Any) -> Report:
     return found
 
 
-def _arguments(item: Any) -> tuple[Any, Mapping[str, float], dict[str, Any]]:
-    """Return what the marker says: the data, the bounds, and options of ``evaluate``."""
+class Marked(NamedTuple):
+    """What a test's marker says."""
+
+    data: Any
+    at_least: Mapping[str, float]
+    gate: dict[str, Any]
+    """What else the gate is told."""
+    options: dict[str, Any]
+    """Of ``evaluate``."""
+
+
+def _marked(item: Any) -> Marked:
+    """Read the marker of a test."""
     marker = item.get_closest_marker("llmeval")
     if marker is None or len(marker.args) != 1:
         pytest.fail(
@@ -85,7 +100,8 @@ def _arguments(item: Any) -> tuple[Any, Mapping[str, float], dict[str, Any]]:
         )
     options = dict(marker.kwargs)
     at_least = options.pop("at_least", {})
-    return _found(item, marker.args[0]), at_least, options
+    gate = {name: options.pop(name) for name in ("min_rated",) if name in options}
+    return Marked(_found(item, marker.args[0]), at_least, gate, options)
 
 
 def _found(item: Any, data: Any) -> Any:
@@ -95,15 +111,15 @@ def _found(item: Any, data: Any) -> Any:
     return beside if beside.exists() or not root.exists() else root
 
 
-def _check(report: Report, at_least: Mapping[str, float]) -> None:
+def _check(report: Report, marked: Marked) -> None:
     from llmeval_sdk.errors import ConfigurationError
-    from llmeval_sdk.offline.report.bounds import describe, evaluator_of
+    from llmeval_sdk.offline.report.gate import Gate, checks
 
     try:
-        missed = report.below(at_least)
-        lines = [describe(report, path, value, at_least[path]) for path, value in missed.items()]
-        about = {evaluator_of(path, report.counts) for path in missed}
-        lines += _worst(report, about) if missed else []
+        asked = checks(report, Gate(marked.at_least, **marked.gate)) if marked.at_least else []
+        failed = [check for check in asked if not check.passed]
+        lines = [check.said for check in failed]
+        lines += _worst(report, {check.evaluator for check in failed}) if failed else []
     except ConfigurationError as error:
         lines = [f"llmeval: {error}"]
     if lines:

@@ -25,6 +25,8 @@ HEURISTICS = {
     "agreement_pattern": "llmeval_sdk.heuristics.agreement:agreement_pattern",
     "retrieval_risk": "llmeval_sdk.heuristics.risk.retrieval:retrieval_risk",
     "groundedness_risk": "llmeval_sdk.heuristics.risk.groundedness:groundedness_risk",
+    "extraction_risk": "llmeval_sdk.heuristics.extraction.risk:extraction_risk",
+    "abstention_risk": "llmeval_sdk.heuristics.extraction.abstention:abstention_risk",
     "document_recall": "llmeval_sdk.heuristics.document_recall:document_recall",
     "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
     "total_input_token_count": "llmeval_sdk.heuristics.usage:total_input_token_count",
@@ -41,6 +43,7 @@ JUDGES = {
     "safety": "llmeval_sdk.judges.safety:safety",
     "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
     "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
+    "extraction_correctness": "llmeval_sdk.judges.extraction_correctness:extraction_correctness",
 }
 
 LIBRARY_JUDGES = {

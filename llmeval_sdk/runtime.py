@@ -12,20 +12,24 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from llmeval_sdk import _shield, config, registry
 from llmeval_sdk._forks import wait_for_imports
-from llmeval_sdk._hard_exit import before_hard_exit
+from llmeval_sdk._hard_exit import after_children, before_hard_exit
 from llmeval_sdk._planning import make_plan
+from llmeval_sdk._setting import price_table
 from llmeval_sdk.config import Secret, Settings
-from llmeval_sdk.pipeline import Pipeline, Plan, Stats
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.pipeline import Pipeline, Plan, Stats, say_if_nothing_was_judged
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
-from llmeval_sdk.tracing import Link, state
+from llmeval_sdk.spool import CHILDREN
+from llmeval_sdk.tracing import Link, is_off, state
 
 
 _lock = threading.RLock()
@@ -64,7 +68,8 @@ def configure(
         llm: the judge model: a name such as ``"gpt-4o"``, an LLM, or a callable. Naming one allows
             spending.
         exporters: where spans and scores go: names or Exporter objects.
-        prices: own prices by model: USD per million input and output tokens.
+        prices: own prices by model, of judges and of the app's own calls: USD per million input
+            and output tokens.
         redact: what is taken out of everything that leaves this process: names of built-in
             detectors, or a function that gets every captured text and returns what may be seen of
             it (beside the detectors of the setting). Where it fails, so does the field, closed.
@@ -81,6 +86,11 @@ def configure(
         settings["judge_api_key"] = Secret(settings["judge_api_key"])
     if redact is not None and not callable(redact):
         settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
+    if prices is not None:
+        try:
+            settings["prices"] = price_table(prices)
+        except ValueError as error:
+            raise ConfigurationError(f"prices: {error}") from None
     resolved = config.from_environment(
         problems=problems, exporters=names if exporters is not None else None, **settings
     )
@@ -93,7 +103,6 @@ def configure(
         budget=budget,
         llm=llm,
         exporters=tuple(each for each in exporters or () if not isinstance(each, str)),
-        prices=prices,
         redact=redact if callable(redact) else None,
         strict=True,
     )
@@ -124,6 +133,7 @@ def flush(timeout: float = 10.0) -> Stats:
     Returns the counters; ``complete`` says whether all was done in time. Never raises.
     """
     deadline = monotonic() + timeout
+    _meet_children()
     return _merged([pipeline.flush(_left(deadline)) for pipeline in _newest_first()])
 
 
@@ -146,6 +156,20 @@ def stats() -> Stats:
 def _lost() -> Mapping[str, Mapping[str, int]]:
     """Return what no exporter will deliver, by exporter and reason."""
     return {name: each.lost for name, each in stats().exporters.items() if each.lost}
+
+
+def enabled() -> bool:
+    """Say whether a decorated call would be recorded here and now.
+
+    False where the SDK is switched off (``LLMEVAL_ENABLED=0``, ``configure(enabled=False)``) and
+    inside ``disabled()``. It sets nothing up, and never raises.
+    """
+    try:
+        return state.enabled and not is_off() and settings().enabled
+    except Exception as error:
+        if not _shield.swallow("enabled", error):
+            raise
+        return False
 
 
 def settings() -> Settings:
@@ -251,9 +275,9 @@ def _meet(exporters: Sequence[Exporter]) -> None:
     state.neighbours = tuple(found)
     state.ambient_parent = partial(_parent_in, state.neighbours) if found else None
     for each in exporters:
-        at_signal = getattr(each, "at_exit_signal", None)
-        if at_signal is not None:
-            at_signal(_at_exit)
+        for hook, deliver in (("at_exit_signal", _at_exit), ("at_flush", _at_flush)):
+            if (meet := getattr(each, hook, None)) is not None:
+                meet(deliver)
 
 
 def _parent_in(neighbours: tuple[Any, ...]) -> Any:
@@ -284,12 +308,51 @@ def _end(old: Pipeline) -> None:
         old.shutdown(1.0)
 
 
+def _at_flush() -> None:
+    """Judge and deliver when the app flushes another library; as long as one judgement may take.
+
+    An event loop is not held up: there, what waits is only sent sooner.
+    """
+    with _shield.shield("flush"):
+        asyncio = sys.modules.get("asyncio.events")
+        on_a_loop = asyncio is not None and asyncio._get_running_loop() is not None
+        flush(0.0 if on_a_loop else settings().judge_timeout)
+
+
+def take_over_from_children() -> None:
+    """Deliver what terminated children left, for a process that recorded nothing itself."""
+    with _shield.shield("exit"):
+        _meet_children()
+        if _pipeline is not None:
+            _at_exit()
+
+
+def _meet_children() -> None:
+    """Set the SDK up where only children of this process have recorded something."""
+    if _pipeline is not None or not state.enabled or "multiprocessing.process" not in sys.modules:
+        return
+    resolved = config.from_environment(problems=[])
+    if Path(resolved.store).expanduser().with_name(CHILDREN).exists():
+        configure_from_environment()
+
+
 def _at_exit() -> None:
+    """Deliver what is there; children that multiprocessing is about to end leave something too."""
+    if after_children(_end_of_all):
+        with _shield.shield("exit"):
+            flush((_settings or Settings()).shutdown_timeout / 2)
+    else:
+        _end_of_all()
+
+
+def _end_of_all() -> None:
     """Deliver what is there, within the deadline; say what was not."""
     with _shield.shield("exit"):
         result = shutdown()
         if losses := result.losses:
             _shield.tell("exit", f"{losses}; see stats()")
+        if _pipeline is not None:
+            say_if_nothing_was_judged(_pipeline.plan, result)
         _shield.write_notices()
         for pipeline in _newest_first():
             pipeline.clear()

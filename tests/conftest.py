@@ -20,6 +20,7 @@ def _fresh_environment(monkeypatch, tmp_path, request):
         if name.startswith(("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "store" / "llmeval.db"))
+    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "state"))
     registered = dict(registry._own)
     for name, evaluator in registered.items():
         home = getattr(evaluator.evaluate, "__module__", None)

@@ -1,6 +1,6 @@
 """The comparison as a Markdown table and as a chart that stands by itself."""
 
-import re
+from html import escape
 
 
 def table(contenders, figures, rounds):
@@ -61,52 +61,44 @@ ROWS = (
 )
 
 
+PANEL, ROW, LEFT, TOP = 210, 26, 150, 40
+"""Pixels: the width of a panel, the height of a row, the names at the left, the titles above."""
+
+
 def chart(contenders, figures):
     """Return three bar charts side by side as an SVG on a white ground, with colours of its own."""
-    from llmeval_sdk import charts
-
     peers = [each for each in contenders if each.adapter != "nothing"]
     panels = (
         ("Call, median (µs)", lambda peer: figures[peer.adapter, "small"]["p50"]),
         ("CPU per call, all threads (µs)", lambda peer: cpu(figures, peer)),
         ("Exit, backend hanging (s)", lambda peer: figures[peer.adapter, "hanging"]["exit"]),
     )
-    spec = {
-        "background": "#ffffff",
-        "padding": 14,
-        "hconcat": [
-            _panel(title, peers, value, labels=not number)
-            for number, (title, value) in enumerate(panels)
-        ],
-    }
-    drawn = charts.svg(spec, title="What llmeval_sdk and its peers cost the app")
-    return re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", drawn)
-
-
-def _panel(title, peers, value, *, labels):
-    rows = [
-        {
-            "peer": peer.title.replace(", ", " + "),
-            "value": value(peer),
-            "shown": f"{value(peer):,.{1 if value(peer) < 10 else 0}f}",
-            "ours": peer.adapter == "ours",
-        }
-        for peer in peers
-    ]
-    y = {"field": "peer", "type": "nominal", "sort": None, "title": None}
-    y["axis"] = (
-        {"labelLimit": 260, "labelPadding": 6, "ticks": False, "domain": False} if labels else None
+    names = [peer.title.replace(", ", " + ") for peer in peers]
+    left = max(LEFT, 7 * max(map(len, names)) + 20)
+    width, height = left + len(panels) * (PANEL + 20), TOP + ROW * len(peers) + 14
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" font-family="system-ui, sans-serif" font-size="12" fill="#333333" '
+        'role="img" aria-label="What llmeval_sdk and its peers cost the app">'
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
     )
-    x = {"field": "value", "type": "quantitative", "axis": None}
-    x["scale"] = {"domainMax": 1.25 * max(row["value"] for row in rows)}
-    colour = {"condition": {"test": "datum.ours", "value": "#2f6fde"}, "value": "#a7b0ba"}
-    return {
-        "title": title, "width": 190, "height": {"step": 26}, "data": {"values": rows},
-        "layer": [
-            {"mark": {"type": "bar", "height": 16}, "encoding": {"x": x, "y": y, "color": colour}},
-            {
-                "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 11},
-                "encoding": {"x": x, "y": y, "text": {"field": "shown"}},
-            },
-        ],
-    }  # fmt: skip
+    parts = [head]
+    for row, name in enumerate(names):
+        parts.append(_text(left - 8, TOP + row * ROW + 17, name, "end"))
+    for number, (title, value) in enumerate(panels):
+        x = left + number * (PANEL + 20)
+        parts.append(_text(x, TOP - 16, title, "start", ' font-weight="600"'))
+        most = max(map(value, peers)) or 1
+        for row, peer in enumerate(peers):
+            y, long = TOP + row * ROW, 0.75 * PANEL * value(peer) / most
+            colour = "#2f6fde" if peer.adapter == "ours" else "#a7b0ba"
+            parts.append(
+                f'<rect x="{x}" y="{y + 5}" width="{max(long, 1):.1f}" height="16" fill="{colour}"/>'
+            )
+            shown = f"{value(peer):,.{1 if value(peer) < 10 else 0}f}"
+            parts.append(_text(x + long + 5, y + 17, shown, "start"))
+    return "".join([*parts, "</svg>"])
+
+
+def _text(x, y, text, anchor, more=""):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(text)}</text>'

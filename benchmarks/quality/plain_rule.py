@@ -53,8 +53,8 @@ def share(escalation: Escalation, k: int, contributing: int) -> float:
 
 def main() -> None:
     print("| retrieved chunks | " + " | ".join(f"{n} contributed" for n in CONTRIBUTING), end="")
-    print(" | `budget=0.2`, 1 to 3 contributed |\n| ---: |" + " ---: |" * 4)
-    budget = Escalation(JUDGE, budget=0.2, by="retrieval_risk")
+    print(" | `share=0.2`, 1 to 3 contributed |\n| ---: |" + " ---: |" * 4)
+    budget = Escalation(JUDGE, share=0.2, by="retrieval_risk")
     for k in TOP_K:
         plain = [share(default_escalation(), k, n) for n in CONTRIBUTING]
         spent = [share(budget, k, n) for n in CONTRIBUTING]

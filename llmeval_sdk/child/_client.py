@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import signal
@@ -245,6 +246,19 @@ def _start(spec: ChildSpec, address: Path) -> subprocess.Popen[bytes]:
     )
     _started.append(process)
     return process
+
+
+def _let_go() -> None:
+    """Leave at exit the children that still serve, which others share and which end by themselves.
+
+    ``Popen`` warns of a process that runs on, and here that is what is meant to be.
+    """
+    _reap()
+    for process in _started:
+        process.returncode = 0
+
+
+atexit.register(_let_go)
 
 
 def _reap() -> None:

@@ -23,6 +23,7 @@ COMMANDS = (
     "ragas",
     "view",
     "report",
+    "traces",
     "evaluate",
     "explain",
     "export",

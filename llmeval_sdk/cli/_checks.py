@@ -24,6 +24,17 @@ PACKAGES = (
 DISTRIBUTION = "llmeval-sdk"
 
 
+_OTHERS = "spans of other libraries are theirs to send"
+DESTINATIONS = {
+    "local": "active; takes our spans, all scores, and the spans of other libraries that have any",
+    "otlp": f"active; takes our spans, and every score as a log event; {_OTHERS}",
+    "datadog": f"active; takes our spans and all scores; {_OTHERS}",
+    "phoenix": f"active; takes our spans and all scores; {_OTHERS}",
+    "mlflow": f"active; takes our spans and all scores; {_OTHERS}",
+}
+"""Where spans and scores go in each set-up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one check found. ``ok`` is ``None`` where it is neither well nor broken."""
@@ -89,7 +100,7 @@ def exporters(settings: Settings) -> Iterator[Finding]:
         except Exception as error:
             yield Finding(False, name, f"cannot be loaded: {type(error).__name__}: {error}")
         else:
-            yield Finding(True, name, "active")
+            yield Finding(True, name, DESTINATIONS.get(name, "active"))
 
 
 def evaluators(settings: Settings) -> Iterator[Finding]:
@@ -116,6 +127,23 @@ def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
         return "heuristic, off (LLMEVAL_HEURISTICS)"
     here = evaluator.inline and settings.heuristics == "inline"
     return f"heuristic, {'in the call' if here else 'in the background'}"
+
+
+def rules(settings: Settings) -> Iterator[Finding]:
+    """Say what the rules that ask judges would find among the extractions that were checked."""
+    from llmeval_sdk.cli._rules import sentence
+    from llmeval_sdk.store.rules import compare
+
+    path = path_of(settings.store)
+    if not path.exists():
+        return
+    try:
+        with StoreReader(path) as reader:
+            found = reader.read(lambda store: compare(store, settings.recall_threshold))
+    except ConfigurationError:  # which the check of the store tells
+        return
+    if found.checked:
+        yield Finding(None, "escalation", sentence(found))
 
 
 def store(settings: Settings) -> Finding:
@@ -163,6 +191,25 @@ def extras() -> Iterator[Finding]:
             yield Finding(None, name, words)
         else:
             yield Finding(True, name, "complete")
+
+
+def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
+    """Say which limits hold the judges' spending, by what is known of the model's price."""
+    from llmeval_sdk.policy.budget import UNPRICED_TOKENS_PER_MINUTE
+    from llmeval_sdk.policy.prices import price_of
+
+    yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
+    price = price_of(model, own=settings.prices)
+    tokens = settings.tokens_per_minute
+    if price is not None:
+        words = f"at most {settings.usd_per_day:g} a day, at {price.input:g} in and "
+        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    else:
+        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
+        yield Finding(None, "dollars", words)
+        tokens = UNPRICED_TOKENS_PER_MINUTE if tokens is None else tokens
+    if tokens is not None:
+        yield Finding(True, "tokens", f"at most {tokens:,.0f} a minute on this host")
 
 
 def ragas(settings: Settings) -> Iterator[Finding]:

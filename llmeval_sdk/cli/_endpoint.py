@@ -5,7 +5,14 @@ from __future__ import annotations
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPRedirectHandler,
+    Request,
+    build_opener,
+    getproxies,
+    proxy_bypass,
+)
 
 from llmeval_sdk.cli._checks import Finding, address
 from llmeval_sdk.config import Settings
@@ -13,6 +20,18 @@ from llmeval_sdk.config import Settings
 
 TIMEOUT_SECONDS = 3.0
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+
+_WITHOUT = (
+    "; asked without the key, which would go in clear through the proxy of http_proxy: use an "
+    "https address, or name the host in no_proxy"
+)
+
+
+def _is_overheard(base: str) -> bool:
+    """Say whether a proxy would read what is sent: not where TLS goes through it."""
+    parts = urlsplit(base)
+    return parts.scheme == "http" and "http" in getproxies() and not proxy_bypass(parts.netloc)
 
 
 class _StayHere(HTTPRedirectHandler):
@@ -29,15 +48,19 @@ def judge_endpoint(settings: Settings) -> Finding:
     if not base.startswith(("http://", "https://")):
         return Finding(False, subject, "is no http address: check LLMEVAL_JUDGE_BASE_URL")
     headers = {"Accept": "application/json"}
-    if settings.judge_api_key is not None:
+    with_key = settings.judge_api_key is not None and not _is_overheard(base)
+    if settings.judge_api_key is not None and with_key:
         headers["Authorization"] = f"Bearer {settings.judge_api_key.reveal()}"
     try:
         request = Request(subject, headers=headers)  # noqa: S310 - http, checked above
         with build_opener(_StayHere).open(request, timeout=TIMEOUT_SECONDS) as answer:
-            return Finding(True, subject, f"HTTP {answer.status}")
+            left_out = settings.judge_api_key is not None and not with_key
+            return Finding(True, subject, f"HTTP {answer.status}{_WITHOUT * left_out}")
     except HTTPError as error:
         error.close()
-        return _answered(subject, error.code, with_key=settings.judge_api_key is not None)
+        if settings.judge_api_key is not None and not with_key:
+            return Finding(None, subject, f"HTTP {error.code}{_WITHOUT}")
+        return _answered(subject, error.code, with_key=with_key)
     except (URLError, OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
         return Finding(False, subject, f"cannot be reached: {reason}")

@@ -33,30 +33,53 @@ class Outcome:
 
 def publish(outcome: Outcome) -> int:
     """Print and write everything; return the exit status."""
-    from llmeval_sdk.offline.report.gate import checks
+    from llmeval_sdk.offline.report.gate import Gate, checks
 
-    report, args, compared = outcome.report, outcome.args, outcome.compared
-    at_least = dict(sorted(args.fail_under))  # of two bounds on a metric the higher
-    gate = checks(report, at_least, compared)
+    report, args = outcome.report, outcome.args
+    asked: dict[str, Any] = {
+        "at_least": dict(sorted(args.fail_under)),  # of two bounds on a metric the higher
+        "compared": outcome.compared,
+        "min_rated": args.min_rated,
+    }
+    gate = checks(report, Gate(**asked))
     if args.json:
-        found = _json(outcome, report.below(at_least))
+        found = _json(outcome, report.below(asked["at_least"], min_rated=args.min_rated))
+        found["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
         say(json.dumps(found, allow_nan=False, default=str))
     else:
         _print(outcome)
-    for path, make in (
-        (args.html, lambda: report.to_html(at_least=at_least, compared=compared)),
-        (args.markdown, lambda: report.to_markdown(at_least=at_least, compared=compared)),
-        (args.junit, lambda: report.to_junit(at_least, compared=compared)),
+    for name, path, make in (
+        ("html", args.html, lambda: report.to_html(**asked)),
+        ("markdown", args.markdown, lambda: report.to_markdown(**asked)),
+        ("junit", args.junit, lambda: report.to_junit(**asked)),
     ):
         if path is not None:
-            _write(path, make, quiet=args.json)
+            _write(name, path, make, quiet=args.json)
     if not args.json:
         for check in gate:
             say(f"{check.word:<6} {check.said}")
     return 0 if all(check.passed for check in gate) else 1
 
 
-def _write(path: Path, make: Callable[[], str], *, quiet: bool) -> None:
+def check_targets(args: argparse.Namespace) -> None:
+    """Refuse to write over what is no report of ours, before anything is paid for.
+
+    Raises:
+        ConfigurationError: naming the option and the file.
+    """
+    from llmeval_sdk.offline.report.written import MARKS, spare
+
+    paths = {name: getattr(args, name) for name in MARKS if getattr(args, name) is not None}
+    for name, path in paths.items():
+        if path == args.save or any(path == other for each, other in paths.items() if each != name):
+            raise ConfigurationError(f"--{name} {path}: another output has this name already")
+        spare(name, path)
+
+
+def _write(name: str, path: Path, make: Callable[[], str], *, quiet: bool) -> None:
+    from llmeval_sdk.offline.report.written import spare
+
+    spare(name, path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(make(), "utf-8")
@@ -67,7 +90,7 @@ def _write(path: Path, make: Callable[[], str], *, quiet: bool) -> None:
 
 
 def _print(outcome: Outcome) -> None:
-    from llmeval_sdk.offline.report.summary import headline, lines, shown
+    from llmeval_sdk.offline.report.summary import STOOD_IN, headline, lines, shown
 
     report = outcome.report
     say(f"{report.experiment}: {headline(report)}")
@@ -76,7 +99,7 @@ def _print(outcome: Outcome) -> None:
     heading("Metrics")
     rows = [
         (
-            line.path,
+            f"{line.path} ({STOOD_IN})" if line.stood_in else line.path,
             shown(line.value),
             f"{line.rated:,}",
             f"{line.failed:,}",

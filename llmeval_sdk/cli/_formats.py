@@ -7,14 +7,16 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from llmeval_sdk import config
+from llmeval_sdk import _values, config
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Told
-from llmeval_sdk.store.samples import RATINGS
 
+
+if TYPE_CHECKING:  # `llmeval --help` loads no event loop
+    from llmeval_sdk.offline.data.exported import Whole
 
 PART = 1_000
 """Spans in one row group of Parquet, and in one request of OTLP."""
@@ -23,15 +25,17 @@ _PLAIN = (
     "trace_id", "span_id", "parent_id", "name", "kind", "session_id", "model_name",
     "model_provider",
 )  # fmt: skip
-_USAGE = ("input_tokens", "output_tokens", "total_tokens")
+USAGE = ("input_tokens", "output_tokens", "total_tokens")
+ADDED = ("retrieved_context", "extractions", "total_usage", "within")
+"""What other spans of the trace fill in."""
 _NESTED = ("links", "tags", "metrics", "attributes", "prompt", "expected", "extractions",
            "retrieved_context")  # fmt: skip
 _SAID = ("evaluations", "not_run", "feedback")
 
 
-def write_jsonl(told: Iterable[Told], to: TextIO) -> None:
+def write_jsonl(told: Iterable[Told], to: TextIO, whole: Whole) -> None:
     """Write a span per line, with the fields of `SpanData` and lists of what was said of it."""
-    to.writelines(f"{encode.dumps(row_of(each))}\n" for each in told)
+    to.writelines(f"{encode.dumps(row_of(each, whole))}\n" for each in told)
 
 
 def write_otlp(told: Iterable[Told], to: TextIO) -> None:
@@ -47,7 +51,7 @@ def write_otlp(told: Iterable[Told], to: TextIO) -> None:
             to.write(f"{logs_line(events, about, version())}\n")
 
 
-def write_parquet(told: Iterable[Told], to: Path, evaluators: Sequence[str]) -> None:
+def write_parquet(told: Iterable[Told], to: Path, whole: Whole, evaluators: Sequence[str]) -> None:
     """Write a row per span; each evaluator's number is a column, what is nested is JSON text.
 
     ``score_<evaluator>`` holds scores, and 1 or 0 for pass or fail and yes or no; nothing where the
@@ -64,20 +68,23 @@ def write_parquet(told: Iterable[Told], to: Path, evaluators: Sequence[str]) -> 
         "duration_seconds": pa.float64(),
         "error_type": pa.string(),
         "error_message": pa.string(),
-        **dict.fromkeys(_USAGE, pa.int64()),
+        **dict.fromkeys(USAGE, pa.int64()),
         "cost_usd": pa.float64(),
-        **dict.fromkeys(("request", "response", *_NESTED, *_SAID), pa.string()),
+        **dict.fromkeys(("request", "response", *_NESTED, *_SAID, *ADDED), pa.string()),
         **{f"score_{name}": pa.float64() for name in evaluators},
     }
     schema = pa.schema(list(columns.items()))
     with parquet.ParquetWriter(to, schema) as writer:
         for part in _parts(told):
-            table = pa.Table.from_pylist([_flat(each) for each in part], schema)
+            table = pa.Table.from_pylist([_flat(each, whole) for each in part], schema)
             writer.write_table(table)
 
 
-def row_of(told: Told) -> dict[str, Any]:
-    """Return a span and what was said of it as plain values; what is absent is left out."""
+def row_of(told: Told, whole: Whole) -> dict[str, Any]:
+    """Return a span and what was said of it as plain values; what is absent is left out.
+
+    A workflow has the chunks and extractions of the spans below it, and their ``total_usage``.
+    """
     span = _sparse(told.span)
     started = datetime.fromtimestamp(told.span.start_ns / 1e9, timezone.utc)
     found = {
@@ -85,6 +92,7 @@ def row_of(told: Told) -> dict[str, Any]:
         **span,
         "start_time": started.isoformat(),
         **span.pop("expected", {}),
+        **{name: _sparse(value) for name, value in whole.columns(told.span).items()},
     }
     found.pop("expected", None)
     for name in _SAID:
@@ -101,13 +109,13 @@ def _said(each: Any) -> dict[str, Any]:
     return {**plain.pop("evaluation", {}), **plain}
 
 
-def _flat(told: Told) -> dict[str, Any]:
-    span, row = told.span, row_of(told)
+def _flat(told: Told, whole: Whole) -> dict[str, Any]:
+    span, row = told.span, row_of(told, whole)
     found: dict[str, Any] = {name: getattr(span, name) for name in _PLAIN}
     found |= {
         name: _text(getattr(span, name) or None) for name in ("request", "response", *_NESTED)
     }
-    found |= {name: encode.dumps(row.get(name)) for name in _SAID}
+    found |= {name: _text(row.get(name)) for name in (*ADDED, *_SAID) if row.get(name)}
     found |= {
         "start_time": span.start_ns,
         "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
@@ -115,16 +123,10 @@ def _flat(told: Told) -> dict[str, Any]:
     if span.error is not None:
         found |= {"error_type": span.error.type, "error_message": span.error.message}
     if span.usage is not None:
-        found |= {name: getattr(span.usage, name) for name in (*_USAGE, "cost_usd")}
+        found |= {name: getattr(span.usage, name) for name in (*USAGE, "cost_usd")}
     for event in told.evaluations:
-        found[f"score_{event.evaluation.name}"] = _number(event.evaluation.value)
+        found[f"score_{event.evaluation.name}"] = _values.number(event.evaluation.value)
     return found
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, str):
-        return RATINGS.get(value)
-    return None if value is None else float(value)
 
 
 def _text(value: Any) -> str | None:

@@ -15,7 +15,13 @@ STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 
 
 def show_judged(found: Sequence[Population]) -> None:
-    """Print the funnel and the estimate of each judge and span name."""
+    """Print the funnel and the estimate of each judge and span name.
+
+    A judge for which nothing was eligible has no funnel; why it did not run is told elsewhere.
+    """
+    found = [each for each in found if each.funnel.eligible or each.cost_usd]
+    if not found:
+        return
     heading("Judges, from eligible records to scores")
     rows = [
         (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -33,6 +35,10 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str 
     """Print rows under titles; ``numbers`` names the titles whose cells go to the right."""
     cells = [[printable(cell) for cell in row] for row in rows]
     right = [title in numbers.split() for title in titles]
+    width = _terminal_width()
+    if width is not None and _width_of(titles, cells) > width:
+        _stacked(titles, cells, right, width)
+        return
     console = _console()
     if console is None:
         _plain_table(titles, cells, right)
@@ -76,6 +82,11 @@ def _encodes(text: str) -> bool:
     return True
 
 
+def _terminal_width() -> int | None:
+    """Return how many characters a line of the terminal has; ``None`` for pipes and files."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def _console() -> Any:
     """Return rich's console for a terminal; pipes and files get text that tools can read."""
     if not sys.stdout.isatty():
@@ -100,6 +111,39 @@ def _plain_columns(rows: list[list[str]], right: Sequence[bool] = ()) -> None:
             for cell, width, flush in zip(row, widths, right, strict=True)
         ]
         say("  ".join(cells).rstrip())
+
+
+def _width_of(titles: Sequence[str], rows: list[list[str]]) -> int:
+    columns = zip(titles, *rows, strict=True)
+    return sum(max(map(len, column)) for column in columns) + 2 * len(titles)
+
+
+def _stacked(titles: Sequence[str], rows: list[list[str]], right: list[bool], width: int) -> None:
+    """Print each row over several lines, for a terminal that the table is too wide for.
+
+    What leads a row stands on a line of its own; then come the other cells that say something, each
+    whole with its title, as many to a line as fit.
+    """
+    leading = right.index(True) if True in right[1:] else 1
+    for row in rows:
+        say()
+        _wrapped([cell for cell in row[:leading] if cell != "-"], width, "", " · ")
+        rest = zip(titles[leading:], row[leading:], strict=True)
+        _wrapped([f"{title} {cell}" for title, cell in rest if cell not in ("", "-")], width, "  ")
+
+
+def _wrapped(parts: Sequence[str], width: int, indent: str, between: str = "   ") -> None:
+    line = ""
+    for part in parts:
+        if line and len(indent) + len(line) + len(between) + len(part) > width:
+            say(f"{indent}{line}")
+            line = ""
+        line = f"{line}{between}{part}" if line else part
+    for each in textwrap.wrap(
+        line, max(width - len(indent), 20), break_long_words=False, break_on_hyphens=False,
+        drop_whitespace=False,
+    ):  # fmt: skip
+        say(f"{indent}{each.rstrip()}")
 
 
 def _rich_table(

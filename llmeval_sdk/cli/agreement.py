@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._terminal import printable
-from llmeval_sdk.cli._options import add_store, open_store
+from llmeval_sdk.cli._labelled import Labelled, labelled
+from llmeval_sdk.cli._options import add_store
 from llmeval_sdk.cli._output import heading, say, table
-from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import Usage
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
-    from llmeval_sdk.offline.agreement import Agreement, Estimate, Pair
+    from llmeval_sdk.offline.agreement import Agreement, Estimate
 
 _EPILOG = """\
 FILE has one JSON object a line (- reads standard input). Each has a `label`, what a
@@ -33,12 +31,15 @@ against what --evaluator said of the same spans; the latest of each counts.
 
 examples:
   llmeval agreement labels.jsonl --evaluator groundedness --model gpt-4o
+  llmeval agreement labels.jsonl --evaluator groundedness,correctness --sample 200
   llmeval agreement --evaluator groundedness --feedback thumbs
+
+With --evaluator on a FILE it also says what the judgements cost. How good a built-in judge is with
+your model on your data is unmeasured until somebody has run this.
 
 Intervals hold 95 % of a paired bootstrap. Kappa: 0 is chance, 1 is full agreement.
 """
 
-_COLUMNS = ("label", "rating", "score", "explanation")
 _ORDER = ("accuracy", "kappa", "precision", "recall", "f1", "auroc")
 
 
@@ -54,12 +55,20 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="labelled rows; else the store")
     add_store(parser)
-    parser.add_argument("--evaluator", metavar="NAME", help="what to compare with the labels")
+    parser.add_argument(
+        "--evaluator", metavar="NAME", help="what to compare with the labels; several with commas"
+    )
     parser.add_argument(
         "--feedback", metavar="NAME", help="the feedback's label, where the store has several"
     )
     parser.add_argument(
         "--model", metavar="NAME", help="judge model to ask (default: LLMEVAL_JUDGE_MODEL)"
+    )
+    parser.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="only N rows of FILE, drawn at random, the same each time",
     )
     parser.add_argument(
         "--threshold", type=float, default=0.5, help="a score from here on is a yes (default: 0.5)"
@@ -88,121 +97,52 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the comparison."""
+    """Print the comparison, one after the other where several evaluators are named."""
     from llmeval_sdk.offline.agreement import agreement
 
-    left_out: dict[str, int] = {}
-    pairs = list((_from_file if args.file else _from_store)(args, left_out))
-    if not pairs and left_out:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        raise DataError(f"no row can be compared: {reasons}")
-    found = agreement(pairs, positive=args.positive)
+    if args.sample is not None and args.sample < 1:
+        raise ConfigurationError("--sample takes a number of rows, at least 1")
+    names = [name.strip() for name in (args.evaluator or "").split(",") if name.strip()]
+    told = {}
+    for name in names or [None]:
+        collected = labelled(args, name)
+        found = agreement(collected.pairs, positive=args.positive)
+        if args.json:
+            told[name or ""] = _plain(found, collected, args)
+        else:
+            _print(name, found, collected, args)
     if args.json:
-        say(json.dumps({**asdict(found), "left_out": left_out}, allow_nan=False))
-        return 0
-    _print(found, left_out, args)
+        say(json.dumps(told if len(names) > 1 else next(iter(told.values())), allow_nan=False))
     return 0
 
 
-def _from_file(args: argparse.Namespace, left_out: dict[str, int]) -> Iterator[Pair]:
-    rows = list(_rows(args.file))
-    if args.evaluator is None:
-        for number, row in rows:
-            said = row.get("score") if row.get("score") is not None else row.get("rating")
-            if said is None:
-                raise DataError(
-                    f"row {number} has neither rating nor score: add one, or run --evaluator NAME"
-                )
-            yield _pair(args, _name(row, number), row["label"], said, row, row.get("explanation"))
-        return
-    from llmeval_sdk.offline import evaluate
-
-    records = [{key: row[key] for key in row if key not in _COLUMNS} for _, row in rows]
-    report = evaluate(records, evaluators=[args.evaluator], llm=args.model)
-    for (number, row), done in zip(rows, report.rows, strict=True):
-        verdict = next(iter(done.evaluations.values()))
-        if _is_rated(verdict, left_out):
-            name = _name(row, number)
-            yield _pair(args, name, row["label"], verdict.value, row, verdict.explanation)
+def _plain(found: Agreement, collected: Labelled, args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        **asdict(found),
+        "left_out": dict(collected.left_out),
+        "model": args.model,
+        "stand_in": collected.by_stand_in,
+        "cached": collected.cached,
+        "usage": None if collected.usage is None else asdict(collected.usage),
+    }
 
 
-def _from_store(args: argparse.Namespace, left_out: dict[str, int]) -> Iterator[Pair]:
-    if args.evaluator is None:
-        raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
-    with open_store(args.store) as reader:
-        feedback = reader.feedback(args.feedback)
-        names = sorted({each.evaluation.name for each in feedback})
-        if len(names) > 1:
-            raise ConfigurationError(f"choose the feedback: --feedback {' | '.join(names)}")
-        if not feedback:
-            raise DataError(
-                f"{reader.location} has no such feedback: submit some with llmeval.submit_feedback"
-            )
-        for target, human in {each.target: each.evaluation for each in feedback}.items():
-            said = [
-                event.evaluation
-                for event in reader.evaluations_of(target.span_id or "")
-                if event.evaluation.name == args.evaluator
-            ]
-            if not said:
-                left_out["not evaluated"] = left_out.get("not evaluated", 0) + 1
-            elif _is_rated(said[-1], left_out):
-                span = reader.span(target.span_id or "", target.trace_id)
-                shown = {"response": span.response if span is not None else ""}
-                name, verdict = target.span_id or "", said[-1]
-                yield _pair(args, name, human.value, verdict.value, shown, verdict.explanation)
-
-
-def _is_rated(verdict: Evaluation, left_out: dict[str, int]) -> bool:
-    if verdict.value is not None:
-        return True
-    reason = verdict.error.type if verdict.error else "not applicable"
-    left_out[reason] = left_out.get(reason, 0) + 1
-    return False
-
-
-def _pair(  # noqa: PLR0917 - three sources, one way to read them
-    args: argparse.Namespace, name: str, label: Any, said: Any, row: Mapping[str, Any], why: Any
-) -> Pair:
-    from llmeval_sdk.offline.agreement import Pair, side
-
-    try:
-        is_score = isinstance(said, (int, float)) and not isinstance(said, bool)
-        rating, score = side(said, args.threshold), float(said) if is_score else None
-        if args.risk and score is not None:
-            rating, score = ("no" if rating == "yes" else "yes"), 1 - score
-        text = str(row.get("response") or row.get("value") or row.get("request") or "")
-        return Pair(name, side(label, args.label_threshold), rating, score, text, str(why or ""))
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from None
-
-
-def _rows(file: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file} cannot be read: {error}") from None
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"line {number} of {file} is no JSON: {error}") from None
-        if not isinstance(row, dict) or row.get("label") is None:
-            raise DataError(f"line {number} of {file} has no label")
-        yield number, row
-
-
-def _name(row: Mapping[str, Any], number: int) -> str:
-    return str(row.get("request_id") or f"row {number}")
-
-
-def _print(found: Agreement, left_out: Mapping[str, int], args: argparse.Namespace) -> None:
-    what = args.evaluator or "the evaluator"
+def _print(
+    name: str | None, found: Agreement, collected: Labelled, args: argparse.Namespace
+) -> None:
+    what = name or "the evaluator"
     say(f"{found.count:,} labelled records, {what} against people")
-    for reason, count in left_out.items():
+    if collected.by_stand_in:
+        say(
+            f"NO MODEL: rules on shared words (the stand-in) scored this; it says nothing of {what}"
+        )
+    for reason, count in collected.left_out.items():
         say(f"{count:,} left out: {reason}")
+    if collected.cached:
+        say(f"{collected.cached:,} verdicts are those of an earlier run and cost nothing now")
+    if collected.usage is not None:
+        judged = found.count + collected.left_out.total() - collected.cached
+        say(_cost(collected.usage, judged))
     heading("Agreement")
     table(
         ("figure", "value", "95 % interval", ""),
@@ -228,6 +168,13 @@ def _print(found: Agreement, left_out: Mapping[str, int], args: argparse.Namespa
             for pair in found.disagreements[: args.show]
         ]
         table(("id", "people", "evaluator", "text", "why"), shown)
+
+
+def _cost(usage: Usage, records: int) -> str:
+    if usage.cost_usd is None:
+        return f"cost: {usage.total_tokens:,} tokens, price unknown (LLMEVAL_PRICES sets one)"
+    each = usage.cost_usd / max(records, 1)
+    return f"cost: {usage.total_tokens:,} tokens, ${usage.cost_usd:.4f}, ${each:.6f} a record"
 
 
 def _figure(name: str, found: Estimate, positive: str) -> tuple[str, str, str, str]:

@@ -24,6 +24,8 @@ It sees the environment of this shell, not what the app passes to configure().
 Keys are never shown.
 """
 
+_PRIVATE = ("resource_attributes",)
+"""Mappings of the app's own, which may hold anything."""
 _MARKS = {True: "ok", False: "BROKEN", None: "note"}
 
 
@@ -51,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         "Exporters": list(_checks.exporters(settings)),
         "Evaluators": list(_checks.evaluators(settings)),
         "Store": [_checks.store(settings)],
+        "Escalation": list(_checks.rules(settings)),
         "Judge model": list(_judge(settings, offline=args.offline)),
         "Ragas": list(_checks.ragas(settings)),
         "Extras": list(_checks.extras()),
@@ -87,6 +90,7 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     yield Finding(True, settings.judge_model or DEFAULT_MODEL, f"asked {words}")
     if _checks.installed("openai") is None:
         yield Finding(False, "openai", "not installed: pip install 'llmeval-sdk[openai]'")
+    yield from _checks.ceilings(settings, settings.judge_model or DEFAULT_MODEL)
     if not offline:
         yield judge_endpoint(settings)
 
@@ -112,7 +116,10 @@ def _settings(settings: Settings, hide: set[str], problems: list[str], *, everyt
         if any(problem.startswith(f"{source}=") for problem in problems):
             source = f"default ({source} cannot be used)"
         if everything or source != "default":
-            value = _hidden(_checks.shown(getattr(settings, row.name)), hide)
+            value = _checks.shown(getattr(settings, row.name))
+            if row.name in _PRIVATE and getattr(settings, row.name):
+                value = f"{len(getattr(settings, row.name))} set, not shown"
+            value = _hidden(value, hide)
             rows.append((row.name, value, source))
     heading("Settings" if everything else "Settings that are not at their default (--all: all)")
     if rows:

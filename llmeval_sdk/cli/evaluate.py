@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk import config, registry
+from llmeval_sdk import config
+from llmeval_sdk._setting import prices
 from llmeval_sdk.cli._options import add_store, open_store, since
 from llmeval_sdk.cli._output import say
-from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
+from llmeval_sdk.store.files import make_folder, path_of
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -41,12 +45,16 @@ so that the same judge on the same row is not paid for twice.
 
 Exit codes:
   0    all is well
-  1    a --fail-under bound was missed, --model raised on a row, or against --compare a
-       metric got worse (by 0.01 at least, with 95 % confidence over all metrics
-       together; tokens and seconds do not count), or a judge rates no row any more
-  2    could not be done: a bad row, an unknown evaluator, no judge model ...
+  1    a --fail-under bound was missed, or its evaluator failed on more rows than
+       --min-rated lets pass; --model raised on a row; the budget was used up; or against
+       --compare a metric got worse (by 0.01 at least, with 95 % confidence over all
+       metrics together; tokens and seconds do not count), or a judge rates no row any more
+  2    could not be done as asked: a row or file that cannot be read, an option, evaluator
+       or metric that is not there, no judge model ...
+  3    an error of llmeval itself, with its traceback; no gate was decided
   130  interrupted; what was done is saved
 """
+BROKEN = 3
 
 
 def add(subparsers: Any) -> None:
@@ -83,7 +91,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         "--model-judge", metavar="NAME", help="judge model (default: LLMEVAL_JUDGE_MODEL)"
     )
     parser.add_argument(
-        "--model", metavar="MODULE:FUNCTION", help="your app, called with each request"
+        "--model",
+        metavar="MODULE:FUNCTION",
+        help="your app: it gets each row's request as it is",
     )
     parser.add_argument("--experiment", metavar="NAME", help="what the run is called")
     parser.add_argument(
@@ -105,6 +115,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="PATH=NUMBER",
         help="exit with 1 when this metric is lower; may be repeated",
+    )
+    gate.add_argument(
+        "--min-rated",
+        type=_share,
+        default=0.9,
+        metavar="SHARE",
+        help="exit with 1 when an evaluator with a bound rates less than this share of the rows "
+        "that have its inputs (default: 0.9)",
     )
     gate.add_argument(
         "--compare", metavar="FILE", help="exit with 1 when a metric got worse than in this report"
@@ -130,7 +148,19 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--concurrency", type=int, default=8, metavar="N", help="judgements at a time (default: 8)"
     )
     limits.add_argument(
-        "--max-usd", type=float, metavar="USD", help="what judges may cost, where prices are known"
+        "--max-usd",
+        type=float,
+        metavar="USD",
+        help="what judges may cost; the gate fails where it is not enough",
+    )
+    limits.add_argument(
+        "--price",
+        action="append",
+        type=_price,
+        default=[],
+        metavar="MODEL=IN,OUT",
+        help="price of a judge model in USD per million input and output tokens; may be repeated "
+        "(default: LLMEVAL_PRICES, then a list of well-known models)",
     )
     limits.add_argument(
         "--calls-per-minute", type=float, metavar="N", help="judge calls in any minute; then wait"
@@ -155,8 +185,41 @@ def bound(text: str) -> tuple[str, float]:
         ) from None
 
 
+def _price(text: str) -> tuple[str, tuple[float, float]]:
+    try:
+        (found,) = prices(text).items()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no price: expected MODEL=INPUT,OUTPUT, such as my-model=0.5,1.5"
+        ) from None
+    return found
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+        if not 0 <= share <= 1:
+            raise ValueError
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: expected 0 to 1") from None
+    return share
+
+
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print and write what was found, and decide the gate."""
+    try:
+        return _run(args)
+    except (LlmevalError, BrokenPipeError):
+        raise
+    except OSError as error:  # a full disk, a file that went away
+        raise ConfigurationError(str(error)) from None
+    except Exception:  # Python's own exit status for it would be that of a failed gate
+        traceback.print_exc()
+        sys.stderr.write("llmeval evaluate: this is an error of llmeval; no gate was decided\n")
+        return BROKEN
+
+
+def _run(args: argparse.Namespace) -> int:
     from llmeval_sdk.cli._evaluated import Outcome, publish
     from llmeval_sdk.offline import Interrupted, Report
 
@@ -179,16 +242,20 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot work before anything is paid for."""
-    from llmeval_sdk.offline.report.bounds import check_path
+    from llmeval_sdk.cli._evaluated import check_targets
+    from llmeval_sdk.offline import check_bounds
 
+    check_targets(args)
     if (args.file is None) is not args.from_store:
         raise ConfigurationError("name the FILE to evaluate, or pass --from-store (not both)")
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency must be at least 1")
-    names = _names(args.evaluators)
-    known = names or (*registry.HEURISTICS, *registry.JUDGES)
-    for path, _ in args.fail_under:
-        check_path(path, [name.rpartition(":")[2] for name in known])
+    problems: list[str] = []
+    config.from_environment(problems=problems)
+    for problem in problems:
+        sys.stderr.write(f"llmeval evaluate: {problem}\n")
+    paths = [path for path, _ in args.fail_under]
+    check_bounds(paths, evaluators=_names(args.evaluators) or None, llm=args.model_judge)
 
 
 def _evaluate(args: argparse.Namespace, save: Path) -> Report:
@@ -196,7 +263,6 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
 
     from llmeval_sdk.offline import evaluate
     from llmeval_sdk.offline.data.stored import stored
-    from llmeval_sdk.offline.run.chosen import load
     from llmeval_sdk.policy.budget import Budget
 
     budget = None
@@ -213,7 +279,7 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             data = stored(reader, since=args.since, span_name=args.span_name)
         return evaluate(
             data,
-            model=load(args.model) if args.model else None,
+            model=args.model,
             evaluators=_names(args.evaluators) or None,
             llm=args.model_judge,
             concurrency=args.concurrency,
@@ -225,6 +291,7 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             resume=args.resume,
             skip_bad=args.skip_bad or args.from_store,
             cache=not args.no_cache,
+            prices=dict(args.price) or None,
         )
 
 
@@ -239,5 +306,9 @@ def _experiment(args: argparse.Namespace) -> str:
 def _default_save(args: argparse.Namespace) -> Path:
     from llmeval_sdk.offline.run.experiment import slug
 
-    store = Path(config.from_environment(problems=[]).store)
+    store = path_of(config.from_environment(problems=[]).store)
+    try:
+        make_folder(store.parent)
+    except OSError as error:
+        raise ConfigurationError(f"{store.parent} cannot be made: {error.strerror}") from None
     return store.with_name("reports") / f"{slug(_experiment(args))}.jsonl"

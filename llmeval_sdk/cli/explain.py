@@ -7,19 +7,26 @@ import json
 from typing import Any
 
 from llmeval_sdk._terminal import printable, score, seconds
+from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import add_store, moment, open_store
 from llmeval_sdk.cli._output import heading, say
 from llmeval_sdk.estimates.funnel import step_of
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
+from llmeval_sdk.store.query import Query
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
 
 
 _EPILOG = """\
 example:
-  llmeval explain 00f067aa     the beginning of an id is enough where it is unique
+  llmeval explain 00f067aa             a span or a trace: how its id begins will do
+  llmeval explain --last               the latest request
+  llmeval explain --worst groundedness the request that it scored worst
+
+`llmeval traces` lists the ids.
 """
 
+_LISTED = 20
 _FAILURES = {"error", "timeout"}
 """Reasons that also leave an evaluation with an error: shown once, with that."""
 
@@ -34,17 +41,28 @@ def add(subparsers: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("span_id", metavar="SPAN_ID", help="the span's id, or how it begins")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "span_id", metavar="ID", nargs="?", help="id of a span or a trace, or how it begins"
+    )
+    which.add_argument("--last", action="store_true", help="the latest request")
+    which.add_argument(
+        "--worst", metavar="EVALUATOR", help="the request that this evaluator scored worst"
+    )
     add_store(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what is known of the span; 1 when there is none, or several."""
-    prefix = args.span_id.strip().lower()
     with open_store(args.store) as reader:
+        if args.span_id is None:
+            return _pick(reader, args.worst)
+        prefix = args.span_id.strip().lower()
         found = reader.find(prefix)
         exact = [ref for ref in found if ref.span_id == prefix]
+        if not found and (spans := _picked.of_trace(reader, prefix)):
+            return _first_of(reader, spans)
         if len(exact or found) != 1:
             _not_one(printable(prefix), found)
             return 1
@@ -52,9 +70,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _pick(reader: StoreReader, worst: str | None) -> int:
+    found = _picked.worst(reader, worst, 1) if worst else _picked.listed(reader, Query(), 1)
+    if not found:
+        asked = f"{printable(worst)} has scored" if worst else "was traced"
+        say(f"There is no request that {asked} in {printable(reader.location)}.")
+        return 1
+    span = found[0]
+    _explain(reader, SpanRef(span.trace_id, span.span_id, span.name, span.start_ns))
+    return 0
+
+
+def _first_of(reader: StoreReader, spans: list[str]) -> int:
+    """Explain the first span of a trace, and name the others."""
+    span = reader.span(spans[0])
+    if span is None:
+        return 1
+    _explain(reader, SpanRef(span.trace_id, span.span_id, span.name, span.start_ns))
+    others = [other for each in spans[1:_LISTED] if (other := reader.span(each))]
+    _section("Other spans of this trace", [[f"{each.span_id}  {each.name}"] for each in others])
+    return 0
+
+
 def _not_one(prefix: str, found: tuple[SpanRef, ...]) -> None:
     if not found:
-        say(f"No span whose id begins with {prefix!r} in this store.")
+        say(f"No span or trace whose id begins with {prefix!r} in this store.")
+        say("`llmeval traces` lists them.")
         return
     say(f"Several spans begin with {prefix!r}:")
     for ref in found:
@@ -129,6 +170,8 @@ def _ran(event: EvaluationEvent) -> list[str]:
 def _by(event: EvaluationEvent) -> str:
     evaluation = event.evaluation
     parts = [f"{evaluation.evaluator_kind} v{evaluation.evaluator_version}"]
+    if is_stand_in(evaluation):
+        parts.append("by the rule-based stand-in, not a model")
     if evaluation.duration is not None:
         parts.append(seconds(evaluation.duration))
     if evaluation.usage is not None:

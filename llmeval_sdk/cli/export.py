@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli._formats import write_jsonl, write_otlp, write_parquet
 from llmeval_sdk.cli._options import add_store, open_store, since
@@ -15,6 +15,9 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump, names
 from llmeval_sdk.store.dump import Told
 
+
+if TYPE_CHECKING:  # `llmeval --help` loads no event loop
+    from llmeval_sdk.offline.data.exported import Whole
 
 FORMATS = ("jsonl", "parquet", "otlp")
 
@@ -29,6 +32,10 @@ parquet  a span per row, each evaluator's number in a column `score_NAME`, neste
          values as JSON text (pip install 'llmeval-sdk[pandas]')
 otlp     OTLP JSON, a request per line: spans, then their evaluations as log
          records, as the `otlpjsonfile` receiver of a collector reads them
+
+In JSON lines and Parquet a workflow or agent span has the chunks and extractions of the
+spans below it, and their `total_usage`, so that `llmeval evaluate day.jsonl` sees what
+was seen live; the others name with `within` the span that they are a part of.
 
 Spans come with all that was said of them, in their order of arrival. Texts are what
 the store holds: redacted, if the app redacts.
@@ -57,6 +64,8 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file."""
+    from llmeval_sdk.offline.data.exported import Whole
+
     form = args.format or _form_of(args.out)
     if form == "parquet" and args.out is None:
         raise ConfigurationError("Parquet cannot go to standard output: pass --out FILE")
@@ -65,13 +74,14 @@ def run(args: argparse.Namespace) -> int:
         told = tracked(
             dump.dump(reader, wanted), total=dump.count(reader, wanted), what="exporting"
         )
+        whole = Whole(reader, wanted)
         if form == "parquet":
-            write_parquet(told, args.out, reader.read(names.known).evaluators)
+            write_parquet(told, args.out, whole, reader.read(names.known).evaluators)
         elif args.out is None:
-            _write_text(form, told, sys.stdout)
+            _write_text(form, told, sys.stdout, whole)
         else:
             with args.out.open("w", encoding="utf-8", errors="backslashreplace") as to:
-                _write_text(form, told, to)
+                _write_text(form, told, to, whole)
     return 0
 
 
@@ -79,5 +89,8 @@ def _form_of(out: Path | None) -> str:
     return "parquet" if out is not None and out.suffix == ".parquet" else "jsonl"
 
 
-def _write_text(form: str, told: Iterable[Told], to: Any) -> None:
-    (write_otlp if form == "otlp" else write_jsonl)(told, to)
+def _write_text(form: str, told: Iterable[Told], to: Any, whole: Whole) -> None:
+    if form == "otlp":
+        write_otlp(told, to)
+    else:
+        write_jsonl(told, to, whole)

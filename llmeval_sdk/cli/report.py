@@ -7,12 +7,15 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from llmeval_sdk import config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import Alert, alert
 from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
 from llmeval_sdk.cli._options import add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
-from llmeval_sdk.store import losses
+from llmeval_sdk.cli._rules import show_rules
+from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
@@ -22,9 +25,9 @@ example:
   llmeval report --since 24h --span-name extract_field
   llmeval report --by day --alert 'groundedness<0.9'
 
-A mean in brackets is over all traffic: judged requests are a selection, so each
-score weighs the inverse of its chance to be judged. Bars go from 0 to 1, or over
-the range beside them.
+A mean in brackets is over all traffic, as in the table of judges: judged requests
+are a selection, so each score weighs the inverse of its chance to be judged.
+Bars go from 0 to 1, or over the range beside them.
 
 Of the records that a judge could have judged (eligible), escalation and sampling
 select some, the budget lets some of those through, and what ran may fail. "All
@@ -86,6 +89,12 @@ def run(args: argparse.Namespace) -> int:
             (each, overall(reader, given, args.predictor, each.evaluator)) for each in args.alert
         ]
         lost = reader.read(losses.total)
+        compared = reader.read(
+            lambda store: rules.compare(
+                store, config.from_environment(problems=[]).recall_threshold, args.since
+            )
+        )
+        stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
         location = reader.location
     if args.json:
         found = {
@@ -96,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
             "trend": trend,
             "not_run": not_run,
             "lost": lost,
+            "stood_in": stood_in,
+            "rules": compared,
             "alerts": [
                 {"alert": str(each), "holds": _holds(each, whole), "estimate": whole.estimate}
                 for each, whole in alerts
@@ -105,11 +116,15 @@ def run(args: argparse.Namespace) -> int:
         return _exit_code(alerts)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     if scores:
-        _scores(scores)
+        _scores(scores, judged)
     else:
         say("No evaluations" + (" match." if any(given) else " yet."))
     if judged:
         show_judged(judged)
+        for name in stood_in:
+            say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
+    if compared.checked:
+        show_rules(compared)
     if trend:
         show_trend(trend, args.by)
     if not_run:
@@ -130,7 +145,8 @@ def _exit_code(alerts: list[tuple[Alert, Population]]) -> int:
     return 1 if True in held else 2 if None in held else 0
 
 
-def _scores(scores: tuple[ScoreSummary, ...]) -> None:
+def _scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
+    estimates = {(each.judge, each.span_name): each.estimate for each in judged}
     heading("Scores")
     titles = ("evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost")
     rows = [
@@ -139,7 +155,7 @@ def _scores(scores: tuple[ScoreSummary, ...]) -> None:
             each.span_name or "-",
             each.evaluator_kind,
             f"{each.count:,}",
-            _mean(each),
+            _mean(each, estimates.get((each.evaluator, each.span_name))),
             _distribution(each),
             f"{each.errors:,}",
             f"{each.not_applicable:,}",
@@ -150,11 +166,13 @@ def _scores(scores: tuple[ScoreSummary, ...]) -> None:
     table(titles, rows, numbers="count failed n/a cost")
 
 
-def _mean(each: ScoreSummary) -> str:
-    if each.mean is None or each.corrected_mean is None:
+def _mean(each: ScoreSummary, estimate: Estimate | None) -> str:
+    if each.mean is None:
         return "-"
-    mean, corrected = number(each.mean), number(each.corrected_mean)
-    return mean if mean == corrected else f"{mean} [{corrected}]"
+    mean = number(each.mean)
+    if estimate is None or (corrected := number(estimate.mean)) == mean:
+        return mean
+    return f"{mean} [{corrected}]"
 
 
 def _distribution(each: ScoreSummary) -> str:
@@ -174,7 +192,7 @@ def _not_run(not_run: tuple[NotRunSummary, ...]) -> None:
     heading("Judges that did not run")
     rows = [(each.evaluator, each.reason, f"{each.count:,}", each.detail) for each in not_run]
     table(("judge", "reason", "count", "latest detail"), rows, numbers="count")
-    say("\n`llmeval explain SPAN_ID` says what a reason means and what to do about it.")
+    say("\n`llmeval explain --last` says what a reason means and what to do about it.")
 
 
 def _lost(lost: losses.Losses) -> None:

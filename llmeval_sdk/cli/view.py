@@ -6,11 +6,13 @@ import argparse
 import secrets
 import socket
 import sys
+import tempfile
 import webbrowser
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from llmeval_sdk import config
+from llmeval_sdk import _private, config
 from llmeval_sdk.cli._options import add_store
 from llmeval_sdk.cli._output import say
 from llmeval_sdk.errors import ConfigurationError, missing_extra
@@ -21,6 +23,12 @@ HOST = "127.0.0.1"
 PORT = 8520
 _TRIED = 20
 _STOP_SECONDS = 3
+
+_LEAD = """\
+<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<title>llmeval</title><meta http-equiv="refresh" content="0; url={address}">
+<p><a href="{address}">Open the viewer</a></p>
+"""
 
 _EPILOG = """\
 The pages are served to this machine only, and only to whoever knows the token in
@@ -63,14 +71,18 @@ def run(args: argparse.Namespace) -> int:
     with _listen(args.port) as listener:
         port = listener.getsockname()[1]
         names = (HOST, "localhost")
-        app = viewer.app(store=store, token=token, hosts={f"{name}:{port}" for name in names})
+        app = viewer.app(
+            store=store,
+            token=token,
+            open=token is None,
+            hosts={f"{name}:{port}" for name in names},
+        )
         address = f"http://{HOST}:{port}/" + (f"?token={token}" if token else "")
         say(address)
         if not store.exists():
             say(f"There is no store at {store} yet; the page says how one comes to be.")
         sys.stdout.flush()
-        if not args.no_open:
-            webbrowser.open(address)
+        opened = None if args.no_open else _open(address, secret=token is not None)
         settings = uvicorn.Config(
             app, log_level="warning", access_log=False, timeout_graceful_shutdown=_STOP_SECONDS
         )
@@ -82,8 +94,29 @@ def run(args: argparse.Namespace) -> int:
             stop(sig, frame)
 
         server.handle_exit = handle_exit  # type: ignore[method-assign]
-        server.run(sockets=[listener])
+        try:
+            server.run(sockets=[listener])
+        finally:
+            if opened is not None:
+                opened.cleanup()
     return 0
+
+
+def _open(address: str, *, secret: bool) -> tempfile.TemporaryDirectory[str] | None:
+    """Open the browser; return the folder to remove when it is no longer needed.
+
+    All users of a machine can read the command lines of its processes. So the browser is given a
+    file that only its user can read, and the file leads to the address with the token.
+    """
+    if not secret:
+        webbrowser.open(address)
+        return None
+    folder = tempfile.TemporaryDirectory(prefix="llmeval-view-")  # 0700
+    page = Path(folder.name) / "open.html"
+    _private.make_file(page)
+    page.write_text(_LEAD.format(address=address), encoding="utf-8")
+    webbrowser.open(page.as_uri())
+    return folder
 
 
 def _listen(port: int | None) -> socket.socket:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, runtime
-from llmeval_sdk.demo import documents, grading, show, show_judging, show_run
+from llmeval_sdk.demo import documents, grading, show, show_judging, show_risk, show_run
 from llmeval_sdk.demo.app import FieldExtractor
 from llmeval_sdk.demo.index import Index
 from llmeval_sdk.demo.results import read
@@ -58,6 +58,8 @@ def run(options: Namespace) -> int:
     show.accuracy(console, results)
     show.scores(console, results, judge)
     show.patterns(console, results)
+    show_risk.finders(console, results, threshold)
+    show_risk.rivalled(console, results)
     show_judging.escalation(console, results, threshold)
     show_judging.verdicts(console, results, judge, threshold)
     show_judging.examples(console, results, judge, threshold)

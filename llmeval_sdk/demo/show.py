@@ -84,15 +84,11 @@ def scores(console: Console, results: Sequence[Result], judge: str) -> None:
         rows = [row for row in results if row.outcome == outcome]
         if rows:
             made.add_row(outcome, str(len(rows)), *_means(rows))
-    answered = [row for row in results if row.answered]
-    made.add_section()
-    made.add_row("AUROC", str(len(answered)), *(_auroc(answered, n) for n in SCORES), "", "")
     note = (
-        "AUROC, over the answered records: the chance that a right answer scores above one that is"
-        " wrong or"
-        " invented; 0.50 is a coin. It says which score is worth escalating on, here."
+        "missed and abstained are answers without a value: neither good nor bad by themselves,"
+        " so no score of a value speaks about them."
     )
-    section(console, "Do they tell good answers from bad ones? Mean by outcome", made, note)
+    section(console, "Scores, mean by outcome", made, note)
 
 
 def patterns(console: Console, results: Sequence[Result]) -> None:
@@ -128,21 +124,6 @@ def average(values: Iterable[Any]) -> str:
     """Return the mean of those that are numbers, a dash where none is."""
     numbers = [float(value) for value in values if isinstance(value, (int, float))]
     return f"{mean(numbers):.2f}" if numbers else "–"
-
-
-def auroc(good: Sequence[float], bad: Sequence[float]) -> float | None:
-    """Return the chance that one of the good is above one of the bad, ties counting half."""
-    if not good or not bad:
-        return None
-    wins = sum((one > other) + 0.5 * (one == other) for one in good for other in bad)
-    return wins / (len(good) * len(bad))
-
-
-def _auroc(rows: Sequence[Result], name: str) -> str:
-    known = [(row.value(name), row.outcome == "right") for row in rows]
-    scored = [(value, good) for value, good in known if isinstance(value, float)]
-    found = auroc([v for v, good in scored if good], [v for v, good in scored if not good])
-    return "–" if found is None else f"{found:.2f}"
 
 
 def _means(rows: Sequence[Result]) -> list[str]:

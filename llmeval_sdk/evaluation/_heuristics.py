@@ -7,10 +7,11 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._shield import shield, swallow
 from llmeval_sdk.evaluation._outcome import failed, outcome
+from llmeval_sdk.heuristics._budget import TooLargeError
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import Heuristic
+from llmeval_sdk.protocols import Heuristic, Learner
 
 
 _METADATA = frozenset((
@@ -32,6 +33,9 @@ def is_built_in(heuristic: Heuristic) -> bool:
 
 class _Plan(NamedTuple):
     heuristic: Heuristic
+    name: str
+    evaluate: Callable[[Record], Any] | None
+    """Of a built-in that runs on the caller's thread: called without anything in between."""
     is_built_in: bool
     needs: tuple[int, ...]
     """Each a set of bits of which one has to be there."""
@@ -64,6 +68,8 @@ _MAX = float("inf")
 
 def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
     """Make an Evaluation of what a heuristic raised; what is not its own is raised again."""
+    if isinstance(error, TooLargeError):
+        return failed(heuristic, error.type, str(error))
     if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
         raise error
     return failed(heuristic, type(error).__name__, str(error))
@@ -72,10 +78,11 @@ def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
 class Heuristics:
     """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
 
-    __slots__ = ("_bits", "_plans", "reads_anything")
+    __slots__ = ("_bits", "_learners", "_plans", "reads_anything")
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_Plan] = []
+        self._learners: list[Callable[[Record], None]] = []
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
         self.reads_anything = False
@@ -89,9 +96,12 @@ class Heuristics:
         bits = dict(self._bits)
         for name in (name for names in fields for name in names):
             bits.setdefault(name, 1 << len(bits))
+        built_in = is_built_in(heuristic)
         plan = _Plan(
             heuristic,
-            is_built_in(heuristic),
+            heuristic.name,
+            heuristic.evaluate if built_in and heuristic.inline else None,
+            built_in,
             tuple(sum(bits[name] for name in set(names)) for names in fields),
             getattr(heuristic, "applies", None),
             getattr(heuristic, "postponed", None),
@@ -99,10 +109,19 @@ class Heuristics:
         others = [each for each in self._plans if each.heuristic.name != heuristic.name]
         self._bits = bits
         self._plans = [*others, plan]
+        self._learners = [
+            each.heuristic.learn for each in self._plans if isinstance(each.heuristic, Learner)
+        ]
         self.reads_anything = not all(_waits(each.heuristic) for each in self._plans)
 
     def __len__(self) -> int:
         return len(self._plans)
+
+    def learn(self, record: Record) -> None:
+        """Show a live record to the heuristics that learn from them. Call it once per record."""
+        for learn in self._learners:
+            with shield("heuristic: learn"):
+                learn(record)
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""
@@ -124,21 +143,30 @@ class Heuristics:
         where it does not. ``rest`` is called after each, so that a worker can pause.
         """
         there = 0
-        for name, bit in self._bits.items():
-            if getattr(record, name) is not None:
+        for field, bit in self._bits.items():
+            if getattr(record, field) is not None:
                 there |= bit
         found = []
-        for heuristic, built_in, needs, applies, later in self._plans:
+        for heuristic, name, evaluate, built_in, needs, applies, later in self._plans:
             for need in needs:
                 if not there & need:
                     break
             else:
-                if heuristic.name in but or (applies is not None and not applies(record)):
+                if name in but or (applies is not None and not applies(record)):
                     continue
                 if postponed if later is None else later(record) is not postponed:
                     continue
-                run = run_heuristic if built_in and not postponed else by
-                evaluation = run(heuristic, record)
+                evaluation: Evaluation | None
+                if evaluate is not None and not postponed:
+                    try:
+                        evaluation = evaluate(record)
+                        if type(evaluation) is not Evaluation and evaluation is not None:
+                            evaluation = outcome(evaluation, heuristic)
+                    except (Exception, SystemExit) as error:
+                        evaluation = raised(heuristic, error)
+                else:
+                    run = run_heuristic if built_in and not postponed else by
+                    evaluation = run(heuristic, record)
                 if evaluation is not None and (
                     evaluation.value is not None or evaluation.error is not None
                 ):

@@ -29,8 +29,12 @@ async def run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) -
         evaluation = failed(judge, error.type, str(error))
     except (Exception, SystemExit) as error:
         evaluation = failed(judge, type(error).__name__, str(error))
+    cut = getattr(llm, "cut_prompts", 0)  # calls whose prompt a metered model held to its limit
     return replace(
-        evaluation, evaluator_kind="judge", duration=evaluation.duration or perf_counter() - begun
+        evaluation,
+        evaluator_kind="judge",
+        duration=evaluation.duration or perf_counter() - begun,
+        metadata={**evaluation.metadata, "cut_prompts": cut} if cut else evaluation.metadata,
     )
 
 
@@ -40,8 +44,8 @@ class NoModel(LLM):
     model = ""
 
     def __init__(self, why: str = "set LLMEVAL_JUDGE_MODEL or configure(llm=...)") -> None:
-        self._why = why
+        self.why_not = why
 
     async def complete(self, messages: Any, /, **options: Any) -> Any:
         """Refuse, with the reason that is counted."""
-        raise JudgeError("no_judge_model", self._why)
+        raise JudgeError("no_judge_model", self.why_not)

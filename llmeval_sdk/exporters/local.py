@@ -27,6 +27,8 @@ class LocalExporter:
     """
 
     name = "local"
+    keeps_foreign = True
+    """Spans that another library made, and evaluations are of, are stored too."""
 
     def __init__(self, settings: Settings) -> None:
         self.store = StoreWriter(settings.store, settings.store_max_bytes, settings.store_max_days)

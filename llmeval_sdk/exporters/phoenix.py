@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
@@ -102,7 +103,7 @@ class PhoenixExporter(StepwiseExporter):
                     "document_position": place,
                     "result": {
                         "label": str(rating),
-                        "score": {"yes": 1.0, "no": 0.0}.get(str(rating)),
+                        "score": _values.number(rating),
                         "explanation": why,
                     },
                 }

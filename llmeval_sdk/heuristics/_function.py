@@ -34,6 +34,8 @@ class FunctionHeuristic(Generic[R_co]):
     """What more must hold for it to attach by itself; asked for by name, it runs all the same."""
     postponed: Callable[[Record], bool] | None = None
     """For which Records an inline one runs in the worker, because it runs somebody's code."""
+    output: Literal["score", "count"] | tuple[str, ...] | None = None
+    """What it gives, or its categories; ``None`` where only its values tell."""
     kind: Literal["heuristic"] = "heuristic"
 
     def __call__(self, record: Record, /) -> R_co:

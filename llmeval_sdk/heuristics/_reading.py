@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llmeval_sdk.model import Extraction
@@ -43,8 +43,21 @@ def chunk_number(value: Any) -> int | None:
     return int(found) if found is not None and 1 <= found < LARGEST and found % 1 == 0 else None
 
 
-def chunk_numbers(extractions: Iterable[Extraction]) -> list[int]:
+_last: tuple[Any, list[int]] = ((), [])
+"""The extractions that were read last: several scores of one record read the same ones."""
+
+
+def chunk_numbers(extractions: Sequence[Extraction]) -> list[int]:
     """Collect the chunk numbers that extractions cite, in order, repeated ones too."""
+    global _last
+    last, found = _last
+    if last is not extractions or type(extractions) is not tuple:  # which nobody can change
+        found = _chunk_numbers(extractions)
+        _last = extractions, found
+    return found
+
+
+def _chunk_numbers(extractions: Iterable[Extraction]) -> list[int]:
     found = []
     for extraction in extractions:
         cited = extraction.chunk_number

@@ -63,7 +63,7 @@ def _single(confidence: Any) -> float | None:
     return None if absent else _word(confidence)
 
 
-def _runs_code(record: Record) -> bool:
+def runs_code(record: Record) -> bool:
     """Say whether the field's format is a function or expression of the app's own."""
     config = record.field_config
     form = config.get("format") if isinstance(config, Mapping) else None
@@ -75,5 +75,5 @@ aggregated_confidence = FunctionHeuristic(
     "aggregated_confidence",
     needs=("confidence|extractions",),
     inline=True,
-    postponed=_runs_code,
+    postponed=runs_code,
 )

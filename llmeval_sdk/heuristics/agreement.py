@@ -34,8 +34,21 @@ def _agreement_pattern(record: Record) -> Evaluation | None:
     return Evaluation("agreement_pattern", pattern)
 
 
+_last: tuple[Any, tuple[float, int]] = ((), (1.0, 0))
+"""The extractions that were counted last: both scores of a record count the same ones."""
+
+
 def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
     """Count the truthy values: the share of the most common one, and how many differ."""
+    global _last
+    last, counted = _last
+    if last is not extractions or type(extractions) is not tuple:  # which nobody can change
+        counted = _counted(extractions)
+        _last = extractions, counted
+    return counted
+
+
+def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
     counts: dict[Any, int] = {}
     total = 0
     for extraction in extractions:
@@ -61,5 +74,10 @@ multi_source_agreement = FunctionHeuristic(
 )
 
 agreement_pattern = FunctionHeuristic(
-    _agreement_pattern, "agreement_pattern", needs=("extractions",), inline=True, applies=_several
+    _agreement_pattern,
+    "agreement_pattern",
+    needs=("extractions",),
+    inline=True,
+    applies=_several,
+    output=("unanimous", "majority", "mixed", "conflicting"),
 )

@@ -13,15 +13,16 @@ TOP = 10
 def _context_precision(record: Record) -> Evaluation | None:
     """Share of the contributing chunks that stand in the top 10, to 3 decimals; 0 without any.
 
-    ``avg_rank`` is the mean over all extractions that cite a chunk, to 1 decimal.
+    ``avg_rank`` is the mean over all extractions that cite a chunk, to 1 decimal; 0
+    where none does.
     """
     extractions = record.extractions
     if extractions is None:
         return None
     cited = chunk_numbers(extractions)
-    metadata: dict[str, float | None]
+    metadata: dict[str, float]
     if not cited:
-        metadata = {"avg_rank": None, "contributing_chunks": 0}
+        metadata = {"avg_rank": 0.0, "contributing_chunks": 0}
         return Evaluation("context_precision", 0.0, None, None, None, metadata)
     contributing = set(cited)
     count = len(contributing)

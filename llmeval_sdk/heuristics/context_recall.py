@@ -92,5 +92,9 @@ context_recall_heuristic = FunctionHeuristic(
 )
 
 recall_warning = FunctionHeuristic(
-    _recall_warning, "recall_warning", needs=("extractions", "retrieved_context"), inline=True
+    _recall_warning,
+    "recall_warning",
+    needs=("extractions", "retrieved_context"),
+    inline=True,
+    output=("HIT_RETRIEVAL_LIMIT", "HIGH_THRESHOLD_FILTERING"),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk.heuristics._budget import Budget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
 from llmeval_sdk.model import Evaluation, Record
@@ -19,9 +20,11 @@ PASS_SHARE = 0.5
 MAX_VALUES = 500
 """Single values that are checked; the rest is cut, and said to be."""
 MAX_DEPTH = 8
-PROSE_WORDS = 30
-"""A record's value of more words is an answer in prose: passed if it stands in the chunks, else
-not checked, for a good answer need not repeat its sources word for word."""
+SHORT_WORDS = 12
+"""A text of more words, or a sentence, is an answer in prose: a good one need not repeat its
+sources word for word, and a refusal has none, so that without extractions it is not checked."""
+_SENTENCE_WORDS = 3
+_ABBREVIATION = 4
 _SHOWN_VALUES = 5
 _SHOWN_CHARACTERS = 80
 
@@ -29,31 +32,40 @@ _SHOWN_CHARACTERS = 80
 def _semantic_validation(record: Record) -> Evaluation:
     """Check each extraction's value against its evidence, else against the chunk it cites.
 
-    Without extractions the record's value is checked against the retrieved chunks. ``pass`` if at
-    least half of the values are supported, ``skipped`` if there is nothing to check. A list or
+    ``pass`` means grounded, not right: the value stands in the text, which may be the wrong text,
+    or the wrong place of it. ``fail`` means that no such value was found there, which
+    is also the fate of a value that was inferred: the name of a licence from its wording.
+
+    Without extractions the record's value is checked against the retrieved chunks if it is short;
+    an answer in prose is not applicable (``None``): `groundedness_risk` is for those. ``pass`` if
+    at least half of the values are supported, ``skipped`` if there is nothing to check. A list or
     mapping is supported if all its items are. The metadata has the ``supported_share``, and in
     ``verdicts`` how each value was found, in the order of the extractions (``None``: not checked).
     """
     from llmeval_sdk.heuristics.grounding.evidence import Evidence
 
+    if not record.extractions and _is_prose(record.value):
+        return Evaluation("semantic_validation")
+    budget = Budget()
+    claims = list(_claims(record))
+    budget.admit(sum(map(len, {text for _, text in claims})))
     texts: dict[str, Evidence] = {}
     verdicts: list[str | None] = []
     unsupported: list[Any] = []
     seen = 0
-    for value, text in _claims(record):
+    for value, text in claims:
         items = list(islice(_items(value), MAX_VALUES + 1)) if text else []
         seen += len(items)
         verdict = None
         if items and seen <= MAX_VALUES:
-            evidence = texts.setdefault(text, Evidence(text))
-            verdict = _verdict(items, evidence, prose=not record.extractions and _is_prose(value))
+            if (evidence := texts.get(text)) is None:
+                evidence = texts[text] = Evidence(text, budget)
+            verdict = _verdict(items, evidence)
         verdicts.append(verdict)
         if verdict == "unsupported":
             unsupported.append(value)
     checked = sum(verdict is not None for verdict in verdicts)
     metadata: dict[str, Any] = {"checked": checked, "verdicts": verdicts}
-    if any(evidence.cut for evidence in texts.values()):
-        metadata["evidence_cut"] = True
     if seen > MAX_VALUES:
         metadata["values_cut"] = True
     if not checked:
@@ -96,15 +108,22 @@ def _items(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _is_prose(value: Any) -> bool:
-    return isinstance(value, str) and len(value.split(None, PROSE_WORDS)) > PROSE_WORDS
+    """Say whether a value is long, or a sentence; ``Harbour Trading Ltd.`` is none."""
+    if not isinstance(value, str):
+        return False
+    words = value.split(None, SHORT_WORDS)
+    if len(words) > SHORT_WORDS:
+        return True
+    if len(words) < _SENTENCE_WORDS or words[-1][-1] not in ".!?。！？":
+        return False
+    last = words[-1].rstrip(".!?。！？")
+    return len(last) > _ABBREVIATION or last.islower()
 
 
-def _verdict(items: list[Any], evidence: Evidence, *, prose: bool) -> str | None:
+def _verdict(items: list[Any], evidence: Evidence) -> str | None:
     """Say how the values were found: the loosest way if there are several, or unsupported."""
-    from llmeval_sdk.heuristics.grounding.support import WAYS, stands_in, support
+    from llmeval_sdk.heuristics.grounding.support import WAYS, support
 
-    if prose:
-        return "normalised" if stands_in(items[0], evidence) else None
     found = [way for item in items if (way := support(item, evidence)) is not None]
     return max(found, key=WAYS.index, default=None)
 
@@ -128,4 +147,5 @@ semantic_validation = FunctionHeuristic(
     _semantic_validation,
     "semantic_validation",
     needs=("extractions|value", "extractions|retrieved_context"),
+    output=("pass", "fail", "skipped"),
 )

@@ -43,7 +43,12 @@ def _latency_seconds(record: Record) -> Evaluation | None:
 
 
 total_token_count = FunctionHeuristic(
-    _total_token_count, "total_token_count", needs=("usage",), inline=True, automatic=False
+    _total_token_count,
+    "total_token_count",
+    needs=("usage",),
+    inline=True,
+    automatic=False,
+    output="count",
 )
 
 total_input_token_count = FunctionHeuristic(
@@ -52,6 +57,7 @@ total_input_token_count = FunctionHeuristic(
     needs=("usage",),
     inline=True,
     automatic=False,
+    output="count",
 )
 
 total_output_token_count = FunctionHeuristic(
@@ -60,6 +66,7 @@ total_output_token_count = FunctionHeuristic(
     needs=("usage",),
     inline=True,
     automatic=False,
+    output="count",
 )
 
 latency_seconds = FunctionHeuristic(

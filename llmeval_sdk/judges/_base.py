@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from llmeval_sdk._needs import missing
+from llmeval_sdk._needs import lacking
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._prompt import Prompt
 from llmeval_sdk.judges._verdict import Form, read
@@ -29,6 +29,8 @@ class BaseJudge:
     blocking: bool = False
     """True where the judge is plain code that blocks: whoever has a thread for it calls
     ``evaluate_blocking``; ``evaluate`` makes a daemon thread by itself."""
+    output: str | Sequence[str] | None = None
+    """``yes_no``, ``score`` or the categories it gives; ``None`` where only its values tell."""
     model: str | LLM | None = None
     """The model this judge asks for; ``None`` leaves it to the configuration."""
 
@@ -38,7 +40,7 @@ class BaseJudge:
 
     async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
         """Judge one Record: a value, an error, or neither where inputs are missing."""
-        absent = missing(record, self.needs)
+        absent = lacking(self, record)
         if absent is not None:
             return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
         started = time.perf_counter()
@@ -53,7 +55,7 @@ class BaseJudge:
         self, record: Record, llm: LLM, judge: Callable[[Record, LLM], Evaluation]
     ) -> Evaluation:
         """Do as `evaluate` does, with a judge that is plain code, on the caller's thread."""
-        absent = missing(record, self.needs)
+        absent = lacking(self, record)
         if absent is not None:
             return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
         started = time.perf_counter()

@@ -46,6 +46,7 @@ def combine(name: str, rated: Sequence[Evaluation]) -> Evaluation:
     """
     errors = [one.error for one in rated if one.error is not None]
     ratings = [None if one.error is not None else one.value for one in rated]
+    cut = list(dict.fromkeys(name for one in rated for name in one.metadata.get("cut", ())))
     value = _summary([rating for rating in ratings if rating is not None])
     error = None
     if errors and len(errors) == len(rated):
@@ -62,6 +63,7 @@ def combine(name: str, rated: Sequence[Evaluation]) -> Evaluation:
                 one.error and (one.error.message or one.error.type) for one in rated
             ],
             "failed": len(errors),
+            **({"cut": cut} if cut else {}),
         },
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from llmeval_sdk import registry
 from llmeval_sdk._threads import on_daemon_thread
@@ -157,6 +157,22 @@ def judge(
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
 ) -> Callable[[C], FunctionJudge[C]]: ...
+@overload
+def judge(
+    *,
+    assessment_type: Literal["ANSWER"],
+    name: str | None = ...,
+    version: str = ...,
+    needs: tuple[str, ...] | None = ...,
+) -> Callable[[A], FunctionJudge[A]]: ...
+@overload
+def judge(
+    *,
+    assessment_type: Literal["RETRIEVAL"],
+    name: str | None = ...,
+    version: str = ...,
+    needs: tuple[str, ...] | None = ...,
+) -> Callable[[C], FunctionJudge[C]]: ...
 def judge(
     function: Any = None,
     /,
@@ -165,6 +181,7 @@ def judge(
     name: str | None = None,
     version: str = "1",
     needs: tuple[str, ...] | None = None,
+    assessment_type: Literal["ANSWER", "RETRIEVAL"] | None = None,
 ) -> Any:
     """Make a paid evaluator of a function and register it under its name.
 
@@ -174,22 +191,25 @@ def judge(
         name: Of its evaluations; the function's name where not given.
         version: Recorded with each evaluation; raise it when the judge changes.
         needs: Record fields that must be present, ``a|b`` for either. Per chunk:
-            ``retrieved_context``.
+            ``retrieved_context``; ``retrieved_context.content`` asks for chunks with text.
+        assessment_type: Another way to say ``per``: ``ANSWER`` is per answer, ``RETRIEVAL`` per
+            chunk.
 
     Raises:
-        ConfigurationError: The function takes other parameters than it will be given.
+        ConfigurationError: An unknown ``per``, or a function of other parameters than it will get.
     """
+    unit = unit_of("judge", per, assessment_type)
 
     def decorate(function: Any) -> FunctionJudge[Any]:
-        wanted = ("record", "llm") if per == "answer" else ("record", "chunk", "llm")
+        wanted = ("record", "llm") if unit == "answer" else ("record", "chunk", "llm")
         called = name or str(getattr(function, "__name__", ""))
         check_name(called)
         _check_parameters(called, function, wanted)
-        default = () if per == "answer" else ("retrieved_context",)
+        default = () if unit == "answer" else ("retrieved_context",)
         made = FunctionJudge(
             function,
             name=called,
-            per=per,
+            per=unit,
             version=version,
             needs=default if needs is None else needs,
         )
@@ -197,6 +217,29 @@ def judge(
         return made
 
     return decorate if function is None else decorate(function)
+
+
+def unit_of(where: str, per: str, assessment_type: str | None) -> Literal["answer", "chunk"]:
+    """Return what a judge rates at a time; raises `ConfigurationError` for any other word."""
+    if per not in ("answer", "chunk"):
+        hint = _TYPES.get(str(per).upper())
+        raise ConfigurationError(
+            f"{where}: per is 'answer' or 'chunk', not {per!r}"
+            + (f"; write per={hint!r} or assessment_type={str(per).upper()!r}" if hint else "")
+        )
+    if assessment_type is None:
+        return cast('Literal["answer", "chunk"]', per)
+    unit = _TYPES.get(assessment_type)
+    if unit is None:
+        raise ConfigurationError(
+            f"{where}: assessment_type is 'ANSWER' or 'RETRIEVAL', not {assessment_type!r}"
+        )
+    if per == "chunk" and unit == "answer":
+        raise ConfigurationError(f"{where}: per='chunk' and assessment_type='ANSWER' differ")
+    return unit
+
+
+_TYPES: Mapping[str, Literal["answer", "chunk"]] = {"ANSWER": "answer", "RETRIEVAL": "chunk"}
 
 
 def check_name(name: str) -> None:

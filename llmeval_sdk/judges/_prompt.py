@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk.judges._cut import fair_limit, shortened
 from llmeval_sdk.judges._verdict import Form
 from llmeval_sdk.model import Message
 
 
 SECTION_CHARACTERS = 32_000
-TOTAL_CHARACTERS = 160_000
-"""About 40,000 tokens: what all sections of one prompt may hold together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,11 @@ class Prompt:
     messages: tuple[Message, ...]
     cut: tuple[str, ...] = ()
 
+    @property
+    def notes(self) -> dict[str, list[str]]:
+        """Return what the metadata of the verdict has to say about the prompt."""
+        return {"cut": list(self.cut)} if self.cut else {}
+
 
 def render(
     task: str,
@@ -57,7 +61,7 @@ def render(
 ) -> Prompt:
     """Render a prompt; ``task`` is a judge's ``name/version``, for whoever reads the traffic."""
     boundary = secrets.token_hex(16)
-    limit = _limit([len(section.text) for section in sections])
+    limit = min(SECTION_CHARACTERS, fair_limit([len(section.text) for section in sections]))
     system = "\n\n".join(
         (
             "You are an impartial evaluator of an application that answers with language models.",
@@ -89,16 +93,6 @@ _RULES = (
 )
 
 
-def _limit(lengths: Sequence[int]) -> int:
-    """Find the longest a section may be so that all fit; short ones leave their room to others."""
-    left, waiting = TOTAL_CHARACTERS, len(lengths)
-    for length in sorted(lengths):
-        if length * waiting > left:
-            return min(SECTION_CHARACTERS, left // waiting)
-        left, waiting = left - length, waiting - 1
-    return SECTION_CHARACTERS
-
-
 def _example(number: int, example: Example) -> str:
     given = "\n".join(f"{name}: {text}" for name, text in example.given.items())
     return f"# Example {number}\n\n{given}\nreply: {json.dumps(example.answer, ensure_ascii=False)}"
@@ -106,14 +100,6 @@ def _example(number: int, example: Example) -> str:
 
 def _line(edge: str, name: str, boundary: str) -> str:
     return f"<<{edge} {name} {boundary}>>"
-
-
-def shortened(text: str, limit: int) -> str:
-    """Cut the middle out of a long text and say so in its place."""
-    if len(text) <= limit:
-        return text
-    head, tail = limit * 3 // 4, limit // 4
-    return f"{text[:head]}\n[{len(text) - head - tail} characters left out]\n{text[-tail:]}"
 
 
 def neutral(text: str) -> str:
@@ -142,9 +128,21 @@ _SECTION_LINE = re.compile(
     re.IGNORECASE,
 )
 _TEMPLATE_TOKEN = re.compile(
-    r"<[|\uff5c]|\[/?INST\]|<</?SYS>>|</?(?:s|bos|eos|start_of_turn|end_of_turn)>",
-    re.IGNORECASE,
+    r"""
+    [<\[][|\uff5c]                          # <|im_start|> of most families, [|user|]
+    | <</?SYS>>
+    | \[/?(?:INST|SYSTEM_PROMPT|TOOL_\w+|AVAILABLE_TOOLS|MODEL_SETTINGS|THINK|ARGS|CALL_ID
+        |IMG|PREFIX|MIDDLE|SUFFIX|[GS]?MASK)\]
+    | </?(?:s|bos|eos|pad|unk|sop|eop|eoh|eoa|eot|bos_token|eos_token
+        |(?:start|end)_of_(?:turn|image|text|role))>
+    | </?(?:\w{1,20}:)?(?:think|thinking|reasoning|scratchpad|tools?|tool_calls?|tool_uses?
+        |tool_responses?|tool_results?|tool_outputs?|function|functions|function_calls?
+        |function_results?|invoke)(?=[\s=/>])
+    | \u25c1/?think\u25b7
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
+"""What a chat template gives a meaning of its own, by the vocabularies of the open models."""
 
 _HEADER = re.compile(r"^<<begin (.+) ([0-9a-f]{32})>>$", re.MULTILINE)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.judges import _request
 from llmeval_sdk.judges._prompt import Section
@@ -17,6 +18,9 @@ _IDENTITY = {"request_id", "trace_id", "span_id", "span_kind"}
 _RECORD = tuple(row.name for row in fields(Record) if row.name not in _IDENTITY)
 _MAPPINGS = ("attributes", "field_config", "retrieval")
 _CHUNK = tuple(f"chunk.{row.name}" for row in fields(Chunk) if row.name != "metadata")
+
+_NEEDS = dict.fromkeys(_CHUNK, "retrieved_context")
+_NEEDS |= {"chunk.content": CHUNK_TEXT, "retrieved_context": CHUNK_TEXT}
 
 
 class Template:
@@ -50,14 +54,8 @@ class Template:
     @property
     def needs(self) -> tuple[str, ...]:
         """Return the record fields that the prompt cannot do without."""
-        roots = dict.fromkeys(name.partition(".")[0] for name in self._names)
-        return tuple(
-            dict.fromkeys(
-                "retrieved_context" if root == "chunk" else root
-                for root in roots
-                if root != "attributes"
-            )
-        )
+        needs = (_NEEDS.get(name) or name.partition(".")[0] for name in self._names)
+        return tuple(dict.fromkeys(need for need in needs if need != "attributes"))
 
     def sections(self, record: Record, chunk: Chunk | None = None) -> list[Section]:
         """Return one section for each field named, in the order of the prompt."""

@@ -26,6 +26,7 @@ class YesNoJudge(BaseJudge):
     examples: tuple[Example, ...] = ()
     when_empty: Literal["yes", "no"] | None = None
     """Rating of a response that says nothing; ``None`` asks the model all the same."""
+    output = "yes_no"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, unless the answer is none."""
@@ -44,5 +45,5 @@ class YesNoJudge(BaseJudge):
             self.name,
             verdict["rating"],
             explanation=verdict["rationale"],
-            metadata={"cut": list(prompt.cut)} if prompt.cut else {},
+            metadata=prompt.notes,
         )

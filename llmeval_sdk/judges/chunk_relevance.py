@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._chunks import rate_chunks
@@ -24,8 +25,9 @@ class ChunkRelevance(BaseJudge):
 
     name: str = "chunk_relevance"
     version: str = "1"
-    needs: tuple[str, ...] = ("request", "retrieved_context")
+    needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "chunk"
+    output = "yes_no"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once per distinct chunk."""
@@ -37,7 +39,12 @@ class ChunkRelevance(BaseJudge):
             sections = [*asked, Section("chunk", chunk.content or "")]
             prompt = render(f"{self.name}/{self.version}", RUBRIC, YES_NO, sections, EXAMPLES)
             verdict = await ask(llm, prompt, YES_NO, max_tokens=1024)
-            return Evaluation(self.name, verdict["rating"], explanation=verdict["rationale"])
+            return Evaluation(
+                self.name,
+                verdict["rating"],
+                explanation=verdict["rationale"],
+                metadata=prompt.notes,
+            )
 
         chunks = record.retrieved_context or ()
         return await rate_chunks(self.name, chunks, rate, same=lambda chunk: chunk.content)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llmeval_sdk import registry
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk._threads import run
 from llmeval_sdk.judges._base import BaseJudge, Metered, ask
 from llmeval_sdk.judges._precheck import empty_answer
@@ -40,7 +41,8 @@ class ContextRecall(BaseJudge):
 
     name = "context_recall"
     version = "1"
-    needs = ("request", "response", "expected_response", "retrieved_context")
+    needs = ("request", "response", "expected_response", CHUNK_TEXT)
+    output = "score"
 
     def __init__(self, model: str | LLM | None = None, *, name: str = "context_recall") -> None:
         self.model = model
@@ -102,7 +104,10 @@ class ContextRecall(BaseJudge):
         prompt = render(f"context_recall/{self.version}", RUBRIC, RECALL, sections, EXAMPLES)
         verdict = await ask(llm, prompt, RECALL, max_tokens=1024)
         return Evaluation(
-            self.name, in_range(verdict["context_recall_score"]), explanation=verdict["reason"]
+            self.name,
+            in_range(verdict["context_recall_score"]),
+            explanation=verdict["reason"],
+            metadata=prompt.notes,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from llmeval_sdk.errors import JudgeError
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import as_text, context, request
@@ -29,8 +29,15 @@ class ContextRecallLLM(BaseJudge):
 
     name: str = "context_recall_llm"
     version: str = "1"
-    needs: tuple[str, ...] = ("request", "retrieved_context")
+    needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "answer"
+    output = "score"
+
+    def lacks(self, record: Record) -> str | None:
+        """Name the text that is missing where only later chunks have any."""
+        chunks = record.retrieved_context
+        readable = not chunks or context(chunks[:CHUNKS])
+        return None if readable else f"text in the first {CHUNKS} chunks"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, about the first `CHUNKS` chunks."""
@@ -38,8 +45,6 @@ class ContextRecallLLM(BaseJudge):
         chunks = context(retrieved[:CHUNKS])
         if not retrieved:
             return Evaluation(self.name, 0.0, explanation="Nothing was retrieved.")
-        if not chunks:
-            raise JudgeError("bad_input", f"the first {CHUNKS} chunks hold no text")
         value = record.response if record.value is None else as_text(record.value)
         found = Section("value", value or "(none was found)")
         sections = [*request(record), *_field(record), found, *chunks]
@@ -49,7 +54,7 @@ class ContextRecallLLM(BaseJudge):
             self.name,
             in_range(verdict["score"]),
             explanation=verdict["rationale"],
-            metadata={"chunks": len(chunks), **({"cut": prompt.cut} if prompt.cut else {})},
+            metadata={"chunks": len(chunks), **prompt.notes},
         )
 
 

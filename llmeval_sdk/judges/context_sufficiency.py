@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._prompt import Example
 from llmeval_sdk.judges._request import context, expected, request
 from llmeval_sdk.judges._yes_no import YesNoJudge
@@ -50,7 +51,7 @@ EXAMPLES = (
 context_sufficiency = YesNoJudge(
     name="context_sufficiency",
     version="1",
-    needs=("request", "expected_response|expected_facts", "retrieved_context"),
+    needs=("request", "expected_response|expected_facts", CHUNK_TEXT),
     rubric=RUBRIC,
     sections=lambda record: [
         *request(record),

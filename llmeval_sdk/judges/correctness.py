@@ -22,6 +22,7 @@ class Correctness(BaseJudge):
     name: str = "correctness"
     version: str = "1"
     needs: tuple[str, ...] = ("request", "response", "expected_facts|expected_response")
+    output = "yes_no"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, unless the answer is none."""
@@ -45,7 +46,12 @@ class Correctness(BaseJudge):
         task = f"{self.name}/{self.version}"
         prompt = render(task, COMPARE, YES_NO, sections, COMPARE_EXAMPLES)
         verdict = await ask(llm, prompt, YES_NO, max_tokens=1024)
-        return Evaluation(self.name, verdict["rating"], explanation=verdict["rationale"])
+        return Evaluation(
+            self.name,
+            verdict["rating"],
+            explanation=verdict["rationale"],
+            metadata=prompt.notes,
+        )
 
     async def _check(self, record: Record, count: int, llm: LLM) -> Evaluation:
         sections = [*request(record), *expected(record), *response(record)]
@@ -57,7 +63,7 @@ class Correctness(BaseJudge):
             self.name,
             "no" if unstated else "yes",
             explanation=verdict["rationale"],
-            metadata={"expected_facts": count, "unstated_facts": unstated},
+            metadata={"expected_facts": count, "unstated_facts": unstated, **prompt.notes},
         )
 
 

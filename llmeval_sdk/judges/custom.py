@@ -9,7 +9,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import _verdict
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._chunks import rate_chunks
-from llmeval_sdk.judges._function import FunctionJudge, check_name, judge
+from llmeval_sdk.judges._function import FunctionJudge, check_name, judge, unit_of
 from llmeval_sdk.judges._prompt import Example, render
 from llmeval_sdk.judges._template import Template
 from llmeval_sdk.model import Chunk, Evaluation, Record
@@ -36,9 +36,12 @@ class LLMJudge(BaseJudge):
         examples: Worked examples: what was given, and the reply as the output's JSON object.
         needs: Record fields that must be present; by default those that the prompt names.
         model: A model of its own; by default the configured one.
+        assessment_type: Another way to say ``per``: ``ANSWER`` is per answer, ``RETRIEVAL`` per
+            chunk.
 
     Raises:
-        ConfigurationError: An unknown field or a broken template; the message names what there is.
+        ConfigurationError: An unknown field or ``per``, or a broken template; the message names
+            what there is.
     """
 
     def __init__(
@@ -52,15 +55,19 @@ class LLMJudge(BaseJudge):
         examples: Sequence[Example] = (),
         needs: tuple[str, ...] | None = None,
         model: str | LLM | None = None,
+        assessment_type: Literal["ANSWER", "RETRIEVAL"] | None = None,
     ) -> None:
         check_name(name)
         self.name = name
-        self.per = per
+        self.per = unit_of(f"the judge {name!r}", per, assessment_type)
         self.version = version
         self.model = model
-        self._template = Template(prompt, per_chunk=per == "chunk", where=f"the judge {name!r}")
+        self._template = Template(
+            prompt, per_chunk=self.per == "chunk", where=f"the judge {name!r}"
+        )
         self.needs = self._template.needs if needs is None else needs
         self._form = _form(name, output)
+        self.output = output if isinstance(output, str) else tuple(output)
         self._examples = tuple(examples)
 
     def __repr__(self) -> str:
@@ -90,7 +97,7 @@ class LLMJudge(BaseJudge):
             self.name,
             value,
             explanation=verdict["rationale"],
-            metadata={"cut": list(prompt.cut)} if prompt.cut else {},
+            metadata=prompt.notes,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._prompt import Example
 from llmeval_sdk.judges._request import context, request, response
 from llmeval_sdk.judges._yes_no import YesNoJudge
@@ -51,7 +52,7 @@ EXAMPLES = (
 groundedness = YesNoJudge(
     name="groundedness",
     version="1",
-    needs=("request", "response", "retrieved_context"),
+    needs=("request", "response", CHUNK_TEXT),
     rubric=RUBRIC,
     sections=lambda record: [
         *request(record),

@@ -10,6 +10,7 @@ from typing import Any
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.llms._answers import HEADERS, bound
 from llmeval_sdk.llms._endpoint import OPENAI_URL, Endpoint
 
 
@@ -74,6 +75,8 @@ class Clients:
             "max_retries": 0,
             "http_client": openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,
+                headers=HEADERS,
+                event_hooks={"response": [bound]},
                 # A proxy named in the environment may tunnel what is encrypted, not read the rest.
                 trust_env=not plain,
                 verify=_tls_context(),

@@ -10,6 +10,7 @@ from typing import Any
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms._answers import AnswerRefusedError
 
 
 MESSAGE_CHARACTERS = 300
@@ -47,6 +48,8 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
         )
     if isinstance(error, openai.APIStatusError):
         return _refused_request(error, where, key)
+    if isinstance(error, AnswerRefusedError):
+        return CallFailed("malformed", f"the answer of {where} is not read: {error}")
     return CallFailed("malformed", f"the answer of {where} cannot be read ({type(error).__name__})")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk._threads import on_daemon_thread, within
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.errors import JudgeError, MissingExtraError
 from llmeval_sdk.llms._clients import Clients, request_timeout
@@ -86,16 +87,23 @@ class OpenAIEmbeddings(Embeddings):
     async def _request(self, texts: list[str], deadline: float) -> Embedded:
         try:
             client = await self._clients.client()
-            answer = await client.embeddings.create(
-                model=self.model,
-                input=texts,
-                encoding_format="float",
-                timeout=request_timeout(max(deadline - time.monotonic(), 0.001)),
+            seconds = max(deadline - time.monotonic(), 0.001)
+            # The client's own limit is per read: a server that drips would hold it for ever.
+            answer = await within(
+                seconds,
+                client.embeddings.create(
+                    model=self.model,
+                    input=texts,
+                    encoding_format="float",
+                    timeout=request_timeout(seconds),
+                ),
             )
             vectors = tuple(tuple(map(float, row.embedding)) for row in answer.data)
             if len(vectors) == len(texts):
                 return Embedded(vectors, usage(answer.usage))
             failure = CallFailed("malformed", f"{len(vectors)} vectors for {len(texts)} texts")
+        except asyncio.TimeoutError:
+            failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
         except Exception as error:
             failure = call_failed(error, self._endpoint.base_url, self._key)
         raise failure

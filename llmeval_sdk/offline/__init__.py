@@ -4,7 +4,7 @@
 shows them to people and to CI. `agreement` says how far judges agree with people.
 """
 
-from llmeval_sdk.offline._evaluate import Interrupted, evaluate
+from llmeval_sdk.offline._evaluate import Interrupted, check_bounds, evaluate
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.results.aggregate import Aggregate
@@ -12,4 +12,13 @@ from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.work import Work
 
 
-__all__ = ["Aggregate", "Interrupted", "Report", "Row", "Work", "evaluate", "record_from"]
+__all__ = [
+    "Aggregate",
+    "Interrupted",
+    "Report",
+    "Row",
+    "Work",
+    "check_bounds",
+    "evaluate",
+    "record_from",
+]

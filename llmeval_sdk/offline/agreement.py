@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.errors import DataError, missing_extra
 
 
@@ -16,8 +17,8 @@ FEW = 20
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
 
-_YES = frozenset({"yes", "y", "true", "pass", "passed", "good", "correct", "up", "1", "1.0"})
-_NO = frozenset({"no", "n", "false", "fail", "failed", "bad", "incorrect", "down", "0", "0.0"})
+_BITS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0}
+"""How files of labels without types write yes and no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,11 @@ def side(value: Any, threshold: float = 0.5) -> str:
     """
     if isinstance(value, str) and value.strip():
         word = value.strip().casefold()
-        return "yes" if word in _YES else "no" if word in _NO else word
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (int, float)) and value == value:  # noqa: PLR0124 - NaN is not
-        return "yes" if value >= threshold else "no"
+        rating = _BITS.get(word, _values.number(word))
+        return word if rating is None else "yes" if rating else "no"
+    number = None if isinstance(value, str) else _values.number(value)
+    if number is not None:
+        return "yes" if number >= threshold else "no"
     raise DataError(f"{value!r} is no label: expected yes or no, a bool, a number or a category")
 
 

@@ -4,6 +4,7 @@ from llmeval_sdk.pipeline._judging import event
 from llmeval_sdk.pipeline._metered import MeteredLLM, Turnstile
 from llmeval_sdk.pipeline._pipeline import Pipeline
 from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._saying import say_if_nothing_was_judged
 from llmeval_sdk.pipeline._stats import ExporterStats, Stats
 
 
@@ -15,4 +16,5 @@ __all__ = [
     "Stats",
     "Turnstile",
     "event",
+    "say_if_nothing_was_judged",
 ]

@@ -50,6 +50,8 @@ class Delivery:
         self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
         self._barriers: list[Barrier] = []
         self._delivered = 0
+        self._kept = 0
+        """Spans of other libraries, which only some exporters take."""
         self._unknown = 0
         self.closes = True
         """False where the exporter stays in use when this ends."""
@@ -82,6 +84,12 @@ class Delivery:
         elif len(lane) == MAX_BATCH:
             self._urgent.set()
 
+    def keep(self, span: SpanData, size: int) -> None:
+        """Take a span of another library, where the exporter keeps those."""
+        if getattr(self.exporter, "keeps_foreign", False):
+            self._kept += 1
+            self.offer(span, size)
+
     def barrier(self) -> Barrier:
         """Return a barrier that is set when all that was offered before is dealt with."""
         barrier = Barrier()
@@ -110,11 +118,18 @@ class Delivery:
 
     def stats(self, created: int, dropped_before: Mapping[str, int]) -> ExporterStats:
         """Return the account; what neither arrived nor was dropped is still under way."""
-        dropped = dict(dropped_before)
+        dropped, created = dict(dropped_before), created + self._kept
         for reason, times in self._dropped.snapshot().items():
             dropped[reason] = dropped.get(reason, 0) + times
         gone = self._delivered + self._unknown + sum(dropped.values())
         return ExporterStats(created, self._delivered, dropped, created - gone, self._unknown)
+
+    def work(self) -> None:
+        """Do the thread's work in this one, where no thread can start: once, without retries."""
+        self._closing.set()
+        with shield(f"exporter {self.name}", calls_out=True):
+            self._drain()
+            self.exporter.flush(1.0)
 
     # -- its own thread -------------------------------------------------------------------------
 

@@ -55,6 +55,9 @@ class Intake:
         self.closed = False
         self.heir: Intake | None = None
         """Who takes in the records of a configuration that was replaced."""
+        self.at_task_end: Callable[[], None] | None = None
+        """Called after each trace of a process that may be killed at any moment, where no spool
+        keeps its records."""
         self.spool: Spooling | None = None
         live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
         self._live = sorted(live, key=lambda e: not getattr(e, "gives_ids", False))
@@ -89,6 +92,8 @@ class Intake:
         taker = self._in_force()
         taker.spans.add()
         taker._put(taker.lane, span, span.size)
+        if taker.at_task_end is not None and type(span._parent) is not Span:
+            taker.at_task_end()
 
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
@@ -143,9 +148,10 @@ class Intake:
         if self.closed:
             self._drop("shutdown", item)
             return
+        running = self._running or self._run()
         if self.spool is not None and type(item) is not Unread:
             item = self.spool.keep(item)
-        if not (self._running or self._run()):
+        if not running:
             self._drop("no_worker", item)
         elif not lane.put(item, size):
             self._drop("queue_full", item)
@@ -158,8 +164,10 @@ class Intake:
         if type(item) is Unread:
             caught.add(f"sources: {reason}")
             return
-        if type(item) is Kept:  # it waits in the spool for somebody else
-            reason, item = "spooled", item.item
+        if type(item) is Kept:
+            if item.place:  # it waits in the spool for somebody else
+                reason = "spooled"
+            item = item.item
         is_span = type(item) is Span
         inline = len(item._evaluations or ()) if is_span and item.is_evaluated else 0
         self.dropped.add(reason, 1 + inline)

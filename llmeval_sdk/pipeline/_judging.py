@@ -36,6 +36,8 @@ class Judging:
     def __init__(self, plan: Plan, emit: Emit) -> None:
         self.usage = Usage()
         """What the calls of all judgements used together; only the judges' thread adds to it."""
+        self.cut_prompts = 0
+        """Judgements whose prompt was cut to its limit."""
         self._plan = plan
         self._emit = emit
         self._cache = JudgementCache()
@@ -177,6 +179,7 @@ class Judging:
         usage = getattr(asked, "usage", None) or evaluation.usage
         if usage is not None:
             self.usage += usage
+        self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(evaluation.metadata)
         evaluation = replace(
             evaluation,
             usage=usage,

@@ -10,6 +10,7 @@ from time import time_ns
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.judges._cut import fair_limit, shortened
 from llmeval_sdk.llms import permit
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
 from llmeval_sdk.policy.books import Reservation
@@ -24,6 +25,11 @@ from llmeval_sdk.protocols import LLM, refuse_in_loop
 _TRANSIENT = ("timeout", "rate_limited", "unavailable")
 _FREE = ("rate_limited", "unauthorized", "not_found", "bad_request", "too_long")
 """Failures by which a server says that it did no work: a call, but no tokens."""
+
+
+MAX_PROMPT_CHARACTERS = 200_000
+"""About 50,000 tokens in all messages of one call. A judge of ours stays below; the app's own may
+not, and where the price is unknown nothing else would bound what a call costs."""
 
 
 class Turnstile:
@@ -75,6 +81,8 @@ class MeteredLLM(LLM):
         self.usage: Usage | None = None
         self.calls: list[ModelCall] = []
         """What was called, for the judgement's trace."""
+        self.cut_prompts = 0
+        """Calls whose prompt was longer than any may be."""
         self._llm = llm
         self._turnstile = turnstile
         self._judge = judge
@@ -89,6 +97,7 @@ class MeteredLLM(LLM):
         max_tokens: int = 4096,
     ) -> Completion:
         """Call the model within budget; refusals are JudgeErrors with the counted reason."""
+        messages = self._bounded(messages)
         gates = self._turnstile
         place = await gates.enter()
         succeeded = limited = False
@@ -101,6 +110,15 @@ class MeteredLLM(LLM):
             raise
         finally:
             await gates.leave(place, succeeded=succeeded, rate_limited=limited)
+
+    def _bounded(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Hold a prompt to `MAX_PROMPT_CHARACTERS`; what is cut is marked and counted."""
+        lengths = [len(message.content) for message in messages]
+        if sum(lengths) <= MAX_PROMPT_CHARACTERS:
+            return messages
+        self.cut_prompts += 1
+        limit = fair_limit(lengths, MAX_PROMPT_CHARACTERS)
+        return [replace(each, content=shortened(each.content, limit)) for each in messages]
 
     async def _admitted(
         self,

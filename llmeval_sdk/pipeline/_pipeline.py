@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from threading import get_ident
-from time import monotonic
+from time import monotonic, sleep
 
 from llmeval_sdk import _shield
+from llmeval_sdk._hard_exit import is_to_be_killed
 from llmeval_sdk.model import Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline._delivery import Delivery
 from llmeval_sdk.pipeline._intake import Intake
@@ -23,6 +24,13 @@ from llmeval_sdk.tracing import Span
 
 JUDGES_SHARE = 0.6
 """Share of the time to end that judges may use; the rest is for delivering what they said."""
+
+
+CHILD_LINGER_SECONDS = 5.0
+"""How long records wait in a child that may be killed: what it was just delivering then, and had
+not yet acknowledged, its parent would deliver a second time."""
+TASK_SECONDS = 1.0
+"""How long a task of a child that may be killed waits, where no file can hold its records."""
 
 
 class Pipeline:
@@ -51,7 +59,9 @@ class Pipeline:
             for exporter in plan.exporters
         }
         privacy = Privacy(plan.redactor, content=plan.content)
-        self._spooling = self._intake.spool = self._spool(privacy)
+        self._spooling = self._spool(privacy)
+        if plan.spool is not None:
+            self._intake.spool = self._spooling
         self._worker = Worker(
             plan, self._intake, self._deliveries.values(), privacy, self._spooling, often=often
         )
@@ -65,15 +75,17 @@ class Pipeline:
         self.take = self._intake.take
 
     def _spool(self, privacy: Privacy) -> Spooling | None:
-        if self.plan.spool is None:
+        folder = self.plan.spool or self.plan.children
+        if folder is None:
             return None
         return Spooling(
-            self.plan.spool,
+            folder,
             self._deliveries.values(),
             pack=privacy.pack,
             unpack=privacy.unpack,
             left=self.plan.worker == "off",
             living=self.plan.worker == "agent",
+            made=self.plan.spool is not None,
         )
 
     @property
@@ -104,9 +116,11 @@ class Pipeline:
 
     def stats(self) -> Stats:
         """Return all counters as they stand."""
-        intake, worker = self._intake, self._worker
+        intake, worker, spooling = self._intake, self._worker, self._spooling
         dropped = intake.dropped.snapshot()
         spans, evaluations = intake.spans.value, intake.evaluations.total
+        if spooling is not None and (killed := spooling.killed.value):
+            dropped["killed"], spans = killed, spans + killed
         return Stats(
             spans=spans,
             evaluations=evaluations,
@@ -118,9 +132,10 @@ class Pipeline:
             judged=worker.judged.snapshot(),
             not_run={name: counts.snapshot() for name, counts in list(worker.not_run.items())},
             judge_usage=worker.judging.usage,
+            cut_prompts=worker.judging.cut_prompts,
             pending_judgements=worker.judging.pending,
             problems=_shield.caught.snapshot(),
-            spool={} if self._spooling is None else self._spooling.stats(),
+            spool={} if spooling is None else spooling.stats(),
         )
 
     def flush(self, timeout: float) -> Stats:
@@ -129,7 +144,7 @@ class Pipeline:
         if self._intake.closed:  # another thread is ending this pipeline, or has ended it
             self._wait_for_end(deadline)
             return self._outcome()
-        complete = self._settle(deadline, deadline) if self._started else True
+        complete = self._finish(deadline, deadline, self._look_for_heritage())
         _shield.write_notices()
         return replace(self.stats(), complete=complete)
 
@@ -140,11 +155,15 @@ class Pipeline:
             self._hasten(deadline, timeout)
             return self._outcome()
         self._ender = get_ident()
+        heritage = self._look_for_heritage()
         if not self._intake.closed:
             self._intake.close()
+        judges_until = monotonic() + timeout * JUDGES_SHARE
         complete = delivered = True
+        if heritage is not None:
+            complete = self._finish(deadline - 0.1 * timeout, deadline, heritage)
         if self._started:
-            complete = self._settle(monotonic() + timeout * JUDGES_SHARE, deadline, last=True)
+            complete &= self._settle(judges_until, deadline, last=True)
             for delivery in self._deliveries.values():
                 delivery.stop()
             for delivery in self._deliveries.values():
@@ -158,6 +177,36 @@ class Pipeline:
         _shield.write_notices()
         self._done.set()
         return replace(self.stats(), complete=complete and delivered)
+
+    def _look_for_heritage(self) -> Spooling | None:
+        """Return the spooling if children of this process have left something to deliver here."""
+        spooling = self._spooling if self.plan.spool is None else None
+        if spooling is None or self._intake.spool is not None or not spooling.has_left:
+            return None
+        spooling.look()
+        self._start()
+        return spooling
+
+    def _finish(self, judges_until: float, deadline: float, heritage: Spooling | None) -> bool:
+        """Deal with all there is, also with what children of this process have left."""
+        if not self._started:
+            return heritage is None or self._work_here(heritage, deadline)
+        complete = self._settle(judges_until, deadline)
+        while heritage is not None and complete and not heritage.is_idle:
+            complete = self._settle(judges_until, deadline)
+        return complete
+
+    def _work_here(self, spooling: Spooling, deadline: float) -> bool:
+        """Do the threads' work in this one: at exit Python 3.12 and later start none."""
+        while True:
+            self._worker.work()
+            for delivery in self._deliveries.values():
+                delivery.work()
+            if spooling.is_idle:
+                return True
+            if monotonic() > deadline:
+                return False
+            sleep(0.01)
 
     def retire(self, heir: Pipeline) -> None:
         """Leave all further records to another pipeline, and the exporters it uses too open."""
@@ -199,6 +248,7 @@ class Pipeline:
             return False
         with self._starting:
             if not self._started and not self._intake.closed:
+                self._prepare_for_the_kill()
                 self._start_others()
                 if self._worker.start() and not self._started:  # a finaliser may have begun too
                     self._started = True
@@ -206,6 +256,22 @@ class Pipeline:
                         with _shield.shield("the end of the process"):
                             self._begun()
             return self._started
+
+    def _prepare_for_the_kill(self) -> None:
+        """Keep records where the parent finds them, if it will kill this process at its end."""
+        if self._spooling is None or self.plan.spool is not None or not is_to_be_killed():
+            return
+        if self._spooling.open(crowded=self._worker.hasten):
+            self._intake.spool = self._spooling
+            self._worker.linger = CHILD_LINGER_SECONDS
+        else:
+            self._intake.at_task_end = self._deliver_at_once
+
+    def _deliver_at_once(self) -> None:
+        """Deliver before the task ends, where that works; else it would hold up each task."""
+        if not self.flush(TASK_SECONDS).complete:
+            self._intake.at_task_end = None
+            _shield.tell("spool", "records are lost when the parent terminates this process")
 
     def _start_others(self) -> None:
         """Start what the worker may need at exit, when Python 3.12 and later start no thread."""

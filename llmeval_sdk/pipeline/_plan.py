@@ -36,10 +36,15 @@ class Plan:
     retrieved: str = "last"
     retrieval_limits: Mapping[str, int] | None = None
     content: bool = True
+    """Whether the app's texts may leave."""
+    names: bool = True
+    """Whether names, tags, metadata and document ids that the app chose may leave."""
     redactor: Redactor = field(default_factory=Redactor)
     """Takes out of every record what may not leave."""
     spool: Folder | None = None
     """Where records survive the process."""
+    children: Folder | None = None
+    """Where records of multiprocessing's children survive them, where there is no ``spool``."""
     worker: str = "thread"
     """``off`` leaves the records in the spool, ``agent`` also takes what living processes leave."""
     recent: Callable[[str], list[tuple[str | None, float]]] | None = None
@@ -49,4 +54,4 @@ class Plan:
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
-    """Own prices of judge models: USD per million input and output tokens."""
+    """Own prices of models, judges' and the app's: USD per million input and output tokens."""

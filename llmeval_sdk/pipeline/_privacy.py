@@ -10,7 +10,9 @@ from typing import Any
 
 from llmeval_sdk._shield import swallow
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, NotRun, SpanData, Target
+from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.redaction import Redactor
+from llmeval_sdk.spool import read
 from llmeval_sdk.tracing import Span, from_plain, to_plain, without_content
 
 
@@ -21,6 +23,14 @@ _target = attrgetter("trace_id", "span_id", "span_name", "span_kind")
 _scored = attrgetter(
     "name", "value", "label", "evaluator_kind", "evaluator_version", "inclusion_probability"
 )
+
+
+Emitted = EvaluationEvent | NotRun | SpanData
+_WRITTEN: dict[type, tuple[str, ...]] = {
+    EvaluationEvent: ("label", "explanation", "metadata", "error"),
+    SpanData: ("response", "error"),
+}
+"""Fields in which an evaluator puts words of its own."""
 
 
 class Privacy:
@@ -35,20 +45,43 @@ class Privacy:
 
         The app's own redaction cannot run there: with one, the record has no content.
         """
-        kind, known, content, named = _plain(item)
+        kind, known, content = _plain(item)
         packed = (kind, known, content if self._spooled_content else None)
         record = _dumps(packed)
-        if self._redactor.may_concern(record, named):
+        if self._redactor.may_concern(record, packed):
             record = _dumps(self._redactor.detect(packed))
         return record
 
     def unpack(self, record: bytes) -> Span | EvaluationEvent:
-        """Read what `pack` wrote; raises on anything else."""
-        kind, known, content = marshal.loads(record)  # noqa: S302 - our own file, mode 0600
+        """Read what `pack` wrote; raises on anything else, and is bounded in time and memory."""
+        kind, known, content = read(record)
         item = _item(kind, known, content)
         if type(item) is Span:
             item._room[0] -= len(record)
         return item
+
+    def screen(self, item: Emitted) -> Emitted:
+        """Take secrets out of what an evaluator or a judge wrote: they may quote their own keys."""
+        written: Any = item
+        if type(item) is EvaluationEvent:
+            written = item.evaluation
+        elif type(item) is not SpanData:
+            return item
+        fields = {name: getattr(written, name) for name in _WRITTEN[type(item)]}
+        plain = {
+            name: [value.message] if type(value) is Failure else _builtins(value)
+            for name, value in fields.items()
+        }
+        if not self._redactor.may_concern(_dumps(plain), plain):
+            return item
+        changed = {
+            name: replace(fields[name], message=value[0])
+            if type(fields[name]) is Failure
+            else value
+            for name, value in self._redactor.detect(plain).items()
+        }
+        written = replace(written, **changed)
+        return written if type(item) is SpanData else replace(item, evaluation=written)
 
     def redact(self, item: Span | EvaluationEvent) -> tuple[Any, bool]:
         """Return the record without what the redaction takes out, and False where that failed.
@@ -58,10 +91,10 @@ class Privacy:
         redactor = self._redactor
         if not redactor.is_needed:
             return item, True
-        kind, known, content, named = _plain(item)
+        kind, known, content = _plain(item)
         done = True
         try:
-            if redactor.may_concern(_dumps((known, content)), named):
+            if redactor.may_concern(_dumps((known, content)), content):
                 known, content = redactor.detect((known, content))
             elif not redactor.has_custom:
                 return item, True
@@ -73,20 +106,18 @@ class Privacy:
         copy = _item(kind, known, content)
         if type(copy) is Span and type(item) is Span:
             copy.context, copy._links = item.context, item._links
-            copy._spec, copy._room = item._spec, item._room
+            copy._spec, copy._room, copy._owner = item._spec, item._room, item._owner
         return copy, done
 
 
-def _plain(item: Span | EvaluationEvent) -> tuple[int, Any, Any, tuple[Any, ...]]:
-    """Return what kind it is, the known part, the content, and the mappings whose keys count."""
+def _plain(item: Span | EvaluationEvent) -> tuple[int, Any, Any]:
+    """Return what kind it is, the known part and the content."""
     if type(item) is Span:
-        known, content = to_plain(item)
-        return _SPAN, known, content, (item._arguments, item._attributes)
+        return (_SPAN, *to_plain(item))
     assert type(item) is EvaluationEvent
     evaluation = item.evaluation
     known = (item.id, _target(item.target), item.timestamp_ns, _scored(evaluation))
-    metadata = evaluation.metadata
-    return _EVENT, known, (evaluation.explanation, metadata), (metadata, metadata.get("tags"))
+    return _EVENT, known, (evaluation.explanation, evaluation.metadata)
 
 
 def _item(kind: int, known: Any, content: Any) -> Span | EvaluationEvent:
@@ -121,12 +152,40 @@ def _builtins(value: Any) -> Any:
     return f"<{cls.__name__}>"
 
 
-def bare(item: EvaluationEvent | NotRun | SpanData) -> EvaluationEvent | NotRun | SpanData:
-    """Leave out of what goes to exporters whatever may quote the app's texts."""
+def bare(item: Emitted, *, names: bool) -> Emitted:
+    """Leave out of what goes to exporters whatever may quote the app's texts.
+
+    Without ``names``, also what the app has named: spans, tags, sessions, metrics, documents.
+    """
     if type(item) is EvaluationEvent:
-        return replace(item, evaluation=without_content(item.evaluation))
+        item = replace(item, evaluation=without_content(item.evaluation))
+    elif type(item) is NotRun:
+        item = replace(item, detail=item.detail.partition(":")[0])
+    elif type(item) is SpanData and item.error is not None:
+        item = replace(item, error=Failure(item.error.type))
+    return item if names else _nameless(item)
+
+
+def _nameless(item: Emitted) -> Emitted:
+    """Leave ids, kinds, times, usage, models, types of errors, names and values of scores."""
+    if type(item) is EvaluationEvent:
+        evaluation = replace(item.evaluation, label=None, metadata={})
+        return replace(item, target=_unnamed(item.target), evaluation=evaluation)
     if type(item) is NotRun:
-        return replace(item, detail=item.detail.partition(":")[0])
-    if type(item) is SpanData and item.error is not None:
-        return replace(item, error=Failure(item.error.type))
-    return item
+        return replace(item, target=_unnamed(item.target), detail="")
+    assert type(item) is SpanData
+    ours = {JUDGE_TAG: item.tags[JUDGE_TAG]} if JUDGE_TAG in item.tags else {}
+    return replace(
+        item,
+        name=item.name if ours else item.kind,  # a judge's run has the judge's name
+        tags=ours,
+        session_id=None,
+        metrics={},
+        retrieved_context=None,
+        links=tuple(map(_unnamed, item.links)),
+        evaluations=tuple(replace(each, label=None, metadata={}) for each in item.evaluations),
+    )
+
+
+def _unnamed(target: Target) -> Target:
+    return replace(target, span_name=target.span_kind)

@@ -8,16 +8,17 @@ another attempt could still deliver. What is not dealt with stays for the next p
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
 from llmeval_sdk._counters import Count, Counts
 from llmeval_sdk._shield import swallow, tell
+from llmeval_sdk.pipeline._adopted import Adopted
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
-from llmeval_sdk.spool import Folder, Place, SpoolError, SpoolFile, Torn
+from llmeval_sdk.spool import Folder, Place, SpoolError, SpoolFile, Torn, Unreadable
 
 
 ACKNOWLEDGE_SECONDS = 0.2
@@ -31,11 +32,12 @@ MAX_ADOPTED = 500
 
 
 class Kept(NamedTuple):
-    """A record that also stands in the spool."""
+    """A record that also stands in the spool, or whose absence there the file counts."""
 
     item: Any
     file: SpoolFile
     place: Place
+    """Empty where no slot was free."""
     adopted: bool = False
 
 
@@ -53,7 +55,17 @@ class _Batch(NamedTuple):
 
 
 class Spooling:
-    """One pipeline's part in the spool."""
+    """One pipeline's part in the spool.
+
+    Args:
+        folder: where the files are.
+        deliveries: what a record has to pass before it is dealt with.
+        pack: writes a record as bytes.
+        unpack: reads them again.
+        left: leave this process's records to another one.
+        living: take records of living processes too.
+        made: make the folder if it is not there; else only look into it once somebody has made it.
+    """
 
     def __init__(
         self,
@@ -64,24 +76,29 @@ class Spooling:
         unpack: Callable[[bytes], Any],
         left: bool,
         living: bool,
+        made: bool = True,
     ) -> None:
         self._folder = folder
         self._deliveries = tuple(deliveries)
         self._pack, self._unpack = pack, unpack
-        self._left, self._living = left, living
+        self._left, self._living, self._made = left, living, made
         self._file: SpoolFile | None = None
         self._opening = threading.RLock()
         self._entered = False
         self._unusable = ""
         self._counts = Counts()
         self._kept = Count()
+        self._unsaved, self._saved = Count(), Count()
+        self.killed = Count()
+        """Records that processes held without a slot when they were killed."""
         self._judging: list[_Open] = []
         self._ready: list[_Open] = []
         self._batch: _Batch | None = None
         self._acknowledged = 0.0
         self._scanned = float("-inf")
-        self._adopted: dict[SpoolFile, _Adopted] = {}
+        self._adopted: dict[SpoolFile, Adopted] = {}
         self._avoid: dict[str, float] = {}
+        self._crowded: Callable[[], None] | None = None
         self._tending = threading.Lock()
         self._closed = False
 
@@ -96,9 +113,26 @@ class Spooling:
         place = file.ring.append(self._pack(item))
         if place is None:
             self._counts.add("full")
-            return item
+            self._unsaved.add()
+            self._note_unsaved(file)
+            return Kept(item, file, ())
         self._kept.add()
+        if self._crowded is not None and file.ring.is_crowded:
+            self._crowded()
         return Kept(item, file, place)
+
+    def open(self, *, crowded: Callable[[], None]) -> bool:
+        """Make the file of a child that may be killed; False where none can be made.
+
+        ``crowded`` is called while more than half of its slots are taken. What others left is no
+        business of a child.
+        """
+        self._crowded, self._scanned = crowded, float("inf")
+        return (self._file or self._open()) is not None
+
+    def _note_unsaved(self, file: SpoolFile) -> None:
+        """Write into the file how many records would be lost if this process were killed now."""
+        file.ring.unsaved = max(0, self._unsaved.value - self._saved.value)
 
     def _open(self) -> SpoolFile | None:
         """Make this process's file, once: it costs some milliseconds."""
@@ -132,6 +166,15 @@ class Spooling:
         return not (self._judging or self._ready or self._batch or self._adopted)
 
     @property
+    def has_left(self) -> bool:
+        """Say whether other processes left files, or what they left is still under way."""
+        return bool(self._adopted) or self._folder.has_files
+
+    def look(self) -> None:
+        """Look through the folder at the next turn, however short ago the last look was."""
+        self._scanned = float("-inf")
+
+    @property
     def scans(self) -> bool:
         """Say whether the folder was looked through since the start."""
         return self._scanned > 0
@@ -161,8 +204,14 @@ class Spooling:
                 self._scan()
             except (OSError, SpoolError) as error:
                 tell("spool", f"cannot be read: {error}")
-            found = list(self._take())
-        yield from found
+            waiting = list(self._take())
+        for kept in waiting:
+            first = kept.place[0]
+            with suppress(ValueError):  # given up meanwhile, at the end of the process
+                kept.file.ring.begin(first)
+            yield kept
+            with suppress(ValueError):
+                kept.file.ring.through(first)
 
     def _acknowledge(self) -> None:
         batch = self._batch
@@ -187,7 +236,10 @@ class Spooling:
             kept = record.kept
             cut = any(judgement.cancelled() for judgement in record.judgements)
             stays = cut or record.missed != missed
-            if kept.adopted:
+            if not kept.place:
+                self._saved.add()
+                self._note_unsaved(kept.file)
+            elif kept.adopted:
                 if not stays:
                     kept.file.ring.clear(kept.place[0])
                 self._adopted[kept.file].ended(kept.place[0], stays=stays)
@@ -209,21 +261,35 @@ class Spooling:
             return
         self._avoid = {name: until for name, until in self._avoid.items() if until > now}
         try:
-            for file in self._folder.adopt(living=self._living, but=self._avoid):
-                self._adopted[file] = _Adopted(file)
+            if self._made or self._folder.has_files:
+                for file in self._folder.adopt(living=self._living, but=self._avoid):
+                    self._adopt(file)
         finally:
             self._scanned = now  # not before: who waits until nothing waits would go too early
+
+    def _adopt(self, file: SpoolFile) -> None:
+        self._adopted[file] = Adopted(file)
+        if file.is_abandoned and (unsaved := file.ring.unsaved):
+            file.ring.unsaved = 0
+            for _ in range(unsaved):
+                self.killed.add()
+            tell("spool", f"{unsaved} records went down with a process whose file was full")
 
     def _take(self) -> Iterator[Kept]:
         under_way = sum(len(adopted.under_way) for adopted in self._adopted.values())
         for file, adopted in self._adopted.items():
             while adopted.waiting and under_way < MAX_ADOPTED:
                 first = adopted.waiting.popleft()
+                if file.ring.is_poisoned(first):
+                    self._counts.add("poisoned")
+                    tell("spool", "a record at which processes end again and again is skipped")
+                    file.ring.clear(first)
+                    continue
                 try:
                     place, record = file.ring.take(first)
                     item = self._unpack(record)
                 except Exception as error:
-                    if not isinstance(error, Torn) and not swallow("spool", error):
+                    if not isinstance(error, (Torn, Unreadable)) and not swallow("spool", error):
                         raise
                     if file.is_abandoned:
                         self._counts.add("torn")
@@ -258,34 +324,10 @@ class Spooling:
         records = len(file.ring.records())
         if records:
             self._counts.add("left", records)
+            if not self._made:
+                tell(
+                    "spool",
+                    f"{self._counts.snapshot()['left']} records of ended children wait in "
+                    f"{self._folder.path} for the next process that delivers there",
+                )
         file.release()
-
-
-class _Adopted:
-    """Where we are with the records of one file of another process."""
-
-    __slots__ = ("failed", "file", "under_way", "waiting")
-
-    def __init__(self, file: SpoolFile) -> None:
-        self.file = file
-        self.under_way: set[int] = set()
-        self.failed = False
-        self.waiting: deque[int] = deque(file.ring.records())
-
-    @property
-    def is_done(self) -> bool:
-        """Say whether the file can be given up."""
-        ended = self.file.is_abandoned or self.failed
-        return ended and not self.waiting and not self.under_way
-
-    def ended(self, first: int, *, stays: bool) -> None:
-        """Note that a record is through; one that stays is tried again when the file is."""
-        self.under_way.discard(first)
-        self.failed |= stays
-
-    def look(self) -> None:
-        """See whether the process that writes the file has ended, or has written more."""
-        if not self.file.is_abandoned and not self.failed and not self.waiting:
-            self.file.check()
-            found = self.file.ring.records()
-            self.waiting.extend(slot for slot in found if slot not in self.under_way)

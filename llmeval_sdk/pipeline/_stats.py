@@ -67,6 +67,8 @@ class Stats:
     """Judges that did not run or gave no value, by judge and reason."""
     judge_usage: Usage = Usage()
     """Tokens and money of the judges' calls, which are no part of the app's own usage."""
+    cut_prompts: int = 0
+    """Judgements whose prompt was longer than any may be: its middle was left out, with a mark."""
     pending_judgements: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
     """Exceptions of ours or of evaluators that the shield caught, by site."""
@@ -127,6 +129,7 @@ class Stats:
                 for judge in {**self.not_run, **other.not_run}
             },
             self.judge_usage + other.judge_usage,
+            self.cut_prompts + other.cut_prompts,
             self.pending_judgements + other.pending_judgements,
             {**self.problems, **other.problems},
             _sum(self.spool, other.spool),

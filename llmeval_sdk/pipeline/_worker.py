@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
 from llmeval_sdk._counters import Counts
-from llmeval_sdk._shield import swallow, tell, write_notices
+from llmeval_sdk._shield import shield, swallow, tell, write_notices
 from llmeval_sdk._threads import OneThread
 from llmeval_sdk.evaluation import own_copy
+from llmeval_sdk.heuristics._budget import limit_processor_time
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._guests import Guests
@@ -19,17 +21,22 @@ from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._privacy import Privacy, bare
+from llmeval_sdk.pipeline._privacy import Emitted, Privacy, bare
+from llmeval_sdk.pipeline._saying import Saying
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
+from llmeval_sdk.policy.prices import with_cost
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.tracing import ANSWERED, Span, off, record_of, span_data
+from llmeval_sdk.registry import HEURISTICS
+from llmeval_sdk.tracing import ANSWERED, Span, disabled, off, record_of, span_data
 
 
 LINGER_SECONDS = 0.02
 """How long the first record of a burst waits for others: fewer wake-ups beside the app's thread."""
 IDLE_SECONDS = 1.0
+HEURISTIC_SECONDS = 0.5
+"""Processor time that a built-in heuristic may take for one record, however slow the machine is."""
 
 
 class Worker:
@@ -57,7 +64,10 @@ class Worker:
         self.judging = Judging(plan, self._emit_judged)
         self.judged = Counts()
         self.not_run: dict[str, Counts] = {}
+        self._saying = Saying(plan)
         self._urgent = threading.Event()
+        self.linger = LINGER_SECONDS
+        self.hasten = self._urgent.set
         self._barriers: list[Barrier] = []
         self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
@@ -85,16 +95,17 @@ class Worker:
         self._intake.wake()
         return barrier
 
-    def emit(self, item: EvaluationEvent | NotRun | SpanData, size: int = 1_000) -> None:
+    def emit(self, item: Emitted, size: int = 1_000) -> None:
         """Hand a record to every delivery. Called by the worker and by the judges' thread."""
         if not self._plan.content:
-            item = bare(item)
+            item = bare(item, names=self._plan.names)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
+            self._saying.not_run(item)
         for delivery in self._deliveries:
             delivery.offer(item, size)
 
-    def _emit_judged(self, item: EvaluationEvent | NotRun | SpanData) -> None:
+    def _emit_judged(self, item: Emitted) -> None:
         """Count and hand on what a judgement of this pipeline gave: its verdict, its trace."""
         if type(item) is EvaluationEvent:
             self._intake.evaluations.add("judged")
@@ -102,12 +113,30 @@ class Worker:
                 self.judged.add(item.evaluation.name)
         elif type(item) is SpanData:
             self._intake.spans.add()
-        self.emit(item)
+        self.emit(self._screened(item))
+
+    def _screened(self, item: Emitted) -> Emitted:
+        """Redact what an evaluator wrote; where that fails, nothing that it wrote may leave."""
+        try:
+            return self._privacy.screen(item)
+        except Exception as error:
+            if not swallow("redact", error):
+                raise
+            if type(item) is SpanData:
+                item = replace(item, response=None)
+            return bare(item, names=True)
+
+    def work(self) -> None:
+        """Do the thread's work in this one, where no thread can start."""
+        with disabled(), shield("worker"):
+            self._drain()
+            self._tend()
 
     # -- its own thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
         off()
+        limit_processor_time(HEURISTIC_SECONDS)
         self._warm()
         stop = False
         while not stop:
@@ -117,7 +146,7 @@ class Worker:
                 self._tend()
                 self._often()
                 continue
-            self._urgent.wait(LINGER_SECONDS)
+            self._urgent.wait(self.linger)
             self._urgent.clear()
             stop = self._stop
             barriers, self._barriers = self._barriers, []
@@ -138,12 +167,12 @@ class Worker:
         self._pace.rest(hurry=self._hurry)
 
     def _warm(self) -> None:
-        """Give budgeted escalation the scores of earlier processes; without them it warms up."""
+        """Give escalation by share the scores of earlier processes; without them it warms up."""
         gate, recent = self._plan.gate, self._plan.recent
-        if recent is None or not gate.budgets:
+        if recent is None or not gate.shares:
             return
         try:
-            for judge, by in gate.budgets:
+            for judge, by in gate.shares:
                 past: dict[str | None, list[float]] = {}
                 for span_name, score in recent(by):
                     past.setdefault(span_name, []).append(score)
@@ -184,7 +213,7 @@ class Worker:
             self._read(item)
             return
         kept = item if type(item) is Kept else None
-        missed = self._spooling.missed if self._spooling is not None else 0
+        missed = self._spooling.missed if kept is not None and self._spooling is not None else 0
         self._judgements = []
         try:
             item, self._whole = self._privacy.redact(item if kept is None else kept.item)
@@ -199,11 +228,12 @@ class Worker:
             self._spooling.handed_on(kept, self._judgements, missed)
 
     def _read(self, item: Unread) -> None:
-        """Score spans that another library made; it exports them itself."""
+        """Score spans that another library made. It exports them itself; the store keeps them."""
         self._foreign = True
         try:
             for span in item.read():
-                self._intake.score(span)
+                if span._owner is None:
+                    self._intake.score(span)
                 self._take(span)
                 self._rest()
         except Exception as error:
@@ -214,11 +244,14 @@ class Worker:
 
     def _span(self, span: Span) -> None:
         size = span.size
-        data = span_data(span, content=self._plan.content)
-        if not self._foreign:
+        data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
+        if self._foreign:
+            for delivery in self._deliveries:
+                delivery.keep(data, size)
+        else:
             self.emit(data, size)
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
-        if not (span.is_evaluated or (self._foreign and span._owner is None)):
+        if not (span._owner is None if self._foreign else span.is_evaluated):
             if span.kind == "llm" and span._prompt is not None:
                 self._prompted(span, target)
             return
@@ -234,7 +267,8 @@ class Worker:
         for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
             self._intake.evaluations.add("background")
-            self.emit(event(evaluation, target))
+            scored = event(evaluation, target)
+            self.emit(scored if evaluation.name in HEURISTICS else self._screened(scored))
         named = [each for each in asked if each.kind == "judge"]
         answered = ANSWERED in (span._collected or ())
         for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):
@@ -266,7 +300,10 @@ class Worker:
                 self._rest()
         aside = self._guests.run_aside
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
-        yield from self._plan.background.run(record, but=done, by=aside, rest=self._rest)
+        background = self._plan.background
+        yield from background.run(record, but=done, by=aside, rest=self._rest)
+        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
+        background.learn(record)
 
     def _decide(
         self,

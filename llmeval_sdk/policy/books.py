@@ -132,6 +132,7 @@ def refusal(state: State, limits: Mapping[str, Budget], want: Want, now: float) 
         found = (
             _calls(account, limit.calls_per_minute, want.calls or 0, now)
             or _tokens(account, limit.tokens_per_minute, want.tokens or 0, now)
+            or _unpriced(account, limit, want, now)
             or _money(
                 state.spent(name, now), state.reserved(name, now), limit.usd_per_day, want.usd, now
             )
@@ -210,6 +211,19 @@ def _tokens(account: Account, limit: float | None, want: int, now: float) -> _Fo
     recent = [(second, tokens) for second, _, tokens in account.within(MINUTE, now)]
     wait = _room(recent, limit, want, MINUTE, now)
     return None if wait == 0 else (f"{want} tokens do not fit in {limit:g} a minute", wait)
+
+
+def _unpriced(account: Account, limit: Budget, want: Want, now: float) -> _Found:
+    """Hold back tokens of unknown price, which no limit in dollars would."""
+    most = limit.unpriced_tokens_per_minute
+    if want.usd is not None or limit.usd_per_day is None or limit.tokens_per_minute is not None:
+        return None
+    tokens = want.tokens or 0
+    found = _tokens(account, most, min(tokens, int(most)) if most else tokens, now)
+    if found is None:
+        return None
+    detail, wait = found
+    return f"{detail} while the model's price is unknown: set LLMEVAL_PRICES", wait
 
 
 def _room(

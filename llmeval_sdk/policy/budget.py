@@ -10,6 +10,10 @@ from typing import Any
 from llmeval_sdk.errors import ConfigurationError
 
 
+UNPRICED_TOKENS_PER_MINUTE = 200_000
+"""Sixty calls with some 3,000 tokens each."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What judges may use at most. ``None`` lifts a limit; 0 allows nothing.
@@ -21,6 +25,10 @@ class Budget:
     calls_per_minute: float | None = 60
     """In any 60 seconds; below 1, one call in 60 / calls_per_minute seconds."""
     tokens_per_minute: float | None = None
+    unpriced_tokens_per_minute: float | None = UNPRICED_TOKENS_PER_MINUTE
+    """Stands in for ``usd_per_day`` where the model's price is unknown: tokens in any 60 seconds,
+    unless ``tokens_per_minute`` says how many. A judgement that is larger takes the whole minute.
+    Without a limit in dollars there is none in its stead."""
     usd_per_day: float | None = 5.0
     """By UTC day, where the model's price is known. 0 refuses models of unknown price as well."""
     concurrency: int = 8
@@ -29,7 +37,12 @@ class Budget:
     """Further limits of single judges, by name, inside this one; their concurrency is not used."""
 
     def __post_init__(self) -> None:
-        for limit in ("calls_per_minute", "tokens_per_minute", "usd_per_day"):
+        for limit in (
+            "calls_per_minute",
+            "tokens_per_minute",
+            "unpriced_tokens_per_minute",
+            "usd_per_day",
+        ):
             value = getattr(self, limit)
             if value is not None and not (_is_number(value) and 0 <= value < float("inf")):
                 raise ConfigurationError(

@@ -14,13 +14,12 @@ from math import isnan
 from numbers import Real
 from typing import Any, NoReturn
 
+from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation
 
 
 Evaluations = Mapping[str, Evaluation]
-
-_FINE = frozenset({"", "pass", "passed", "yes", "ok", "good", "skipped"})
 
 
 class Condition:
@@ -60,20 +59,20 @@ class Condition:
 
 
 def below(name: str, threshold: float) -> Condition:
-    """Hold when a score is below a threshold; a bool counts as 0 or 1."""
+    """Hold when a score is below a threshold; pass and yes count as 1, fail and no as 0."""
     return _Compared(_named("below", name), "<", _number("below", threshold))
 
 
 def above(name: str, threshold: float) -> Condition:
-    """Hold when a score is above a threshold; a bool counts as 0 or 1."""
+    """Hold when a score is above a threshold; pass and yes count as 1, fail and no as 0."""
     return _Compared(_named("above", name), ">", _number("above", threshold))
 
 
 def flagged(name: str, *words: str | bool) -> Condition:
     """Hold when an evaluation's value or label is one of the words, exactly.
 
-    Without words: when a check failed (``False``), or a category is anything but ``pass``,
-    ``passed``, ``yes``, ``ok``, ``good`` or ``skipped`` (case aside); a score alone is no flag.
+    Without words: when a check failed (``False``), or a category is neither good, such as ``pass``
+    or ``yes``, nor neutral, such as ``skipped`` or ``abstained``; a score alone is no flag.
     """
     for word in words:
         if not isinstance(word, (str, bool)):
@@ -85,9 +84,9 @@ def flagged(name: str, *words: str | bool) -> Condition:
 
 def score_of(evaluation: Evaluation | None) -> float | None:
     """Return an evaluation's number, or ``None`` where there is no usable one."""
-    if evaluation is None or evaluation.error is not None or not _is_number(evaluation.value):
+    if evaluation is None or evaluation.error is not None:
         return None
-    return float(evaluation.value)  # type: ignore[arg-type]
+    return _values.number(evaluation.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class _Flagged(Condition):
             return None
         value = evaluation.value
         if not self.words:
-            return value is False or (isinstance(value, str) and value.strip().lower() not in _FINE)
+            return value is False or (isinstance(value, str) and _is_warning(value))
         return any(
             evaluation.label == word or (type(value) is type(word) and value == word)
             for word in self.words
@@ -213,6 +212,11 @@ def _number(what: str, threshold: float) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (float, int, Real)) and not isnan(value)
+
+
+def _is_warning(category: str) -> bool:
+    """Say whether a category is neither the best of its kind nor neutral."""
+    return not _values.is_neutral(category) and _values.goodness("", category) != 1.0
 
 
 def _silence(evaluation: Evaluation | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
+from warnings import warn
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.conditions import Condition, Evaluations, below, flagged, score_of
@@ -15,19 +16,33 @@ from llmeval_sdk.protocols import Judge
 
 
 CONTROL_RATE = 0.02
-"""Share of traffic that budgeted escalation judges at random, inside its budget."""
-RISK = "groundedness_risk"
+"""Part of the traffic that escalation by share judges at random, inside its share."""
+EXTRACTION_RISK, ANSWER_RISK = "extraction_risk", "groundedness_risk"
+ABSTENTION_RISK = "abstention_risk"
+OF = ("extractions", "answers")
 
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
     """Ask ``judge`` (a name or a judge) when a condition holds, or on the riskiest records.
 
-    Give exactly one of ``when``, a condition made by `below`, `above` and `flagged`, and
-    ``budget``, the share of records in 0..1 to judge. A budget goes to the records whose score
-    ``by`` (default ``groundedness_risk``) is highest. ``control_rate`` is the share of all other
-    records that are judged as well, at random, so that averages can be corrected; it defaults to 0
-    with ``when`` and, inside the budget, to 2 % of traffic (a quarter of the budget if less).
+    Give exactly one of ``when`` and ``share``.
+
+    Args:
+        judge: The judge, or its name.
+        when: A condition made by `below`, `above` and `flagged`.
+        share: The part of the records, in 0..1, to judge: those whose risk is highest. Records
+            without an answer (`abstention_risk` applies to them) are not among them, unless ``by``
+            names that score.
+        by: The score that ``share`` goes by. By default each record's own: ``extraction_risk`` for
+            one with extractions, else ``groundedness_risk``; both are compared by rank, so an app
+            with both kinds spends one share on them together.
+        of: ``"extractions"`` or ``"answers"``: ``share`` is of these records only. For two judges
+            that divide the traffic between them.
+        control_rate: The part of all other records that is judged as well, at random, so that
+            averages can be corrected. It is 0 by default with ``when`` and, inside the share,
+            2 % of the traffic (a quarter of the share if that is less).
+        budget: The former name of ``share``; it works until version 0.3.
 
     Raises:
         ConfigurationError: an argument cannot be used; the message says what to write instead.
@@ -37,18 +52,32 @@ class Escalation:
     _: KW_ONLY
     when: Condition | None = None
     control_rate: float | None = None
-    budget: float | None = None
+    share: float | None = None
     by: str | None = None
+    of: str | None = None
+    budget: float | None = None
 
     def __post_init__(self) -> None:
         _check_judge(self.judge)
-        if self.when is None and self.budget is None:
-            raise ConfigurationError(
-                f"Escalation({self.name!r}) needs when=below(...) or budget=0.2"
+        if self.budget is not None:
+            if self.share is not None:
+                raise ConfigurationError(
+                    f"Escalation({self.name!r}) takes share=; budget= is its former name"
+                )
+            warn(
+                f"Escalation({self.name!r}, budget=…) is called share=… now",
+                DeprecationWarning,
+                stacklevel=3,
             )
-        if self.when is not None and (self.budget is not None or self.by is not None):
+            object.__setattr__(self, "share", self.budget)
+            object.__setattr__(self, "budget", None)
+        if self.when is None and self.share is None:
             raise ConfigurationError(
-                f"Escalation({self.name!r}) takes when= or budget= with by=, not both kinds"
+                f"Escalation({self.name!r}) needs when=below(...) or share=0.2"
+            )
+        if self.when is not None and (self.share, self.by, self.of) != (None, None, None):
+            raise ConfigurationError(
+                f"Escalation({self.name!r}) takes when= or share= with by= and of=, not both kinds"
             )
         if self.when is not None and not isinstance(self.when, Condition):
             raise ConfigurationError(
@@ -59,13 +88,17 @@ class Escalation:
             raise ConfigurationError(
                 f"Escalation({self.name!r}): by= is a heuristic's name, not {self.by!r}"
             )
+        if self.of is not None and self.of not in OF:
+            raise ConfigurationError(
+                f"Escalation({self.name!r}): of= is 'extractions' or 'answers', not {self.of!r}"
+            )
         _check_share(self.name, "control_rate", self.control_rate, lowest=0.0)
-        if self.budget is not None:
-            _check_share(self.name, "budget", self.budget, lowest=1e-6)
-            if self.control > self.budget:
+        if self.share is not None:
+            _check_share(self.name, "share", self.share, lowest=1e-6)
+            if self.control > self.share:
                 raise ConfigurationError(
-                    f"Escalation({self.name!r}): the control sample is taken inside the budget,"
-                    f" so control_rate={self.control:g} must not exceed budget={self.budget:g}"
+                    f"Escalation({self.name!r}): the control sample is taken inside the share,"
+                    f" so control_rate={self.control:g} must not exceed share={self.share:g}"
                 )
 
     @property
@@ -78,16 +111,23 @@ class Escalation:
         """The control rate in force."""
         if self.control_rate is not None:
             return self.control_rate
-        return 0.0 if self.budget is None else min(CONTROL_RATE, self.budget / 4)
+        return 0.0 if self.share is None else min(CONTROL_RATE, self.share / 4)
 
     @property
-    def risk(self) -> str:
-        """Name of the score that a budget goes by."""
-        return self.by or RISK
+    def risks(self) -> tuple[str, ...]:
+        """The scores that a share may go by; empty with ``when``."""
+        if self.share is None:
+            return ()
+        return (EXTRACTION_RISK, ANSWER_RISK) if self.by is None else (self.by,)
 
     def names(self) -> frozenset[str]:
         """Return the evaluators that this reads: they have to run before it can decide."""
-        return frozenset((self.risk,)) if self.when is None else self.when.names()
+        if self.when is not None:
+            return self.when.names()
+        kinds = (
+            () if self.by is not None and self.of is None else (EXTRACTION_RISK, ABSTENTION_RISK)
+        )
+        return frozenset((*self.risks, *kinds))
 
     def decide(
         self, evaluations: Evaluations, key: str | None, quota: Quota | None = None
@@ -95,13 +135,10 @@ class Escalation:
         """Decide whether to ask the judge about one record.
 
         ``key`` identifies the record (its trace id, or trace and span id): the same key draws the
-        same. Without its ``quota``, a budget is spent at random.
+        same. Without its ``quota``, a share is spent at random.
         """
-        if self.budget is not None:
-            quota = quota or Quota(self.budget, self.control)
-            decision = quota.decide(score_of(evaluations.get(self.risk)), key)
-            why = f"{self.risk} {decision.why}"
-            return EscalationDecision(decision.run, decision.probability, why)
+        if self.share is not None:
+            return self._decide_share(evaluations, key, quota or Quota(self.share, self.control))
         assert self.when is not None
         why = self.when.explain(evaluations)
         if self.when.holds(evaluations):
@@ -110,6 +147,22 @@ class Escalation:
         if control > 0 and escalation_draw(key) < control:
             return EscalationDecision(True, control, f"control sample of {control:.3g}: {why}")
         return EscalationDecision(run=False, probability=control, why=why)
+
+    def _decide_share(
+        self, evaluations: Evaluations, key: str | None, quota: Quota
+    ) -> EscalationDecision:
+        is_extraction = EXTRACTION_RISK in evaluations
+        abstained = not is_extraction and ABSTENTION_RISK in evaluations
+        if abstained and self.by != ABSTENTION_RISK:
+            why = "the app gave no value: judged only where by='abstention_risk' says so"
+            return EscalationDecision(run=False, probability=0.0, why=why)
+        kind = "extractions" if is_extraction or abstained else "answers"
+        if self.of not in (None, kind):
+            why = f"the share is of {self.of}"
+            return EscalationDecision(run=False, probability=0.0, why=why)
+        by = self.by or (EXTRACTION_RISK if is_extraction else ANSWER_RISK)
+        decision = quota.decide(score_of(evaluations.get(by)), key, by)
+        return EscalationDecision(decision.run, decision.probability, f"{by} {decision.why}")
 
 
 def default_escalation(threshold: float = 0.7) -> Escalation:

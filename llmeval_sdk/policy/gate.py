@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from llmeval_sdk._needs import missing
+from llmeval_sdk._needs import lacking
 from llmeval_sdk.model import Record
 from llmeval_sdk.policy.conditions import Evaluations
 from llmeval_sdk.policy.decisions import Admitted, EscalationDecision, NotRunReason, Refused
@@ -48,18 +48,18 @@ class Gate:
         return frozenset().union(*(each.names() for each in self._escalations.get(judge, ())))
 
     @property
-    def budgets(self) -> frozenset[tuple[str, str]]:
-        """The budgeted judges, each with the score that its budget goes by."""
+    def shares(self) -> frozenset[tuple[str, str]]:
+        """The judges that run on a share of the records, each with the scores that it goes by."""
         every = (each for escalations in self._escalations.values() for each in escalations)
-        return frozenset((each.name, each.risk) for each in every if each.budget is not None)
+        return frozenset((each.name, risk) for each in every for risk in each.risks)
 
     def warm(self, judge: str, span_name: str | None, by: str, scores: Iterable[float]) -> None:
-        """Give the budgeted escalations of a judge the recent scores of a span, oldest first."""
+        """Give a judge's escalations by share the recent scores of a span, oldest first."""
         past = list(scores)
         for place, escalation in enumerate(self._escalations.get(judge, ())):
             quota = self._quota(escalation, place, span_name)
-            if quota is not None and escalation.risk == by:
-                quota.warm(past)
+            if quota is not None and by in escalation.risks:
+                quota.warm(past, by)
 
     def decide(
         self,
@@ -77,7 +77,7 @@ class Gate:
             evaluations: what the heuristics said, by name.
             off: why this judge cannot run at all, such as ``no_judge_model``.
         """
-        absent = missing(record, judge.needs)
+        absent = lacking(judge, record)
         if absent is not None:
             return Refused("missing_inputs", f"the record has no {absent}")
         if off is not None:
@@ -113,7 +113,7 @@ class Gate:
         )
 
     def _quota(self, escalation: Escalation, place: int, span_name: str | None) -> Quota | None:
-        if escalation.budget is None:
+        if escalation.share is None:
             return None
         stream = (escalation.name, place, span_name)
         quota = self._quotas.get(stream)
@@ -121,7 +121,7 @@ class Gate:
             stream = (escalation.name, place, None)
             quota = self._quotas.get(stream)
         if quota is None:
-            made = Quota(escalation.budget, escalation.control)
+            made = Quota(escalation.share, escalation.control)
             quota = self._quotas.setdefault(stream, made)
         return quota
 

@@ -1,15 +1,16 @@
-"""What judge models cost, as far as it is known; `prices.json` is data and approximate."""
+"""What models cost, as far as it is known; `prices.json` is data and approximate."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from llmeval_sdk.model import Usage
+from llmeval_sdk.model import SpanData, Usage
 
 
 MILLION = 1_000_000
@@ -50,6 +51,14 @@ def cost(
         return usage.cost_usd
     price = price_of(model, own=own)
     return None if price is None else price.cost(usage)
+
+
+def with_cost(span: SpanData, *, own: Mapping[str, tuple[float, float]] | None = None) -> SpanData:
+    """Return a span of a model call with what it cost; as it is where that is unknown or said."""
+    if span.usage is None or span.usage.cost_usd is not None or not span.model_name:
+        return span
+    usd = cost(span.model_name, span.usage, own=own)
+    return span if usd is None else replace(span, usage=replace(span.usage, cost_usd=usd))
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,6 @@ whatever it could have matched, and unreadable JSON as rate 0 for all.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -36,10 +35,11 @@ class SamplingRule:
     span_name: str | None = None
 
     def __post_init__(self) -> None:
-        rate = self.sample_rate
-        if not (isinstance(rate, Real) and 0 <= rate <= 1):
+        rate: Any = self.sample_rate
+        if not _is_rate(rate):
             raise ConfigurationError(
-                f"SamplingRule: sample_rate must be a number from 0 to 1, not {rate!r}"
+                "SamplingRule: sample_rate must be a number from 0 (never) to 1 (always), "
+                f"not {rate!r}"
             )
         for key, name in (("evaluator", self.evaluator), ("span_name", self.span_name)):
             if name is not None and not (isinstance(name, str) and name):
@@ -89,8 +89,9 @@ class SamplingRules:
 def parse_rules(text: str | None) -> SamplingRules:
     """Read Datadog's JSON list of ``{sample_rate, evaluator_label?, span_name?}``; never raises.
 
-    ``evaluator`` is read like ``evaluator_label``; rates are clamped to 0..1 and may be numeric
-    strings. No text, or an empty list, is no rules.
+    ``evaluator`` is read like ``evaluator_label``. A rate may be a numeric string, as Datadog reads
+    it; one outside 0..1, or of another type, makes a bad rule. No text, or an empty list, is no
+    rules.
     """
     if text is None or not text.strip():
         return SamplingRules()
@@ -136,14 +137,22 @@ def _rate(entry: dict[str, Any], wrong: list[str]) -> float:
         wrong.append("sample_rate is missing")
         return 0.0
     value = entry["sample_rate"]
-    try:
-        rate = float(value)
-    except (TypeError, ValueError, OverflowError):
-        rate = math.nan
-    if not math.isfinite(rate):
-        wrong.append(f"sample_rate {value!r} is no number")
+    rate: Any = value
+    if isinstance(value, str):
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = None
+    if not _is_rate(rate):
+        wrong.append(f"sample_rate {value!r} is no number from 0 to 1"[:120])
         return 0.0
-    return min(max(rate, 0.0), 1.0)
+    return float(rate)
+
+
+def _is_rate(rate: Any) -> bool:
+    """Tell a chance in 0..1 from other numbers, NaN and booleans."""
+    is_number = isinstance(rate, Real) and not isinstance(rate, bool)
+    return is_number and bool(0 <= rate <= 1)
 
 
 def _name(entry: dict[str, Any], keys: tuple[str, ...], wrong: list[str]) -> str | None:

@@ -8,17 +8,11 @@ from typing import Any
 from llmeval_sdk.redaction._aside import Aside
 from llmeval_sdk.redaction._detectors import detectors
 from llmeval_sdk.redaction._hints import hints
+from llmeval_sdk.redaction._names import has_secret_name, is_secret_name
 
 
 FAILED = "<redaction failed>"
 _SECRET = "<redacted:secret>"  # noqa: S105 - what stands in its place
-_NAMES = frozenset((
-    "api_key", "apikey", "api-key", "openai_api_key", "password", "passwd", "secret",
-    "client_secret", "access_token", "auth_token", "refresh_token", "authorization",
-    "Authorization", "private_key", "credentials", "x-api-key",
-))  # fmt: skip
-"""Arguments and fields whose text is never kept, with detection of API keys switched on."""
-
 Text = Callable[[str], str]
 
 
@@ -36,9 +30,9 @@ class Redactor:
         self, names: Iterable[str] = (), custom: Text | None = None, *, timeout: float = 2.0
     ) -> None:
         self._detectors = detectors(names)
-        found = [each.name for each in self._detectors]
-        self._hints = hints(found)
-        self._names = _NAMES if "api_key" in found else frozenset()
+        kinds = [detector.name for detector in self._detectors]
+        self._hints = hints(kinds)
+        self._reads_names = "api_key" in kinds
         self._custom = None if custom is None else Aside(custom, timeout)
 
     @property
@@ -51,19 +45,15 @@ class Redactor:
         """Say whether the app's own function has a word."""
         return self._custom is not None
 
-    def may_concern(self, record: bytes, named: Iterable[Mapping[str, Any] | None] = ()) -> bool:
-        """Say whether the built-in detectors can find anything in a record's ``marshal`` form.
+    def may_concern(self, record: bytes, value: Any = None) -> bool:
+        """Say whether the built-in detectors can find anything in a plain value.
 
-        ``named`` are mappings of it whose keys may say that a value is secret.
+        ``record`` is the ``marshal`` form of the value, whose texts are looked at there.
         """
         for hint in self._hints:
             if hint(record):
                 return True
-        if self._names:
-            for fields in named:
-                if fields and _names_one_of(self._names, fields):
-                    return True
-        return False
+        return self._reads_names and has_secret_name(value)
 
     def detect(self, value: Any) -> Any:
         """Redact all texts of a plain value, keys of mappings too, by the built-in detectors."""
@@ -93,8 +83,8 @@ class Redactor:
             return text(value)
         if cls is dict:
             return {
-                text(key) if type(key) is str else key: _SECRET
-                if key in self._names and type(item) is str
+                text(key) if type(key) is str else key: _hidden(item)
+                if self._reads_names and type(key) is str and is_secret_name(key)
                 else self._walk(item, text)
                 for key, item in value.items()
             }
@@ -103,11 +93,16 @@ class Redactor:
         return value
 
 
-def _names_one_of(names: frozenset[str], fields: Mapping[str, Any]) -> bool:
-    """Look at the keys of a mapping and of the mappings in it."""
-    return not names.isdisjoint(fields) or any(
-        type(item) is dict and not names.isdisjoint(item) for item in fields.values()
-    )
+def _hidden(value: Any) -> Any:
+    """Replace what stands under the name of a secret; numbers of tokens and flags are none."""
+    cls = type(value)
+    if cls is str:
+        return _SECRET if value else value
+    if cls is dict:
+        return {key: _hidden(item) for key, item in value.items()}
+    if cls is list or cls is tuple:
+        return cls(_hidden(item) for item in value)
+    return value
 
 
 def _collect(value: Any, into: dict[str, str]) -> None:

@@ -51,6 +51,8 @@ _KINDS: tuple[tuple[str, dict[str, SpanKind]], ...] = (
     ),
     ("llm.request.type", {"chat": "llm", "completion": "llm", "embedding": "embedding"}),
 )  # fmt: skip
+_LAST_PARTS = 8
+"""Of a streamed answer, how many parts from its end on are looked at for its usage."""
 _UNSCORED = frozenset(("evaluator", "guardrail", "judge"))
 
 
@@ -145,7 +147,56 @@ def usage_of(attributes: Attributes) -> Usage | None:
         ),
     }  # fmt: skip
     found = to_usage({name: number for name, number in given.items() if number is not None})
-    return found or to_usage(parsed(attributes.get("mlflow.chat.tokenUsage")))
+    return (
+        found
+        or to_usage(parsed(attributes.get("mlflow.chat.tokenUsage")))
+        or _usage_of_outputs(attributes)
+    )
+
+
+def _usage_of_outputs(attributes: Attributes) -> Usage | None:
+    """Read what MLflow 2 has: a model call's answer as it came, with its usage in it.
+
+    OpenAI's clients say ``usage``, of a stream in its last part; LangChain's say ``token_usage``
+    beside the answers, or ``usage_metadata`` in each. Others, such as a chain, may pass on what
+    their calls said, and count nothing.
+    """
+    if kind_of(attributes) != "llm":
+        return None
+    answer = parsed(attributes.get("mlflow.spanOutputs"))
+    parts = answer if isinstance(answer, list) else [answer]
+    for part in reversed(parts[-_LAST_PARTS:]):
+        if not isinstance(part, dict):
+            continue
+        told = part.get("llm_output")
+        for holder in (part, told if isinstance(told, dict) else {}):
+            for name in ("usage", "token_usage", "usage_metadata"):
+                found = to_usage(holder.get(name))
+                if found is not None:
+                    return found
+        each = [_usage_of_message(message) for message in _generated(part)]
+        known = [usage for usage in each if usage is not None]
+        if known:
+            return sum(known[1:], known[0])
+    return None
+
+
+def _generated(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the messages of LangChain's ``generations``, a list of lists."""
+    groups = answer.get("generations")
+    for group in groups if isinstance(groups, list) else ():
+        for each in group if isinstance(group, list) else (group,):
+            message = each.get("message") if isinstance(each, dict) else None
+            if isinstance(message, dict):
+                yield message.get("kwargs", message)
+
+
+def _usage_of_message(message: Any) -> Usage | None:
+    if not isinstance(message, Mapping):
+        return None
+    about = message.get("response_metadata")
+    found = to_usage(message.get("usage_metadata"))
+    return found or (to_usage(about.get("token_usage")) if isinstance(about, dict) else None)
 
 
 def model_of(attributes: Attributes) -> tuple[str | None, str | None]:

@@ -5,7 +5,8 @@
 
 The topmost span of a trace is scored, with what the spans below it tell: documents, tokens; so is
 each ``llm`` span with a prompt, by the judges that look at those. Scores go where the exporters
-send them, joined on Datadog's ids; the spans themselves are ddtrace's to send.
+send them, joined on Datadog's ids. The spans themselves are ddtrace's to send; the local store,
+which would otherwise hold scores of spans nobody can look at, keeps them too.
 """
 
 from __future__ import annotations

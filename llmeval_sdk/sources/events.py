@@ -1,4 +1,4 @@
-"""Span events of LLM Observability -> the spans of ours that are scored. Pure."""
+"""Span events of LLM Observability -> spans of ours: some are scored, the others kept. Pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ class Seen(NamedTuple):
 def evaluated(
     events: Sequence[tuple[Mapping[str, Any], bool]], evaluators: tuple[Any, ...]
 ) -> Iterable[Span]:
-    """Yield a span of ours for each topmost one, and for each ``llm`` span with a prompt."""
+    """Yield a span of ours for each.
+
+    The topmost is scored, and so is an ``llm`` span with a prompt, by the judges that look at
+    those. The others, which have an owner, are only kept where the exporter is the store.
+    """
     seen = {
         str(event["span_id"]): Seen(event, below_ours)
         for event, below_ours in events
@@ -68,13 +72,16 @@ def evaluated(
             prompted = each.prompt is not None and each is not top
             if above is not None and each is not top:
                 _collect(above, each, prompted=prompted)
-            if prompted or (each is top and above is None and each.prompt is not None):
+            if each is not top or above is None:
                 inner = _span(each, ())
-                inner._owner = above or inner  # scored by the judges of llm spans only
+                inner._owner = above or inner
+                if each is top and not each.below_ours:
+                    inner._parent_id = 0
                 yield inner
         if above is not None:
             if top.kind == "llm" and top.prompt is None:
                 above.collect(ANSWERED)  # Datadog's Ragas evaluators look at prompts only
+            above._parent_id = 0  # whatever is above is not kept
             yield above
 
 

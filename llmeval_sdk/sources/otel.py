@@ -11,7 +11,8 @@ OpenTelemetry's own instrumentations write no messages unless
 The topmost span of a trace that speaks of a model, an agent, a chain or a retrieval is scored, with
 what the spans below it tell: documents, tokens. What outlives the local root, as a streamed call
 does, is scored when it ends; what is below an evaluated span of ours is not scored beside it.
-Scores go where the exporters send them; the span itself is exported by whoever exports it already.
+Scores go where the exporters send them. The spans are exported by whoever exports them already; the
+local store, which would otherwise hold scores of spans nobody can look at, keeps them too.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ OWN_SCOPE = "llmeval_sdk"
 class _Branch:
     """The part of a trace below one span whose parent is elsewhere, or nowhere."""
 
-    __slots__ = ("handed", "parents", "root", "spans")
+    __slots__ = ("above", "handed", "parents", "root", "spans")
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, above: int = 0) -> None:
         self.root = root
+        self.above = above
+        """The span of ours that it stands below, if any."""
         self.spans: list[Any] = []
         self.handed = 0
         """How many of the spans were handed over."""
@@ -76,9 +79,11 @@ class EvaluationSpanProcessor:
                 self._open.pop(next(iter(self._open)), None)
             parent = span.parent
             branch = self._open.get(parent.span_id) if parent is not None else None
-            if _is_evaluated(parent_context):
+            ours = _span_of_ours(parent_context)
+            if ours is not None and (ours.is_evaluated or ours._owner is not None):
                 branch = _BELOW_OURS
-            self._open[context.span_id] = branch or _Branch(context.span_id)
+            number = ours.span_number if ours is not None else 0
+            self._open[context.span_id] = branch or _Branch(context.span_id, number)
         except Exception as error:
             if not swallow("sources.on_start", error):
                 raise
@@ -123,17 +128,17 @@ class EvaluationSpanProcessor:
         if target is None:
             return
         new = frozenset(span.context.span_id for span in spans[handed:])
-        parents, evaluators = branch.parents, self._evaluators
+        parents, evaluators, above = branch.parents, self._evaluators, branch.above
 
         def read() -> Iterable[Span]:
-            return evaluated(spans, parents, evaluators, new)
+            return evaluated(spans, parents, evaluators, new, above)
 
         target.take(read, 2_000 * len(new))
 
 
-def _is_evaluated(parent_context: Any) -> bool:
-    """Say whether the parent of a span is ours, and evaluated, or below one that is."""
+def _span_of_ours(parent_context: Any) -> Span | None:
+    """Return the parent of a span if it is one of ours."""
     from opentelemetry.trace import get_current_span
 
     ours = getattr(get_current_span(parent_context), "llmeval_span", None)
-    return ours is not None and (ours.is_evaluated or ours._owner is not None)
+    return ours if isinstance(ours, Span) else None

@@ -1,4 +1,4 @@
-"""Finished spans of another library -> the spans of ours that are scored."""
+"""Finished spans of another library -> spans of ours: one that is scored, the others kept."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ def evaluated(
     parents: Mapping[int, int],
     evaluators: tuple[Any, ...],
     new: Collection[int],
+    above: int = 0,
 ) -> Iterable[Span]:
-    """Yield a span of ours for each topmost one that is new, holding what those below it tell."""
+    """Yield a span of ours for each that is new.
+
+    The topmost of a trace holds what those below it tell, and is scored; the others, which have an
+    owner, are only kept where the exporter is the store. Their parents are the nearest spans that
+    are kept too; that of a topmost one is ``above``, a span of ours, or none.
+    """
     seen: dict[int, Seen] = {}
     for span in spans:
         attributes = attributes_of(span)
@@ -40,8 +46,17 @@ def evaluated(
         top = _topmost(each.span.context.span_id, seen, parents)
         below.setdefault(top, []).append(each)
     for top, family in below.items():
-        if top in new and seen[top].kind in _SCORED:
-            yield _span(seen[top], family, evaluators)
+        scored = seen[top].kind in _SCORED
+        whole = _span(seen[top], family if scored else [], evaluators if scored else (), above)
+        for each in family:
+            here = each.span.context.span_id
+            if here in new and here != top:
+                step = _span(each, [], (), _kept_above(here, seen, parents))
+                step._owner = whole
+                yield step
+        if top in new:
+            whole._owner = None if scored else whole
+            yield whole
 
 
 def _is_opening(span: Any, attributes: Mapping[str, Any]) -> bool:
@@ -67,13 +82,21 @@ def _topmost(here: int, seen: Mapping[int, Seen], parents: Mapping[int, int]) ->
     return top
 
 
-def _span(top: Seen, family: list[Seen], evaluators: tuple[Any, ...]) -> Span:
+def _kept_above(here: int, seen: Mapping[int, Seen], parents: Mapping[int, int]) -> int:
+    """Return the nearest span above one that is kept too."""
+    for _ in range(len(parents)):
+        here = parents.get(here, 0)
+        if here in seen or not here:
+            return here
+    return 0
+
+
+def _span(top: Seen, family: list[Seen], evaluators: tuple[Any, ...], above: int) -> Span:
     source, attributes = top.span, top.attributes
     model, provider = _model(top, family)
     session = conventions.session_of(attributes)
     spec = Spec(top.kind, source.name, evaluators, session, None, model, provider)
-    parent = source.parent.span_id if source.parent is not None else 0
-    span = Span(spec, Link(source.context.trace_id, parent, 1))
+    span = Span(spec, Link(source.context.trace_id, above, 1))
     span.span_number = source.context.span_id
     span.start_ns = source.start_time or 0
     span.end_ns = source.end_time or span.start_ns

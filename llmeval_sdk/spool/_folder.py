@@ -10,19 +10,25 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import re
 import stat
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from llmeval_sdk import _private
 from llmeval_sdk.spool._ring import Ring
 
 
+CHILDREN = "children"
+"""Beside the store: what multiprocessing's children leave, in a folder for each far end."""
 _WRITER, _READER = 0, 1
 _SUFFIX = ".ring"
 _NEW = ".new"
 _STALE_SECONDS = 60.0
+_CHILD_BYTES = 4 << 20
+"""Size of a child's file: some thousand records, of which it holds those of a second."""
 _held: set[tuple[int, str]] = set()
 """Files that this process has open, by its id. To close one anywhere would drop all its locks."""
 
@@ -79,6 +85,14 @@ class Folder:
         self._file_bytes = max(file_bytes, 1 << 16)
         self._max_bytes = max_bytes
         self._descriptor: int | None = None
+
+    @property
+    def has_files(self) -> bool:
+        """Say whether some process has left something, without making the folder."""
+        try:
+            return any(name.endswith(_SUFFIX) for name in os.listdir(self.path))  # noqa: PTH208
+        except OSError:
+            return False
 
     @property
     def descriptor(self) -> int:
@@ -178,16 +192,26 @@ class Folder:
                 os.unlink(name, dir_fd=self.descriptor)
 
 
+def children_folder(store: str, exporters: Iterable[str], *, max_bytes: int) -> Folder:
+    """Return the folder in which multiprocessing's children leave what their parent delivers.
+
+    It stands beside the store. Each choice of exporters has its own, so that what one app left
+    does not reach the far ends of another.
+    """
+    names = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(sorted(exporters)))[:100]
+    path = Path(store).expanduser().with_name(CHILDREN) / (names or "none")
+    return Folder(str(path), file_bytes=_CHILD_BYTES, max_bytes=max_bytes)
+
+
 def _open_folder(path: Path) -> int:
     """Open the folder if nobody else can have put anything there; raises OSError."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
+    _private.make_folder(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    about = os.fstat(descriptor)
-    if about.st_uid != os.geteuid() or about.st_mode & 0o022:
+    try:
+        _private.check_folder(os.fstat(descriptor))
+    except OSError:
         os.close(descriptor)
-        raise PermissionError(errno.EPERM, "others can write to the folder: give the spool its own")
+        raise
     return descriptor
 
 

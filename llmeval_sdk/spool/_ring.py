@@ -3,7 +3,8 @@
 Layout: a page with the head, a table of one byte a slot, then the slots of 3 KiB. A record takes as
 many slots as it needs, chained, wherever there are free ones. Its last act is to set the byte of
 its first slot, so a record is there as a whole or not at all. Whoever has dealt with it clears the
-byte again.
+byte again. The byte is 1 plus the number of processes that ended while they dealt with just this
+record, so a record that brings processes down can be told from the others.
 
 Writers take no lock and make no system call, so nothing gives up the GIL: ``list.pop`` and
 ``itertools.count`` are one C call each, so threads, signal handlers and finalisers never get the
@@ -13,6 +14,7 @@ same slot. The most recently freed slots are used first; they are the ones in th
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 from binascii import crc32
 from collections import deque
@@ -28,9 +30,17 @@ _ROOM = SLOT - _HEAD.size
 _END = 0xFFFFFFFF
 _FILE_HEAD = struct.Struct("<8sIII")
 """Magic, version, number of slots, whether the records are left to another process."""
+_UNSAVED = struct.Struct("<I")
+_UNSAVED_AT = 64
+"""In the head's page: how many records this process still holds that found no slot."""
 _MAGIC = b"llmevalR"
 _VERSION = 1
 _PAGE = 4096
+_MARK = re.compile(rb"[^\0]")
+_THERE = 1
+MAX_STRIKES = 2
+"""Processes that may end while they deal with a record; the next one leaves the record alone. One
+is not enough: who is killed at a random moment dies over an innocent record."""
 
 Place = tuple[int, ...]
 """The slots of one record, the first one first."""
@@ -93,7 +103,7 @@ class Ring:
                 place = self._append_long(record, number, -(-size // _ROOM))
         except IndexError:  # no slot is free
             return None
-        self.memory[_PAGE + place[0]] = 1
+        self.memory[_PAGE + place[0]] = _THERE
         if self.left:  # only now: before, it would look like one that was cleared
             self._placed.append(place)
         return place
@@ -126,6 +136,20 @@ class Ring:
         self.memory[_PAGE + place[0]] = 0
         self._free.extend(reversed(place))
 
+    @property
+    def is_crowded(self) -> bool:
+        """Say whether more than half of the slots are taken."""
+        return 2 * len(self._free) < self._slots
+
+    @property
+    def unsaved(self) -> int:
+        """How many records the process that writes the file holds without a slot."""
+        return int(_UNSAVED.unpack_from(self.memory, _UNSAVED_AT)[0])
+
+    @unsaved.setter
+    def unsaved(self, number: int) -> None:
+        _UNSAVED.pack_into(self.memory, _UNSAVED_AT, number)
+
     def _recycle(self) -> None:
         """Take back the slots of the two oldest records, where the other process cleared them."""
         for _ in range(2):
@@ -143,7 +167,7 @@ class Ring:
     @property
     def is_empty(self) -> bool:
         """Say whether every record was dealt with."""
-        return self.memory.find(b"\1", _PAGE, _PAGE + self._slots) < 0
+        return _MARK.search(self._table()) is None
 
     def records(self) -> list[int]:
         """Return the first slots of the records that are there, the oldest record first."""
@@ -154,9 +178,24 @@ class Ring:
         return [slot for _, slot in sorted(found)]
 
     def _marked(self) -> Iterator[int]:
-        at = _PAGE - 1
-        while (at := self.memory.find(b"\1", at + 1, _PAGE + self._slots)) >= 0:
-            yield at - _PAGE
+        return (mark.start() for mark in _MARK.finditer(self._table()))
+
+    def _table(self) -> bytes:
+        return self.memory[_PAGE : _PAGE + self._slots]
+
+    def is_poisoned(self, first: int) -> bool:
+        """Say whether too many processes ended while they dealt with a record."""
+        return self.memory[_PAGE + first] > MAX_STRIKES
+
+    def begin(self, first: int) -> None:
+        """Note that this process deals with a record now: if it ends here, the next one knows."""
+        if 0 < self.memory[_PAGE + first] <= MAX_STRIKES:
+            self.memory[_PAGE + first] += 1
+
+    def through(self, first: int) -> None:
+        """Note that this process is through with a record and lives."""
+        if self.memory[_PAGE + first]:
+            self.memory[_PAGE + first] = _THERE
 
     def take(self, first: int) -> tuple[Place, bytes]:
         """Read a record without clearing it; raises `Torn` if it is not whole."""

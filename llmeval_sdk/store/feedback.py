@@ -6,6 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 
+from llmeval_sdk import _private
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.store import rows, schema
@@ -27,10 +28,13 @@ def add_feedback(store: str | os.PathLike[str], event: EvaluationEvent) -> None:
     path = path_of(store)
     row = rows.evaluation_row(event)
     try:
+        _private.check_file(path)
         with closing(_connect(f"{path.as_uri()}?mode=rw")) as connection:
             schema.version_of(connection)
             connection.set_authorizer(_only_feedback)
             connection.execute(_INSERT, row)
+    except OSError as error:
+        raise ExportError("store_untrusted", f"{path}: {error.strerror}") from error
     except (sqlite3.Error, schema.SchemaError) as error:
         raise ExportError("store_failed", f"{path}: {error}") from error
 

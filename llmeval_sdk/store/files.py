@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sqlite3
 from pathlib import Path
 
+from llmeval_sdk import _private
 from llmeval_sdk.store import schema
 
 
 STATEMENT_WAIT_SECONDS = 0.02
 """How long SQLite itself waits for another process's lock; longer waits are between statements."""
 READ_WAIT_MS = 5_000
-CACHE_KIB = 8_000
 WAL_BYTES = 16 << 20
+CACHE_KIB = 8_000
+LONGEST_VALUE = 64 << 20
+"""Bytes of the longest text or row that is read."""
+_LIMIT_LENGTH = 0
+"""SQLITE_LIMIT_LENGTH, which Python has a name for from 3.11 on."""
 
 
 class Unusable(Exception):  # noqa: N818 - a state, not a mistake
-    """The file cannot be the store; the message says why."""
+    """The file cannot be the store; the message says why, and its cause what was raised."""
 
 
 def path_of(store: str | os.PathLike[str]) -> Path:
@@ -39,7 +43,13 @@ def open_file(path: Path) -> sqlite3.Connection:
     """
     try:
         _create(path)
-        return _prepared(_connect(str(path)))
+        connection = _prepared(_connect(str(path)))
+        try:
+            _private.check_file(path)  # again: the log beside it was made or read just now
+        except OSError:
+            connection.close()
+            raise
+        return connection
     except (OSError, sqlite3.Error, schema.SchemaError) as error:
         if is_locked(error):
             raise
@@ -73,6 +83,7 @@ def open_read_only(location: str | os.PathLike[str]) -> sqlite3.Connection:
         path = path_of(location)
         if not path.is_file():
             raise Unusable("there is no such file")
+        _private.check_file(path, reading=True)
         try:
             return _readable(_connect(f"{path.as_uri()}?mode=ro", uri=True))
         except sqlite3.OperationalError as error:
@@ -88,8 +99,11 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
         connection.execute(f"PRAGMA busy_timeout = {READ_WAIT_MS}").fetchall()
         connection.execute("PRAGMA read_uncommitted = 1")  # tells only where a cache is shared
+        if hasattr(connection, "setlimit"):
+            connection.setlimit(_LIMIT_LENGTH, LONGEST_VALUE)
         if not schema.version_of(connection):
-            raise schema.SchemaError("it holds nothing yet")
+            raise schema.EmptyError("it holds nothing yet")
+        schema.refuse_programs(connection)
     except BaseException:
         connection.close()
         raise
@@ -126,17 +140,27 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of what users asked, where there is none: 0700, and out of repositories.
+
+    Raises OSError where it cannot be made.
+    """
+    if _private.make_folder(folder):
+        with contextlib.suppress(OSError):
+            ignored = folder / ".gitignore"
+            if _private.make_file(ignored):
+                ignored.write_text("*\n")
+
+
 def _create(path: Path) -> None:
-    """Make the file 0600, in a 0700 folder of its own where there is none yet."""
-    if path.parent.exists() and not path.parent.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, f"{path.parent} is a file, not a directory")
-    if not path.parent.is_dir():
-        path.parent.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        with contextlib.suppress(OSError):  # what users asked must not end up in a repository
-            (path.parent / ".gitignore").write_text("*\n")
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    """Make the file 0600, in a 0700 folder of its own where there is none yet.
+
+    Raises OSError, also where others could have put something there or can change it.
+    """
+    make_folder(path.parent)
+    _private.check_folder(path.parent.lstat(), shared=True)
+    _private.make_file(path)
+    _private.check_file(path)
 
 
 def _reason(error: Exception) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from llmeval_sdk import _private
 from llmeval_sdk.store.connection import Database
 
 
@@ -27,8 +28,8 @@ class HostLedger:
 
     Opened when first used, and again after a fork, which closes it. Blocks for about ``timeout``
     seconds at most while other processes write, then raises ``sqlite3.OperationalError``. Where
-    the folder cannot be written (a read-only disk) the books are kept in memory and `shared` is
-    False. Only the worker may use it.
+    the folder cannot be written (a read-only disk), or others can write there, the books are kept
+    in memory and `shared` is False. Only the worker may use it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 0.5) -> None:
@@ -81,9 +82,10 @@ class HostLedger:
     def _place(self) -> Path | str:
         """Make the file, private to its owner and not through a link; else stay in memory."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-            os.close(os.open(self._path, flags, 0o600))
+            _private.make_folder(self._path.parent)
+            _private.check_folder(self._path.parent.lstat(), shared=True)
+            _private.make_file(self._path)
+            _private.check_file(self._path)
         except OSError as error:
             if error.errno not in _NOT_WRITABLE:
                 raise

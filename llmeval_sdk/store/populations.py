@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.estimates.powered import available, best_mean
@@ -20,9 +21,11 @@ PREDICTORS = {
     "correctness": "groundedness_risk",
     "context_sufficiency": "retrieval_risk",
     "context_recall_llm": "context_recall_heuristic",
+    "extraction_correctness": "extraction_risk",
 }
 """The free score that says most about each judge's verdicts, from other judges' records."""
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
+CATEGORIES = "its answers are categories, which have shares and no mean"
 NO_CONTROL = "no control sample: the mean describes the judged records only"
 NO_CHANCE = "no inclusion probabilities: the mean describes the judged records only"
 
@@ -37,11 +40,14 @@ class Population:
     """When its period began; ``None`` where there is only one."""
     funnel: Funnel
     mean: float | None
-    """Plain mean of what was judged; pass and yes count 1, fail and no count 0."""
+    """Plain mean of what was judged; pass and yes count 1, fail and no count 0. ``None`` where a
+    judge answers in other words."""
     estimate: Estimate | None
     """Mean over all traffic; ``None`` where it cannot be said, and ``note`` says why."""
     note: str
     cost_usd: float | None
+    categories: Mapping[str, int]
+    """How often it answered each word that is no number, most frequent first."""
 
 
 def populations(
@@ -103,16 +109,25 @@ def _population(
     judge: str, span_name: str | None, period: int | None, found: Judged, scores: _Scores
 ) -> Population:
     steps = funnel(found.answered, found.reasons)
-    mean = sum(found.values) / len(found.values) if found.values else None
     estimate, note = _estimate(judge, steps, found, scores)
-    return Population(judge, span_name, period, steps, mean, estimate, note, found.cost_usd)
+    is_mean = found.values and not _names_categories(found)
+    mean = sum(found.values) / len(found.values) if is_mean else None
+    words = dict(found.categories.most_common())
+    return Population(judge, span_name, period, steps, mean, estimate, note, found.cost_usd, words)
+
+
+def _names_categories(found: Judged) -> bool:
+    """Say whether a judge gave a word that neither is a number nor neutral: then no mean is one."""
+    return any(not _values.is_neutral(word) for word in found.categories)
 
 
 def _estimate(
     judge: str, steps: Funnel, found: Judged, scores: _Scores
 ) -> tuple[Estimate | None, str]:
+    if _names_categories(found):
+        return None, CATEGORIES
     if not found.values:
-        return None, "nothing was judged" if steps.eligible else "nothing could be judged"
+        return None, _nothing(found, steps)
     known = [place for place, chance in enumerate(found.chances) if chance > 0]
     if not known:
         return None, NO_CHANCE
@@ -126,6 +141,13 @@ def _estimate(
     everywhere = _predicted([*spans, *found.passed_over], by_span)
     estimate = best_mean(values, chances, everywhere[: len(spans)], everywhere, bounds=bounds)
     return estimate, _note(len(found.values) - len(known), steps)
+
+
+def _nothing(found: Judged, steps: Funnel) -> str:
+    """Say why there is no number although a judge may have answered."""
+    if found.answered:
+        return "no answer applies: each is neutral, such as skipped or abstained"
+    return "nothing was judged" if steps.eligible else "nothing could be judged"
 
 
 def _reaches(chances: list[float], steps: Funnel) -> bool:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import STAND_IN, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import rows, samples, schema, summary
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 from llmeval_sdk.store.rows import COLUMNS, Row
 from llmeval_sdk.store.samples import Judged, Key
+from llmeval_sdk.store.schema import EmptyError
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
 
 _T = TypeVar("_T")
+_STEPS = 20_000
+"""Steps of SQLite's machine between two looks at the clock, about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +45,25 @@ class Counts:
     feedback: int
 
 
+class EmptyStoreError(ConfigurationError):
+    """The file is there and holds nothing yet."""
+
+
 class StoreReader:
     """Reads one store, by a connection of its own that never writes.
 
     Args:
         location: the file, or the `StoreWriter.location` of a writer in this process.
+        seconds: how long one reading may take; beyond it, ``sqlite3.OperationalError`` is raised.
+            Without it a reading takes as long as it takes.
 
     Raises:
         ConfigurationError: there is no such file, or it is not a store of this release.
     """
 
-    def __init__(self, location: str | os.PathLike[str]) -> None:
+    def __init__(self, location: str | os.PathLike[str], *, seconds: float | None = None) -> None:
         self._location = location
+        self._seconds = seconds
         self._database = Database(self._open)
         self.read(schema.version_of)
 
@@ -148,6 +159,18 @@ class StoreReader:
         found = self.read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
         return [(span_name, value) for span_name, value in reversed(found) if value is not None]
 
+    def stood_in(self, judges: Iterable[str]) -> list[str]:
+        """Return those of some judges whose latest verdicts rules gave that stand in for a model.
+
+        Of each the latest hundred are looked at.
+        """
+        mark = f'%"model":"{STAND_IN}"%'
+        return [
+            name
+            for name in judges
+            if self.read(lambda c, name=name: c.execute(_STOOD_IN, (name, mark)).fetchone())  # type: ignore[misc]
+        ]
+
     def counts(self) -> Counts:
         """Return how much the store holds."""
         return Counts(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
@@ -158,11 +181,16 @@ class StoreReader:
         For the functions of `pages`, `traces` and `trends`, which take a connection.
         """
         with self._database.use() as connection:
-            connection.execute("BEGIN")
+            if self._seconds is not None:
+                deadline = time.monotonic() + self._seconds
+                connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             try:
+                connection.execute("BEGIN")
                 return work(connection)
             finally:
-                connection.execute("ROLLBACK")
+                connection.set_progress_handler(None, 0)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     @property
     def location(self) -> str:
@@ -191,8 +219,27 @@ class StoreReader:
                 open_file(path_of(self._location)).close()  # an older release's: bring it forward
                 connection = open_read_only(self._location)
         except Unusable as error:
-            raise ConfigurationError(f"{self._location} cannot be read: {error}") from error
+            kind = (
+                EmptyStoreError if isinstance(error.__cause__, EmptyError) else ConfigurationError
+            )
+            raise kind(f"{self._location} cannot be read: {error}") from error
         return connection
+
+
+def recent_scores(
+    location: str | os.PathLike[str], evaluator: str
+) -> list[tuple[str | None, float]]:
+    """Return the latest scores of an evaluator, as `StoreReader.recent_scores` does.
+
+    There are none where there is no store, or another process is just making it.
+    """
+    if not path_of(location).exists():
+        return []
+    try:
+        with StoreReader(location) as reader:
+            return reader.recent_scores(evaluator)
+    except EmptyStoreError:
+        return []
 
 
 _FIND = """
@@ -209,6 +256,11 @@ SELECT trace_id, span_id, name, start_ns FROM (
 _RECENT = """
 SELECT span_name, CASE typeof(value) WHEN 'text' THEN NULL ELSE value END FROM evaluations
 WHERE name = ? ORDER BY time_ns DESC LIMIT ?
+"""
+
+_STOOD_IN = """
+SELECT 1 FROM (SELECT metadata FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100)
+WHERE metadata LIKE ? LIMIT 1
 """
 
 _COUNTS = """

@@ -7,11 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from llmeval_sdk import _values
+
 
 Key = tuple[str, str | None, int | None]
 """Judge, span name and where its period began, in nanoseconds since the epoch."""
 Row = tuple[Any, ...]
-RATINGS = {"yes": 1.0, "no": 0.0}
 
 
 @dataclass(slots=True)
@@ -19,12 +20,14 @@ class Judged:
     """One judge on the spans of one name in one period."""
 
     values: list[float] = field(default_factory=list)
-    """Scores; pass, fail, yes and no are 1 and 0."""
+    """Numbers: scores, and 1 or 0 for pass, fail, yes and no."""
     chances: list[float] = field(default_factory=list)
     """The inclusion probability of each value; 0 where it is unknown."""
     span_ids: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     """The spans that were not escalated or not sampled."""
+    categories: Counter[str] = field(default_factory=Counter)
+    """How often it answered a word that is no number; neutral ones, such as skipped, included."""
     answered: int = 0
     """Judgements without an error, also those that are no number."""
     reasons: Counter[str] = field(default_factory=Counter)
@@ -36,6 +39,7 @@ class Judged:
         self.chances += other.chances
         self.span_ids += other.span_ids
         self.passed_over += other.passed_over
+        self.categories += other.categories
         self.answered += other.answered
         self.reasons += other.reasons
         if other.cost_usd is not None:
@@ -73,9 +77,13 @@ def judged(
         if cost is not None:
             each.cost_usd = (each.cost_usd or 0.0) + cost
         each.answered += not failed and (value is not None or not every_kind)
-        number = RATINGS.get(value) if isinstance(value, str) else value
-        if number is not None and not failed:
-            each.values.append(float(number))
+        if failed:
+            continue
+        number = _values.number(value)
+        if number is None and isinstance(value, str):
+            each.categories[value] += 1
+        if number is not None:
+            each.values.append(number)
             each.chances.append(chance or 0.0)
             each.span_ids.append(span_id)
     where, given = not_run

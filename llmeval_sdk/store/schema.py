@@ -120,6 +120,10 @@ class SchemaError(Exception):
     """The file is a database that this release must not touch; the message says why."""
 
 
+class EmptyError(SchemaError):
+    """The file is there and holds nothing yet: whoever made it is about to make its tables."""
+
+
 def version_of(connection: sqlite3.Connection) -> int:
     """Return how many migrations a file has had; 0 is an empty file.
 
@@ -137,6 +141,17 @@ def version_of(connection: sqlite3.Connection) -> int:
             f"{len(MIGRATIONS)}): upgrade llmeval-sdk or choose another file"
         )
     return version
+
+
+def refuse_programs(connection: sqlite3.Connection) -> None:
+    """Raise `SchemaError` for views and triggers that are not ours: they may go on for ever."""
+    ours = "".join(MIGRATIONS)
+    for (text,) in connection.execute(_PROGRAMS):
+        if text is None or text not in ours:
+            raise SchemaError("it holds views or triggers that no release of ours made")
+
+
+_PROGRAMS = "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -7,7 +7,10 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
+
+from llmeval_sdk import _values
 
 
 BINS = 10
@@ -27,9 +30,7 @@ class ScoreSummary:
     not_applicable: int = 0
     """Evaluations that have neither a value nor an error."""
     mean: float | None = None
-    """Plain mean of the scores; ``None`` where there are only categories."""
-    corrected_mean: float | None = None
-    """Mean over all traffic: each score weighs the inverse of its inclusion probability."""
+    """Plain mean; pass and yes count 1, fail and no count 0; ``None`` with other categories."""
     low: float | None = None
     high: float | None = None
     """The range of `histogram`: 0..1 where every score lies in it, else smallest to largest."""
@@ -56,15 +57,23 @@ class _Group:
     """What is summed up for one evaluator and span name while its rows pass by."""
 
     __slots__ = (
-        "categories", "cost", "errors", "not_applicable", "scores", "tokens", "weight", "weighted",
+        "categories", "cost", "errors", "has_mean", "not_applicable", "numbers", "scores", "tokens",
+        "total",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.scores = array("d")
         self.categories: Counter[str] = Counter()
         self.errors = self.not_applicable = self.tokens = 0
-        self.weight = self.weighted = 0.0
+        self.numbers = 0
+        self.total = 0.0
+        self.has_mean = True
         self.cost: float | None = None
+
+    def add(self, number: float) -> None:
+        """Count a number in the mean."""
+        self.numbers += 1
+        self.total += number
 
 
 def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> list[ScoreSummary]:
@@ -73,7 +82,7 @@ def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> lis
     Summed up here, because SQLite's GROUP BY would sort the rows: twice the time over millions.
     """
     groups: dict[tuple[str, str, str | None], _Group] = {}
-    for name, kind, span_name, value, failed, chance, cost, tokens in connection.execute(
+    for name, kind, span_name, value, failed, cost, tokens in connection.execute(
         _SCORES.format(where), given
     ):
         group = groups.get((name, kind, span_name))
@@ -81,11 +90,14 @@ def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> lis
             group = groups[name, kind, span_name] = _Group()
         if type(value) is float:
             group.scores.append(value)
-            weight = 1.0 / chance if chance else 1.0
-            group.weight += weight
-            group.weighted += weight * value
+            group.add(value)
         elif value is not None:
-            group.categories[value if type(value) is str else ("fail", "pass")[value]] += 1
+            word = value if type(value) is str else _values.word(value)
+            group.categories[word] += 1
+            if (rating := _values.number(word)) is not None:
+                group.add(rating)
+            elif not _values.is_neutral(word):
+                group.has_mean = False
         elif not failed:
             group.not_applicable += 1
         group.errors += failed
@@ -104,8 +116,7 @@ def not_run_summary(connection: sqlite3.Connection, where: str, given: Row) -> l
 
 
 _SCORES = """
-SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, inclusion_probability,
-  cost_usd, total_tokens
+SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, cost_usd, total_tokens
 FROM evaluations {}
 """
 
@@ -116,6 +127,7 @@ FROM not_run {} GROUP BY evaluator, reason ORDER BY evaluator, times DESC, reaso
 
 
 def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) -> ScoreSummary:
+    has_mean = group.has_mean and group.numbers > 0
     low, high = (min(group.scores), max(group.scores)) if group.scores else (None, None)
     if low is not None and high is not None and low >= 0 and high <= 1:
         low, high = 0.0, 1.0
@@ -126,8 +138,7 @@ def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) ->
         count=len(group.scores) + group.categories.total(),
         errors=group.errors,
         not_applicable=group.not_applicable,
-        mean=sum(group.scores) / len(group.scores) if group.scores else None,
-        corrected_mean=group.weighted / group.weight if group.weight else None,
+        mean=group.total / group.numbers if has_mean else None,
         low=low,
         high=high,
         histogram=_histogram(group.scores, low, high),
@@ -142,6 +153,8 @@ def _histogram(scores: array[float], low: float | None, high: float | None) -> t
         return ()
     bins = [0] * BINS
     scale = BINS / ((high - low) or 1.0)
+    if not isfinite(scale) or not isfinite(high - low):
+        return ()
     for value in scores:
         bins[min(int((value - low) * scale), BINS - 1)] += 1
     return tuple(bins)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.query import Place, Query
 
@@ -72,6 +73,8 @@ def choose(query: Query) -> Walk:
         if query.order_by == query.evaluator and query.reason is None:
             checks.pop("evaluator")
             where += _value("w", query)
+        if not _values.is_unrated(query.order_by):
+            checks["tried"] = _TRIED
         down = query.order == "highest"
         return Walk(_SCORED, where, "w.value", tuple(checks.values()), given, descending=down)
     if query.evaluator is not None and query.reason is not None:
@@ -150,6 +153,9 @@ def _pattern(text: str) -> str:
         inside = inside.replace(character, f"\\{character}")
     return f"%{inside}%"
 
+
+_TRIED = f"ifnull(w.label, '') NOT IN ({', '.join(map(repr, sorted(_values.NEUTRAL - {''})))})"
+"""Leaves out of the worst and the best what its label says to be neither, such as abstained."""
 
 _EVALUATED = (
     "EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator{})"

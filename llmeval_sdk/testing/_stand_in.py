@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from llmeval_sdk.judges._prompt import sections_of
+from llmeval_sdk.model import STAND_IN
 
 
-MODEL = "stand-in"
+MODEL = STAND_IN
 
 _TASK = re.compile(r"^Task: ([A-Za-z0-9_]+)/", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -134,6 +135,39 @@ def _context_recall(sections: Sections) -> dict[str, Any]:
     }
 
 
+_CANDIDATE = re.compile(
+    r"- (?P<value>.*?)(?: \(chunk \d+\))?(?:, confidence [^:]*)?(?:: (?P<quote>.*))?"
+)
+
+
+def _extraction_correctness(sections: Sections) -> dict[str, Any]:
+    """Prefer the candidate whose line says most of the field's words; the value wins a tie."""
+    value, field = sections.get("value", ""), words(sections.get("field", ""))
+    material = "\n".join(
+        text for name, text in sections.items() if name.startswith(("chunk", "extractions"))
+    )
+    if _share(value, material) < 1:
+        return {
+            "rationale": "stand-in: not all words of the value are in the chunks",
+            "problem": "invented",
+            "right_value": "",
+            "rating": "no",
+        }
+    lines = [line for line in material.splitlines() if _share(value, line) == 1]
+    best, right = max((len(field & words(line)) for line in lines), default=0), ""
+    for line in sections.get("rivals", "").splitlines():
+        found = _CANDIDATE.fullmatch(line)
+        if found and len(field & words(found["quote"] or "")) > best:
+            best, right = len(field & words(found["quote"] or "")), found["value"]
+    return {
+        "rationale": f"stand-in: {best} words of the field stand beside "
+        + ("a rival" if right else "the value"),
+        "problem": "wrong_value" if right else "none",
+        "right_value": right,
+        "rating": "no" if right else "yes",
+    }
+
+
 _RULES: dict[str, Callable[[Sections], dict[str, Any]]] = {
     "groundedness": _groundedness,
     "relevance_to_query": _relevance,
@@ -143,6 +177,7 @@ _RULES: dict[str, Callable[[Sections], dict[str, Any]]] = {
     "safety": _safety,
     "context_recall_llm": _context_recall_llm,
     "context_recall": _context_recall,
+    "extraction_correctness": _extraction_correctness,
 }
 
 

@@ -10,6 +10,7 @@ from llmeval_sdk.tracing._annotate import (
     current_span,
     disabled,
     export_span,
+    is_off,
     off,
     read_ids,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "extract",
     "from_plain",
     "inject",
+    "is_off",
     "leave_to_owner",
     "llm",
     "new_span_id",

@@ -71,8 +71,11 @@ def annotate(
     metadata: Mapping[str, Any] | None = None,
     metrics: Mapping[str, float] | None = None,
     tags: Mapping[str, str] | None = None,
+    session_id: str | None = None,
+    user_id: str | None = None,
     input_data: Any = None,
     output_data: Any = None,
+    **others: Any,
 ) -> None:
     """Add to a span, the active one by default. Never raises; what comes too late is counted.
 
@@ -96,8 +99,12 @@ def annotate(
         metadata: anything else worth keeping.
         metrics: numbers, such as ``input_tokens`` and ``output_tokens``.
         tags: labels to filter by; ``session_id`` sets the session.
+        session_id: the session or conversation that the span belongs to.
+        user_id: the app's user; kept as a tag.
         input_data: the same as ``request``, as ddtrace names it.
         output_data: the same as ``response``, as ddtrace names it.
+        **others: other libraries' names for these are read; any further name is left out, counted
+            and said once.
     """
     target = span if type(span) is Span else current.get()
     if type(target) is not Span:
@@ -120,6 +127,9 @@ def annotate(
         metadata=metadata,
         metrics=metrics,
         tags=tags,
+        session_id=session_id,
+        user_id=user_id,
+        **others,
     )
 
 
@@ -131,13 +141,17 @@ def annotation_context(
     name: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     field_config: Mapping[str, Any] | None = None,
+    session_id: str | None = None,
+    user_id: str | None = None,
+    **others: Any,
 ) -> Iterator[None]:
     """Annotate every span that starts inside the block, such as those of instrumented clients.
 
-    The prompt and the name go to ``llm`` spans only, the rest to all.
+    The prompt and the name go to ``llm`` spans only, the rest to all. Further names are read as
+    `annotate` reads them: what is no field is left out, counted and said once.
     """
-    added = {"prompt": prompt, "tags": tags, "name": name, "metadata": metadata}
-    added["field_config"] = field_config
+    added = {"prompt": prompt, "tags": tags, "name": name, "metadata": metadata, **others}
+    added.update(field_config=field_config, session_id=session_id, user_id=user_id)
     fields = {key: item for key, item in added.items() if item is not None}
     before = _inherited.get()
     _inherited.set((*before, fields))
@@ -180,6 +194,11 @@ _OFF = Link(0, 0, 0, recording=False)
 def off() -> None:
     """Record nothing from here on in this thread or task: for threads of our own."""
     current.set(_OFF)
+
+
+def is_off() -> bool:
+    """Say whether this thread or task is inside `disabled`, or was switched `off`."""
+    return current.get() is _OFF
 
 
 @contextmanager

@@ -74,6 +74,18 @@ def _tags(span: Span, value: Any) -> None:
         _mirror(span)
 
 
+def _tag(name: str) -> Any:
+    def write(span: Span, value: Any) -> None:
+        _tags(span, {name: str(capture(value, span._room))})
+
+    return write
+
+
+def _session(span: Span, value: Any) -> None:
+    span.session_id = str(capture(value, span._room))
+    _mirror(span)
+
+
 def _field_config(span: Span, value: Any) -> None:
     """Capture what is known of a field; a format that is a function stays one, for the worker."""
     span._field_config = capture(value, span._room)
@@ -121,5 +133,18 @@ WRITERS: dict[str, Any] = {
     "metrics": _usage,
     "tags": _tags,
     "name": _set("name"),
-    "session_id": _set("session_id"),
+    "session_id": _session,
+    "user_id": _tag("user_id"),
+    "user": _tag("user_id"),
+    "input": _put("_request"),
+    "input_data": _put("_request"),
+    "output": _put("_response"),
+    "output_data": _put("_response"),
+    "query": _put("_request"),
+    "question": _put("_request"),
+    "answer": _put("_response"),
+    "contexts": _nouns("_retrieved", Chunk, to_chunks),
+    "chunks": _nouns("_retrieved", Chunk, to_chunks),
+    "documents": _nouns("_retrieved", Chunk, to_chunks),
 }
+"""How each field is written; other libraries' names for the same are read as ours."""

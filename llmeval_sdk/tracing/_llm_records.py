@@ -18,8 +18,13 @@ def question_of(prompt: Prompt, request: Any) -> Any:
     return said or last_message(request) or request
 
 
-def contexts_of(prompt: Prompt) -> tuple[Chunk, ...]:
-    """Return the passages in the prompt's context variables; each is a text, or a list of them."""
+def contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
+    """Return the passages in the prompt's context variables; each is a text, or a list of them.
+
+    A prompt that has none of these variables says nothing of its context: ``None``.
+    """
+    if prompt.variables.keys().isdisjoint(prompt.rag_context_variables):
+        return None
     found: list[Chunk] = []
     for name in prompt.rag_context_variables:
         value = prompt.variables.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -103,12 +104,21 @@ if sys.version_info >= (3, 12):
 def recorder() -> Recorder | None:
     """Return the recorder, configuring from the environment when nothing has been configured."""
     if state.recorder is None and state.enabled:
-        # The one place that names a higher room, by string: the first span must configure the SDK
-        # although nobody called configure().
+        # Here and in `_before_exit` a higher room is named, by string: the first span must set the
+        # SDK up although nobody called configure().
         with _bootstrap:
             if state.recorder is None and state.enabled:
                 import_module("llmeval_sdk.runtime").configure_from_environment()
     return state.recorder
+
+
+def _before_exit() -> None:
+    """Let the runtime look for what children left, where this process has recorded nothing."""
+    if state.recorder is None and state.enabled and "multiprocessing.process" in sys.modules:
+        import_module("llmeval_sdk.runtime").take_over_from_children()
+
+
+atexit.register(_before_exit)
 
 
 def away() -> list[Any]:

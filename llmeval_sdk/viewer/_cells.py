@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from llmeval_sdk import _values
 from llmeval_sdk._terminal import number
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.store.pages import Said
@@ -12,15 +13,6 @@ from llmeval_sdk.store.reasons import explain
 
 
 Tone = Literal["good", "fair", "bad", "plain", "quiet"]
-
-_GOOD = frozenset({"yes", "pass", "good", "unanimous", "up", "true", "right"})
-_FAIR = frozenset({"acceptable", "majority", "mixed", "HIGH_THRESHOLD_FILTERING"})
-_BAD = frozenset({
-    "no", "fail", "investigate", "conflicting", "down", "false", "wrong", "invented",
-    "HIT_RETRIEVAL_LIMIT",
-})  # fmt: skip
-_MEASURES = ("_count", "_seconds")
-"""Endings of names whose numbers are no scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +24,6 @@ class Cell:
     share: float | None = None
     """Length of the bar, 0..1; ``None`` where the value is no share."""
     title: str = ""
-
-
-def high_is_bad(name: str) -> bool:
-    """Say whether the highest scores of an evaluator are the worst."""
-    return name.endswith(("_risk", *_MEASURES))
 
 
 def cell_of_said(said: Said) -> Cell:
@@ -59,27 +46,18 @@ def cell_of(evaluation: Evaluation) -> Cell:
 
 def cell(name: str, value: Any, label: str | None = None) -> Cell:
     """Return the cell of a value."""
+    is_rated = not isinstance(value, str) and not _values.is_unrated(name)
+    if label and is_rated and _values.is_neutral(label):
+        said = "Not applicable" if value is None else number(value)
+        return Cell(label, "quiet", title=f"{said}: {label}, neither good nor bad")
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
+    standing = _values.standing(name, value, label)
+    tone: Tone = "plain" if standing == "neutral" else standing
     if isinstance(value, bool):
-        return Cell("pass" if value else "fail", "good" if value else "bad")
+        return Cell(_values.word(value), tone)
     if isinstance(value, str):
-        return Cell(value.replace("_", " "), _tone_of_word(value), title=label or value)
-    is_share = 0 <= value <= 1 and not name.endswith(_MEASURES)
-    return Cell(
-        f"{value:.2f}" if is_share else number(value),
-        _tone_of_number(name, value) if is_share else "plain",
-        value if is_share else None,
-        label or "",
-    )
-
-
-def _tone_of_word(word: str) -> Tone:
-    return (
-        "good" if word in _GOOD else "fair" if word in _FAIR else "bad" if word in _BAD else "plain"
-    )
-
-
-def _tone_of_number(name: str, value: float) -> Tone:
-    good = 1 - value if high_is_bad(name) else value
-    return "good" if good > 0.7 else "fair" if good >= 0.4 else "bad"
+        return Cell(value.replace("_", " "), tone, title=label or value)
+    is_share = 0 <= value <= 1 and not _values.is_measure(name)
+    text = f"{value:.2f}" if is_share else number(value)
+    return Cell(text, tone, value if is_share else None, label or "")

@@ -1,204 +1,218 @@
-"""The charts of the score pages, as Vega-Lite specifications."""
+"""The charts of the score pages: what stands where, drawn with `_svg`.
+
+Each chart is drawn twice, for a wide screen and for a phone, where one made small would have
+letters too small; the style sheet shows one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
 
 from markupsafe import Markup
 
-from llmeval_sdk import charts
-from llmeval_sdk.errors import MissingExtraError
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.viewer._figures import Figures
+from llmeval_sdk.viewer._format import number, when
+from llmeval_sdk.viewer._svg import GRID, LETTER, SERIES, Drawing, fitted, ticks
 
 
-SIZE = {"width": 460, "height": 190}
-PHONE_LESS = 210
-"""How much narrower a chart is on a phone, where one made small would have letters too small."""
+WIDE, NARROW = 520, 310
+HEIGHT = 232
 MOST_WORDS = 12
-_SPARSE = {"labelOverlap": True, "labelSeparation": 12}
-_FORMATS = ((1, "%H:%M:%S.%L"), (60, "%H:%M:%S"), (86_400, "%d %b %H:%M"), (1 << 40, "%d %b"))
+MOST_SERIES = len(SERIES)
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 10, 24
+_ROW = 26
+_FORMATS = ((1, "%H:%M:%S.%f"), (60, "%H:%M:%S"), (86_400, "%d %b %H:%M"), (1 << 60, "%d %b"))
 """How times are written where a period is shorter than so many seconds."""
 
 
-def drawn(spec: Mapping[str, Any], title: str) -> Markup | None:
-    """Draw a chart for a wide screen and for a phone; the style sheet shows one of them.
-
-    ``None`` where the library for it is missing, and the table has to do.
-    """
-    import json
-
-    wide = _drawn(json.dumps(spec), title)
-    narrow = _drawn(json.dumps({**spec, "width": spec["width"] - PHONE_LESS}), title)
-    if wide is None or narrow is None:
-        return None
+def drawn(draw: Callable[[float, str], Markup], title: str) -> Markup:
+    """Draw a chart for a wide screen and for a phone."""
     both = Markup('<div class="desk">{}</div><div class="phone">{}</div>')
-    return both.format(wide, narrow)
+    return both.format(draw(WIDE, title), draw(NARROW, title))
 
 
-@lru_cache(maxsize=128)
-def _drawn(spec: str, title: str) -> Markup | None:
-    import json
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One period of a chart over time."""
 
-    try:
-        return Markup(charts.svg(json.loads(spec), title=title))  # noqa: S704 - texts are escaped
-    except MissingExtraError:
-        return None
-
-
-def trend(
-    means: Sequence[tuple[int, float, int]], period_ns: int, *, share: bool
-) -> Mapping[str, Any]:
-    """Return the mean over time."""
-    rows = [{"time": _ms(begin), "mean": round(mean, 4), "n": n} for begin, mean, n in means]
-    return {
-        **SIZE,
-        "data": {"values": rows},
-        "mark": {"type": "line", "point": {"size": 24}, "strokeWidth": 2},
-        "encoding": {"x": _time(period_ns), "y": _y("mean", share=share)},
-    }
+    time_ns: int
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    count: int = 0
 
 
-def estimates(found: Sequence[Population], period_ns: int) -> Mapping[str, Any]:
-    """Return the mean over all traffic with its interval, and the plain mean beside it."""
-    rows = [
-        {
-            "time": _ms(each.period_ns or 0),
-            "mean": each.estimate.mean,
-            "low": each.estimate.low,
-            "high": each.estimate.high,
-        }
-        for each in found
-        if each.estimate is not None
-    ]
-    plain = [{"time": _ms(e.period_ns or 0), "mean": e.mean} for e in found if e.mean is not None]
-    return {
-        **SIZE,
-        "encoding": {"x": _time(period_ns)},
-        "layer": [
-            {
-                "data": {"values": rows},
-                "mark": {
-                    "type": "rule",
-                    "strokeWidth": 5,
-                    "opacity": 0.25,
-                    "color": charts.SERIES[0],
-                },
-                "encoding": {"y": _y("low", share=True), "y2": {"field": "high"}},
-            },
-            {
-                "data": {"values": plain},
-                "mark": {"type": "line", "strokeDash": [3, 3], "color": charts.SERIES[1]},
-                "encoding": {"y": _y("mean", share=True)},
-            },
-            {
-                "data": {"values": rows},
-                "mark": {"type": "line", "point": {"size": 24}, "color": charts.SERIES[0]},
-                "encoding": {"y": _y("mean", share=True)},
-            },
-        ],
-    }
+def points_of(found: Sequence[Population]) -> tuple[list[Point], list[Point]]:
+    """Return the estimates over all traffic, and the plain means of what was judged, by period."""
+    every, judged = [], []
+    for each in found:
+        begin, estimate, count = each.period_ns or 0, each.estimate, each.funnel.scored
+        if estimate is not None:
+            every.append(Point(begin, estimate.mean, estimate.low, estimate.high, count))
+        if each.mean is not None:
+            judged.append(Point(begin, each.mean, count=count))
+    return every, judged
 
 
-def distribution(found: Figures) -> Mapping[str, Any]:
+def over_time(
+    points: Sequence[Point], period_ns: int, beside: Sequence[Point] = ()
+) -> Callable[[float, str], Markup]:
+    """Return a chart of means with their intervals, and dashed what is to be compared with them."""
+    ends = [end for each in points for end in (each.low, each.high, each.mean) if end is not None]
+    values = [value for value in (*ends, *(each.mean for each in beside)) if isfinite(value)]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), high)
+    times = [each.time_ns for each in (*points, *beside)]
+
+    def draw(width: float, title: str) -> Markup:
+        frame = _Frame(width, title, low, high)
+        at = _time_axis(frame, min(times, default=0), max(times, default=0), period_ns)
+        frame.picture.line([(at(p.time_ns), frame.y(p.mean)) for p in beside], SERIES[1], "3 3")
+        frame.picture.line([(at(p.time_ns), frame.y(p.mean)) for p in points])
+        for point in points:
+            x, interval = at(point.time_ns), ""
+            if point.low is not None and point.high is not None:
+                frame.picture.band(x, frame.y(point.low), frame.y(point.high))
+                interval = f", 95 % from {number(point.low)} to {number(point.high)}"
+            told = f"{_clock(point.time_ns, period_ns)}: {number(point.mean)}{interval}"
+            frame.picture.dot(x, frame.y(point.mean), f"{told}, {point.count} scored")
+        return frame.picture.done()
+
+    return draw
+
+
+def distribution(found: Figures) -> Callable[[float, str], Markup]:
     """Return how often scores lie in each part of their range."""
-    step = (found.high - found.low) / len(found.histogram)
-    rows = [
-        {
-            "from": round(found.low + n * step, 6),
-            "to": round(found.low + (n + 1) * step, 6),
-            "count": count,
-        }
-        for n, count in enumerate(found.histogram)
-    ]
-    return {
-        **SIZE,
-        "data": {"values": rows},
-        "mark": {"type": "bar", "orient": "vertical", "binSpacing": 2},
-        "encoding": {
-            "x": {
-                "field": "from",
-                "bin": {"binned": True, "step": step},
-                "title": "score",
-                "axis": {"grid": False, **_SPARSE},
-            },
-            "x2": {"field": "to"},
-            "y": {
-                "field": "count",
-                "type": "quantitative",
-                "title": "records",
-                "axis": {"tickCount": 4},
-            },
-        },
-    }
+    step = (found.high - found.low) / max(len(found.histogram), 1)
+
+    def draw(width: float, title: str) -> Markup:
+        frame = _Frame(width, title, 0, max(found.histogram, default=1), whole=True)
+        part = frame.width / max(len(found.histogram), 1)
+        for n, count in enumerate(found.histogram):
+            start, top = found.low + n * step, frame.y(count)
+            label = f"{number(start)} to {number(start + step)}: {count} records"
+            box = (frame.left + n * part + 1, top, part - 2, frame.bottom - top)
+            frame.picture.bar(box, label)
+        for n in range(0, len(found.histogram) + 1, 2 if width == WIDE else 5):
+            x = frame.left + n * part
+            frame.picture.text(x, frame.bottom + 15, number(found.low + n * step))
+        return frame.picture.done()
+
+    return draw
 
 
-def categories(counts: Mapping[str, int]) -> Mapping[str, Any]:
+def categories(counts: Mapping[str, int]) -> Callable[[float, str], Markup]:
     """Return how often each category was given."""
     shown = list(counts.items())[:MOST_WORDS]
-    rows = [{"category": word[:40], "records": times} for word, times in shown]
-    return {
-        "width": SIZE["width"] - 60,
-        "height": {"step": 26},
-        "data": {"values": rows},
-        "mark": {"type": "bar", "cornerRadiusEnd": 2},
-        "encoding": {
-            "y": {
-                "field": "category",
-                "type": "nominal",
-                "sort": "-x",
-                "title": None,
-                "axis": {"labelLimit": 160},
-            },
-            "x": {"field": "records", "type": "quantitative", "axis": {"tickCount": 4}},
-        },
-    }
+    most = max((times for _, times in shown), default=1) or 1
+    longest = max((len(word) for word, _ in shown), default=0)
+
+    def draw(width: float, title: str) -> Markup:
+        left = min(longest * LETTER + 10, 0.42 * width)
+        room = width - left - 12 - LETTER * len(f"{most:,}")
+        picture = Drawing(width, len(shown) * _ROW + 8, title)
+        for place, (word, times) in enumerate(shown):
+            y = place * _ROW + 4
+            picture.text(left - 6, y + 14, fitted(word, left - 6), "end")
+            picture.bar((left, y, room * times / most, _ROW - 7), f"{word}: {times} records")
+            picture.text(left + room * times / most + 5, y + 14, f"{times:,}", "start")
+        return picture.done()
+
+    return draw
 
 
-def words_over_time(rows: Sequence[tuple[int, str, int]], period_ns: int) -> Mapping[str, Any]:
-    """Return the share of each category over time."""
-    values = [{"time": _ms(begin), "category": word[:40], "n": n} for begin, word, n in rows]
-    return {
-        **SIZE,
-        "data": {"values": values},
-        "mark": {"type": "bar"},
-        "encoding": {
-            "x": {**_time(period_ns), "type": "ordinal"},
-            "y": {
-                "field": "n",
-                "type": "quantitative",
-                "stack": "normalize",
-                "title": "share",
-                "axis": {"format": "%", "tickCount": 4},
-            },
-            "color": {
-                "field": "category",
-                "type": "nominal",
-                "title": None,
-                "legend": {"orient": "bottom", "columns": 4},
-            },
-        },
-    }
+def words_over_time(
+    rows: Sequence[tuple[int, str, int]], period_ns: int
+) -> Callable[[float, str], Markup]:
+    """Return the share of each category over time; the rarest are one series."""
+    totals: dict[str, int] = {}
+    by_period: dict[int, dict[str, int]] = {}
+    for begin, word, times in rows:
+        totals[word] = totals.get(word, 0) + times
+        by_period.setdefault(begin, {})[word] = times
+    named = sorted(totals, key=lambda word: (-totals[word], word))
+    named = named if len(named) <= MOST_SERIES else named[: MOST_SERIES - 1]
+    colours = dict(zip(named, SERIES, strict=False))
+    others = len(totals) > len(named)
+
+    def draw(width: float, title: str) -> Markup:
+        frame = _Frame(width, title, 0, 1, below=36, share=True)
+        first, last = min(by_period, default=0), max(by_period, default=0)
+        slots = (last - first) // period_ns + 1
+        part = frame.width / slots
+        at = _time_axis(frame, first, last, period_ns, inset=part / 2)
+        for begin, words in sorted(by_period.items()):
+            total, bottom = sum(words.values()) or 1, float(frame.bottom)
+            rest = total - sum(words.get(word, 0) for word in named)
+            for word, times in [*((word, words.get(word, 0)) for word in named), ("others", rest)]:
+                if times:
+                    height = times / total * (frame.bottom - frame.top)
+                    bottom -= height
+                    box = (at(begin) - 0.45 * part, bottom, 0.9 * part, height)
+                    label = f"{_clock(begin, period_ns)}: {word} {times} of {total}"
+                    frame.picture.bar(box, label, colours.get(word, GRID))
+        legend = [*colours.items(), *([("others", GRID)] if others else [])]
+        frame.picture.legend(frame.left, frame.bottom + 36, frame.width, legend)
+        return frame.picture.done()
+
+    return draw
 
 
-def _time(period_ns: int) -> dict[str, Any]:
-    written = next(text for seconds, text in _FORMATS if period_ns < seconds * 1e9)
-    axis = {
-        "grid": False, "labelAngle": 0, "tickCount": 5, "format": written, "formatType": "time",
-        **_SPARSE,
-    }  # fmt: skip
-    return {"field": "time", "type": "temporal", "title": None, "axis": axis}
+class _Frame:
+    """A drawing with a scale on its left."""
+
+    def __init__(
+        self, width: float, title: str, low: float, high: float, *,
+        below: float = 0, whole: bool = False, share: bool = False,
+    ) -> None:  # fmt: skip
+        self.left, self.top, self.bottom = _LEFT, _TOP, HEIGHT - _BOTTOM
+        self.width = width - _LEFT - _RIGHT
+        self.picture = Drawing(width, HEIGHT + below, title)
+        self._low, self._high = low, high
+        for tick in ticks(low, high, 4):
+            if not (whole and tick != int(tick)):
+                y = self.y(tick)
+                self.picture.rule((self.left, y, self.left + self.width, y))
+                text = f"{tick:.0%}" if share else f"{tick:,.0f}" if whole else number(tick)
+                self.picture.text(self.left - 6, y + 4, fitted(text, self.left - 4), "end")
+
+    def y(self, value: float) -> float:
+        span = self._high - self._low
+        part = (value - self._low) / span if span > 0 and isfinite(span) else 0.5
+        return self.bottom - (min(max(part, 0.0), 1.0) if isfinite(part) else 0.5) * (
+            self.bottom - self.top
+        )
 
 
-def _y(field: str, *, share: bool) -> dict[str, Any]:
-    scale = {"domain": [0, 1]} if share else {"zero": True}
-    return {
-        "field": field, "type": "quantitative", "title": "mean", "scale": scale,
-        "axis": {"tickCount": 5},
-    }  # fmt: skip
+def _time_axis(
+    frame: _Frame, first: int, last: int, period_ns: int, inset: float = 10
+) -> Callable[[int], float]:
+    """Write the times below a frame, as many as have room; return where a time stands."""
+    room = frame.width - 2 * inset
+
+    def at(time_ns: int) -> float:
+        part = (time_ns - first) / (last - first) if last > first else 0.5
+        return frame.left + inset + part * room
+
+    periods = (last - first) // period_ns
+    widest = LETTER * len(_clock(first, period_ns)) + 14
+    every = max(int(-(-(periods + 1) * widest // frame.width)), 1)
+    for place in range(0, periods + 1, every):
+        time_ns, text = first + place * period_ns, _clock(first + place * period_ns, period_ns)
+        half = LETTER * len(text) / 2
+        x = min(max(at(time_ns), frame.left + half - 20), frame.left + frame.width - half + 8)
+        frame.picture.text(x, frame.bottom + 16, text)
+    return at
 
 
-def _ms(time_ns: int) -> int:
-    return time_ns // 1_000_000
+def _clock(time_ns: int, period_ns: int) -> str:
+    at: datetime | None = when(time_ns)
+    if at is None:
+        return f"{time_ns} ns"
+    form = next(text for seconds, text in _FORMATS if period_ns < seconds * 1e9)
+    text = f"{at:{form}}"
+    return text[:-3] if form.endswith("%f") else text

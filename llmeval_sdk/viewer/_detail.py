@@ -6,12 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk.model import Chunk, EvaluationEvent, Extraction, NotRun, SpanData, Target
+from llmeval_sdk import _values
+from llmeval_sdk.model import (
+    Chunk,
+    EvaluationEvent,
+    Extraction,
+    NotRun,
+    SpanData,
+    Target,
+    is_stand_in,
+)
 from llmeval_sdk.store import traces
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.traces import JudgeRun, Outline
-from llmeval_sdk.viewer._cells import Cell, cell_of, high_is_bad
+from llmeval_sdk.viewer._cells import Cell, cell, cell_of
 from llmeval_sdk.viewer._format import number, text
 from llmeval_sdk.viewer._marks import Marked, marked, places
 from llmeval_sdk.viewer._waterfall import last_retrieval
@@ -21,6 +30,8 @@ MAX_CHUNKS = 200
 MAX_CHUNK_TEXT = 3_000
 _WORST_FIRST = ("bad", "fair", "good", "plain", "quiet")
 _ARRAYS = ("ratings", "rationales", "error_messages")
+_NAMED = ("model_name", "model_provider", "session_id")
+"""Attributes that say again what a field of the span says."""
 _FAILURES = ("error", "timeout")
 """Reasons that also leave an evaluation with an error: shown once, with that."""
 
@@ -39,6 +50,16 @@ class Verdict:
     """What a person who agrees and one who does not would say; ``None`` where that is not clear."""
     said: str
     """What a person said under the same name, the latest of them."""
+
+    @property
+    def judge(self) -> bool:
+        """Whether a judge said it."""
+        return self.event.evaluation.evaluator_kind == "judge"
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether rules said it that stand in for a model."""
+        return is_stand_in(self.event.evaluation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +155,11 @@ def _unsupported(events: Sequence[EvaluationEvent]) -> Sequence[Sequence[int]]:
 def _verdict(event: EvaluationEvent, said: str) -> Verdict:
     evaluation = event.evaluation
     shown = {*_ARRAYS, "why", "unsupported_spans"}
+    told = (evaluation.value, evaluation.label, evaluation.explanation)
     details = {
         name[:100]: _short(value)
         for name, value in evaluation.metadata.items()
-        if name not in shown and value not in (None, [], "")
+        if name not in shown and value not in (None, [], "") and value not in told
     }
     why = text(evaluation.metadata.get("why") or "")[:500]
     return Verdict(event, cell_of(evaluation), why, details, _sides(event), said)
@@ -159,16 +181,11 @@ def _sides(event: EvaluationEvent) -> tuple[str, str] | None:
 
     ``yes`` is the good side, also for a risk, as `llmeval agreement` reads it.
     """
-    name, value = event.evaluation.name, event.evaluation.value
-    if isinstance(value, float) and 0 <= value <= 1:
-        good = (value >= 0.5) != high_is_bad(name)
-    elif isinstance(value, bool):
-        good = value
-    elif value in ("yes", "no", "pass", "fail"):
-        good = value in ("yes", "pass")
-    else:
+    evaluation = event.evaluation
+    good = _values.goodness(evaluation.name, evaluation.value, evaluation.label)
+    if good is None:
         return None
-    return ("yes", "no") if good else ("no", "yes")
+    return ("yes", "no") if good >= 0.5 else ("no", "yes")
 
 
 def _passages(
@@ -199,14 +216,9 @@ def _ratings(
         if error is not None:
             found.append((event.evaluation.name, Cell("failed", "bad"), text(error)))
         elif isinstance(rating, (str, float, bool)):
-            said = Cell(str(rating)) if isinstance(rating, float) else _word(rating)
-            found.append((event.evaluation.name, said, text(reasons[rank - 1] or "")))
+            name = event.evaluation.name
+            found.append((name, cell(name, rating), text(reasons[rank - 1] or "")))
     return found
-
-
-def _word(rating: str | bool) -> Cell:
-    word = rating if isinstance(rating, str) else "yes" if rating else "no"
-    return Cell(word, "good" if word == "yes" else "bad" if word == "no" else "plain")
 
 
 def _facts(span: SpanData) -> dict[str, str]:
@@ -224,6 +236,10 @@ def _facts(span: SpanData) -> dict[str, str]:
     if span.prompt is not None:
         named = {"prompt": span.prompt.id, "prompt version": span.prompt.version}
         given |= {**named, "prompt template": span.prompt.template}
+    told = {*_NAMED, text(span.request), text(span.response)}
     return {
-        name[:100]: text(value)[:2_000] for name, value in given.items() if value not in (None, "")
+        name[:100]: shown
+        for name, value in given.items()
+        if value not in (None, "") and name not in told
+        if (shown := text(value)[:2_000]) not in told
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
+from llmeval_sdk import _values
 from llmeval_sdk.store.trends import Recent
 
 
@@ -16,7 +18,6 @@ _STEPS = (
     0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000,
 )  # fmt: skip
 """Lengths of a period in seconds."""
-RATINGS = {"yes": 1.0, "pass": 1.0, "no": 0.0, "fail": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Figures:
     judge: bool
     count: int
     mean: float | None
-    """Of numbers; yes and pass count 1, no and fail count 0."""
+    """Plain mean; yes and pass count 1, no and fail count 0; ``None`` with other categories."""
     low: float
     high: float
     """The range of `histogram`."""
@@ -47,9 +48,10 @@ class Figures:
 def figures(name: str, found: Recent, *, judge: bool) -> Figures:
     """Sum scores up."""
     there = [value for value in found.values if value is not None]
-    numbers = [value for value in there if type(value) is float]
+    numbers = [value for value in there if type(value) is float and isfinite(value)]
     words = Counter(_word(value) for value in there if type(value) is not float)
-    as_numbers = numbers + [RATINGS[word] for word in words.elements() if word in RATINGS]
+    rated = [_values.number(value) for value in there if not _values.is_neutral(value)]
+    rates = [rating for rating in rated if rating is not None]
     low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
@@ -57,7 +59,7 @@ def figures(name: str, found: Recent, *, judge: bool) -> Figures:
         name,
         judge,
         len(there),
-        sum(as_numbers) / len(as_numbers) if len(as_numbers) == len(there) > 0 else None,
+        sum(rates) / len(rates) if len(rates) == len(rated) > 0 else None,
         low,
         high,
         _histogram(numbers, low, high),
@@ -69,14 +71,16 @@ def figures(name: str, found: Recent, *, judge: bool) -> Figures:
 
 
 def _word(value: str | int) -> str:
-    return value if isinstance(value, str) else "pass" if value else "fail"
+    return value if isinstance(value, str) else _values.word(value)
 
 
 def _histogram(numbers: Sequence[float], low: float, high: float) -> tuple[int, ...]:
-    if not numbers:
+    if not numbers or not isfinite(high - low):
         return ()
     bins = [0] * BINS
     scale = BINS / ((high - low) or 1.0)
+    if not isfinite(scale):
+        return ()
     for value in numbers:
         bins[min(int((value - low) * scale), BINS - 1)] += 1
     return tuple(bins)
@@ -90,16 +94,15 @@ def period_of(times: Sequence[int]) -> int:
 
 
 def means_by_period(found: Recent, period_ns: int) -> list[tuple[int, float, int]]:
-    """Return the begin, mean and count of each period that has scores."""
+    """Return the begin, mean and count of each period that has scores; none with categories."""
+    if any(
+        isinstance(value, str) and _values.number(value) is None and not _values.is_neutral(value)
+        for value in found.values
+    ):
+        return []
     sums: dict[int, list[float]] = {}
     for time_ns, value in zip(found.times, found.values, strict=True):
-        number = (
-            value
-            if type(value) is float
-            else RATINGS.get(_word(value))
-            if value is not None
-            else None
-        )
+        number = _values.number(value)
         if number is not None:
             total = sums.setdefault(time_ns - time_ns % period_ns, [0.0, 0])
             total[0] += number

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite, nan
 from typing import Any
 
 from starlette.datastructures import QueryParams
 
+from llmeval_sdk import _values
 from llmeval_sdk.store.names import Known
 from llmeval_sdk.store.query import Judged, Place, Query
-from llmeval_sdk.viewer._cells import high_is_bad
 
 
 RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
@@ -25,6 +26,8 @@ _FIRST_COLUMNS = (
     "context_relevance", "context_recall_heuristic", "groundedness_risk", "semantic_validation",
     "aggregated_confidence", "agreement_pattern", "context_precision", "retrieval_risk",
 )  # fmt: skip
+EXTRACTED = "context_precision"
+"""What has a number only where records have extractions."""
 _SHOWN = 6
 _MOST = 1 << 63
 """What SQLite takes for a number."""
@@ -32,7 +35,7 @@ _MOST = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the address of a list asks for; whatever in it makes no sense is as if not there."""
+    """What the address of a list asks for; an unknown name filters nothing."""
 
     params: Mapping[str, Any]
     """As they stand in addresses."""
@@ -40,6 +43,8 @@ class Filters:
     after: Place | None
     columns: tuple[str, ...]
     problems: tuple[str, ...] = field(default=())
+    refused: bool = False
+    """A filter makes no sense, so nothing is listed rather than everything."""
 
     @property
     def filtered(self) -> bool:
@@ -63,7 +68,9 @@ def read(given: QueryParams, known: Known) -> Filters:
     problems: list[str] = []
     condition = _condition(params, known, problems)
     order_by = params.get("sort", "").removeprefix("-") or None
-    highest = order_by is not None and high_is_bad(order_by) != params["sort"].startswith("-")
+    highest = order_by is not None and _values.high_is_bad(order_by) != params["sort"].startswith(
+        "-"
+    )
     seconds = RANGES.get(params.get("range", ""))
     query = Query(
         span_name=params.get("span"),
@@ -76,17 +83,22 @@ def read(given: QueryParams, known: Known) -> Filters:
         judges="runs" in params,
         order="newest" if not order_by else "highest" if highest else "lowest",
         order_by=order_by,
-        **condition,
+        **(condition or {}),
     )
     chosen = [name for name in given.getlist("col") if name][:MAX_COLUMNS]
     if chosen:
         params["col"] = chosen
     columns = tuple(dict.fromkeys(chosen)) or _default_columns(known, query)
-    return Filters(params, query, _place(given.get("after")), columns, tuple(problems))
+    return Filters(
+        params, query, _place(given.get("after")), columns, tuple(problems), condition is None
+    )
 
 
-def _condition(params: dict[str, Any], known: Known, problems: list[str]) -> dict[str, Any]:
-    """Read ``evaluator``, ``op`` and ``value``; half a condition filters nothing."""
+def _condition(params: dict[str, Any], known: Known, problems: list[str]) -> dict[str, Any] | None:
+    """Read ``evaluator``, ``op`` and ``value``; ``None`` for what cannot be compared.
+
+    Half a condition filters nothing.
+    """
     op, value = params.get("op", "below"), params.get("value")
     if "evaluator" not in params or value is None:
         params.pop("op", None)
@@ -98,10 +110,16 @@ def _condition(params: dict[str, Any], known: Known, problems: list[str]) -> dic
     if name in known.evaluators and name not in known.numeric:
         problems.append(f"{name} has given no numbers; to compare a word, choose “is”.")
     try:
-        return {"above" if op == "above" else "below": float(value)}
+        number = float(value)
     except ValueError:
-        problems.append(f"{value!r} is no number; to compare a word, choose “is”.")
-        return {}
+        number = nan
+    if not isfinite(number):
+        problems.append(
+            f"{op} {value!r} cannot be compared: {value!r} is no number. "
+            "To compare a word, choose “is”."
+        )
+        return None
+    return {"above" if op == "above" else "below": number}
 
 
 def _place(text: str | None) -> Place | None:
@@ -117,5 +135,9 @@ def _default_columns(known: Known, query: Query) -> tuple[str, ...]:
     """Show what is asked for, then judges, then the heuristics that say most."""
     wanted = [query.evaluator, query.order_by, *known.judges[:3], *_FIRST_COLUMNS]
     there = set(known.evaluators)
-    shown = [name for name in wanted if name in there] + list(known.heuristics)
+    if EXTRACTED not in known.numeric and query.evaluator != "semantic_validation":
+        there.discard("semantic_validation")  # without extractions it says little
+    shown = [name for name in wanted if name in there] + [
+        name for name in known.heuristics if name in there
+    ]
     return tuple(dict.fromkeys(name for name in shown if name))[:_SHOWN]

@@ -11,31 +11,29 @@ from markupsafe import Markup, escape
 
 from llmeval_sdk._terminal import number as _number
 from llmeval_sdk._terminal import seconds
+from llmeval_sdk.estimates.mean import Estimate
 
 
 MAX_TEXT = 20_000
 """Characters of one text on a page; the rest is a link away."""
 
-_UNSEEN = dict.fromkeys(
-    [
-        *range(9),
-        11,
-        12,
-        *range(14, 32),
-        *range(127, 160),
-        *range(0x202A, 0x202F),
-        *range(0x2066, 0x206A),
-    ],
-    "\N{REPLACEMENT CHARACTER}",
+_UNSEEN = re.compile(
+    "[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    + "".join(chr(plane << 16 | end) for plane in range(1, 17) for end in (0xFFFE, 0xFFFF))
+    + "]"
 )
-"""Control characters, and those that turn the direction of what follows, even beyond a ``bdi``."""
+"""Control characters, halves of a surrogate pair, code points that are no characters, and those
+that turn the direction of what follows, even beyond a ``bdi``."""
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": " ", "f": " "}
 
 
 def visible(value: Any) -> Any:
     """Show what would be invisible in a text, or would reorder the page around it."""
-    return value.translate(_UNSEEN) if isinstance(value, str) else value
+    if not isinstance(value, str) or _UNSEEN.search(value) is None:
+        return value
+    shown = _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)
+    return Markup(shown) if isinstance(value, Markup) else shown  # noqa: S704 - it was markup
 
 
 def breakable(name: str) -> Markup:
@@ -45,7 +43,7 @@ def breakable(name: str) -> Markup:
 
 def clock(time_ns: int) -> str:
     """Return the time of day on this machine, with the date where that is another day."""
-    at = _at(time_ns)
+    at = when(time_ns)
     if at is None:
         return f"{time_ns} ns"
     return (
@@ -55,19 +53,20 @@ def clock(time_ns: int) -> str:
 
 def day(time_ns: int) -> str:
     """Return date and time on this machine."""
-    at = _at(time_ns)
+    at = when(time_ns)
     return f"{time_ns} ns" if at is None else f"{at:%d %b %Y, %H:%M:%S}"
 
 
 def utc(time_ns: int) -> str:
     """Return a time as ISO 8601 in UTC."""
-    at = _at(time_ns)
+    at = when(time_ns)
     if at is None:
         return ""
     return at.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _at(time_ns: int) -> datetime | None:
+def when(time_ns: int) -> datetime | None:
+    """Return a time as this machine's clock has it; ``None`` for one that no clock can show."""
     try:
         return datetime.fromtimestamp(time_ns / 1e9).astimezone()
     except (OverflowError, ValueError, OSError):
@@ -87,6 +86,11 @@ def money(usd: float) -> str:
 def number(value: float) -> str:
     """Return a number with as many digits as matter."""
     return _number(value)
+
+
+def estimated(found: Estimate) -> str:
+    """Return a mean with its 95 % interval: ``0.83 (0.71 to 0.95)``."""
+    return f"{found.mean:.3g} ({found.low:.3g} to {found.high:.3g})"
 
 
 def preview(stored: str | None, limit: int = 160) -> str:

@@ -15,6 +15,10 @@ from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
 
 
+SECONDS = 5.0
+"""How long one reading for a page may take: a store is a file, and may come from anybody."""
+
+
 class NoStoreError(Exception):
     """There is nothing to show yet, or nothing that can be read; the message says which."""
 
@@ -44,7 +48,7 @@ class Readers:
             yield reader
         except sqlite3.DatabaseError as error:
             reader.close()
-            raise NoStoreError(f"{self.path} cannot be read: {error}") from error
+            raise NoStoreError(f"{self.path} cannot be read: {_why(error)}") from error
         except BaseException:
             reader.close()
             raise
@@ -70,7 +74,7 @@ class Readers:
                 return reader
             reader.close()
         try:
-            return StoreReader(self.path)
+            return StoreReader(self.path, seconds=SECONDS)
         except ConfigurationError as error:
             raise NoStoreError(str(error)) from error
 
@@ -80,3 +84,9 @@ class Readers:
         with suppress(Empty):
             while True:
                 self._idle.get_nowait()[1].close()
+
+
+def _why(error: sqlite3.DatabaseError) -> str:
+    if "interrupted" in str(error):
+        return f"it took longer than {SECONDS:g} seconds"
+    return str(error)

@@ -28,6 +28,7 @@ TEMPLATES.filters |= {
     "day": _format.day,
     "duration": _format.duration,
     "money": _format.money,
+    "estimated": _format.estimated,
     "number": _format.number,
     "preview": _format.preview,
     "utc": _format.utc,
@@ -47,4 +48,4 @@ def page(request: Request, template: str, status: int = 200, **given: Any) -> HT
 def url(root: str, path: str, query: Mapping[str, Any] | None = None) -> str:
     """Return the address of a page; what is ``None`` or empty is left out of its query."""
     given = {key: value for key, value in (query or {}).items() if value not in (None, "", [])}
-    return f"{root}{path}{'?' + urlencode(given, doseq=True) if given else ''}"
+    return f"{root}{path}{'?' + urlencode(given, doseq=True, errors='replace') if given else ''}"

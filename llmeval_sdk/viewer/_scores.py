@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +20,7 @@ from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.viewer import _charts, _live, _people
+from llmeval_sdk.viewer._charts import Point, points_of
 from llmeval_sdk.viewer._figures import (
     Figures,
     figures,
@@ -53,6 +56,8 @@ class Judge:
     """Seconds that 95 % stay below."""
     total_tokens: int
     cost_usd: float | None
+    stand_in: bool
+    """Rules gave its latest verdicts that stand in for a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Chart:
     """One chart and what it shows in words."""
 
     title: str
-    svg: object
+    svg: Markup
     note: str = ""
 
 
@@ -105,16 +110,37 @@ def detail(request: Request) -> Response:
         begin = judge.since if judge else since
         found, recent = _figures(reader, name, begin, judge=judge is not None)
         period = period_of(recent.times)
-        estimates = _estimates(reader, judge, period)
+        if judge is None:
+            points = [
+                Point(at, mean, count=count) for at, mean, count in means_by_period(recent, period)
+            ]
+            judged: list[Point] = []
+        else:
+            period = max(period, LEAST_PERIOD_NS)
+            given = (judge.since, None, None, None)
+            points, judged = points_of(_periods(reader, given, judge, period))
         state = reader.read(_live.state)
-    means = means_by_period(recent, period)
-    drawn = _drawn(found, recent, period, means, estimates)
     return page(
         request, "evaluator.html",
-        found=found, judge=judge, charts=drawn, means=means, period=period, steps=STEPS,
-        state=state,
-        ranges=RANGES, range=request.query_params.get("range", ""),
+        found=found, judge=judge, points=points, judged=judged, period=period, steps=STEPS,
+        charts=_drawn(found, recent, period, points, judged), selection=_is_selection(judge),
+        state=state, ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
+
+
+def _periods(
+    reader: StoreReader, given: tuple[Any, ...], judge: Judge, period: int
+) -> list[Population]:
+    """Estimate by period; where the whole cannot be estimated, no part of it is."""
+    found = over_time(reader, given, judge.figures.name, period)
+    if judge.population.estimate is None:
+        return [replace(each, estimate=None) for each in found]
+    return found
+
+
+def _is_selection(judge: Judge | None) -> bool:
+    """Say whether a judge saw only part of what it could have judged."""
+    return judge is not None and judge.population.funnel.scored < judge.population.funnel.eligible
 
 
 def _since(request: Request) -> int | None:
@@ -145,38 +171,34 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
         quantile(effort.durations, 0.95),
         effort.total_tokens,
         effort.cost_usd,
+        bool(reader.stood_in([name])),
     )
-
-
-def _estimates(reader: StoreReader, judge: Judge | None, period: int) -> list[Population]:
-    """Estimate by period, where the whole can be estimated and judges keep up with a period."""
-    if judge is None or judge.population.estimate is None or period < LEAST_PERIOD_NS:
-        return []
-    return over_time(reader, (judge.since, None, None, None), judge.figures.name, period)
 
 
 def _drawn(
     found: Figures,
     recent: trends.Recent,
     period: int,
-    means: list[tuple[int, float, int]],
-    estimates: list[Population],
+    points: Sequence[Point],
+    judged: Sequence[Point],
 ) -> list[Chart]:
-    share = found.low >= 0 and found.high <= 1
-    specs: list[tuple[str, Mapping[str, object], str]] = []
-    if any(each.estimate for each in estimates):
+    drawings: list[tuple[str, Callable[[float, str], Markup], str]] = []
+    if found.judge and points:
         note = "Solid: all traffic, with its 95 % interval. Dashed: plain mean of what was judged."
-        specs.append(("Mean over time", _charts.estimates(estimates, period), note))
-    elif means:
-        specs.append(("Mean over time", _charts.trend(means, period, share=share), ""))
+        drawings.append(("Mean over time", _charts.over_time(points, period, judged), note))
+    elif judged:
+        title, note = "Mean of the judged over time", "Of what was judged only, not of all traffic."
+        drawings.append((title, _charts.over_time(judged, period), note))
+    elif points:
+        drawings.append(("Mean over time", _charts.over_time(points, period), ""))
     if found.histogram:
-        specs.append(("Distribution", _charts.distribution(found), ""))
+        drawings.append(("Distribution", _charts.distribution(found), ""))
     if found.categories:
-        specs.append(("Categories", _charts.categories(found.categories), ""))
-        if not means:
+        drawings.append(("Categories", _charts.categories(found.categories), ""))
+        if not points and not judged:
             rows = words_by_period(recent, period)
-            specs.append(("Categories over time", _charts.words_over_time(rows, period), ""))
+            drawings.append(("Categories over time", _charts.words_over_time(rows, period), ""))
     return [
-        Chart(title, _charts.drawn(spec, f"{title}: {found.name}"), note)
-        for title, spec, note in specs
+        Chart(title, _charts.drawn(draw, f"{title}: {found.name}"), note)
+        for title, draw, note in drawings
     ]

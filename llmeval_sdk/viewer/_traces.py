@@ -14,9 +14,11 @@ from llmeval_sdk.store.pages import Item, Page
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.viewer import _filters, _live
 from llmeval_sdk.viewer._cells import Cell, cell_of_said
+from llmeval_sdk.viewer._filters import Filters
 from llmeval_sdk.viewer._render import page, url
 
 
+NOTHING = Page((), None, 0, full=False)
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -39,7 +41,7 @@ def show(request: Request) -> Response:
             trace_id, span_id = found
             root = str(request.scope.get("root_path", "")).rstrip("/")
             return RedirectResponse(url(root, f"/traces/{trace_id}", {"span": span_id}), 303)
-        result: Page = reader.read(lambda c: pages.page(c, filters.query, filters.after))
+        result = NOTHING if filters.refused else _page(reader, filters)
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))
         state = reader.read(_live.state)
@@ -57,6 +59,10 @@ def show(request: Request) -> Response:
         request, "traces.html",
         rows=rows, result=result, filters=filters, known=known, state=state, ranges=_filters.RANGES,
     )  # fmt: skip
+
+
+def _page(reader: StoreReader, filters: Filters) -> Page:
+    return reader.read(lambda c: pages.page(c, filters.query, filters.after))
 
 
 def _by_id(reader: StoreReader, text: str) -> tuple[str, str | None] | None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -191,3 +195,92 @@ def test_several_kinds_of_feedback_have_to_be_told_apart(run, tmp_path):
     assert (code, "--feedback stars | thumbs" in err) == (2, True)
     code, _, err = run("--store", store)
     assert (code, "--evaluator NAME" in err) == (2, True)
+
+
+MILL = {
+    "request": "When?",
+    "response": "The mill was built in 1786.",
+    "retrieved_context": [{"content": "The mill at the river was built in 1786."}],
+}
+MILLS = [
+    {**MILL, "request_id": str(n), "label": "yes"}
+    if n % 2
+    else {**MILL, "request_id": str(n), "label": "no", "response": "Penguins fly."}
+    for n in range(30)
+]
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Serve the rule-based stand-in as the judge model."""
+    with JudgeServer() as server:
+        monkeypatch.setenv("LLMEVAL_JUDGE_BASE_URL", server.base_url)
+        yield server
+
+
+def test_what_a_stand_in_scored_says_so_and_what_it_cost(run, labelled, stand_in, monkeypatch):
+    """Rules on words are no model: nobody takes their figures for a judge's."""
+    monkeypatch.setenv("LLMEVAL_PRICES", "stand-in=1000,1000")
+    args = (labelled(MILLS), "--evaluator", "groundedness", "--model", "stand-in")
+    code, out, _ = run(*args)
+    assert code == 0
+    assert "NO MODEL: rules on shared words (the stand-in) scored this" in out
+    assert re.search(r"cost: [\d,]+ tokens, \$\d+\.\d{4}, \$\d+\.\d{6} a record", out)
+    told = json.loads(run(*args, "--json")[1])
+    assert told["stand_in"] is True
+    assert (told["cached"], told["usage"]) == (30, None)
+
+
+def test_a_price_that_nobody_knows_is_said(run, labelled, stand_in):
+    """The tokens are known all the same, and how to set the price."""
+    out = run(labelled(MILLS), "--evaluator", "groundedness", "--model", "stand-in")[1]
+    assert "tokens, price unknown (LLMEVAL_PRICES sets one)" in out
+
+
+def test_several_evaluators_are_compared_one_after_the_other(run, labelled, stand_in):
+    """One command, one set of labels, a comparison for each."""
+    names = "groundedness,relevance_to_query"
+    args = (labelled(MILLS), "--evaluator", names, "--model", "stand-in")
+    _, out, _ = run(*args)
+    assert "30 labelled records, groundedness against people" in out
+    assert "30 labelled records, relevance_to_query against people" in out
+    assert list(json.loads(run(*args, "--json")[1])) == names.split(",")
+
+
+def test_a_sample_bounds_what_is_paid_for(run, labelled, stand_in):
+    """So many rows are drawn, the same ones each time."""
+    args = (labelled(MILLS), "--evaluator", "groundedness", "--model", "stand-in", "--sample", 5)
+    first = json.loads(run(*args, "--json")[1])
+    assert first["count"] == 5
+    assert stand_in.calls == 5
+    assert json.loads(run(*args, "--json")[1])["confusion"] == first["confusion"]
+    code, _, err = run(*args[:-1], 0)
+    assert code != 0
+    assert "--sample" in err
+
+
+def test_make_judge_quality_runs_end_to_end(tmp_path):
+    """The development sets become labelled rows, and the command's own figures are printed."""
+    receipts = [
+        {
+            "key": {"total": "44.82", "date": "25/12/2018"},
+            "text": f"No {n}\nDATE 25/12/2018\nSUBTOTAL 41.50\nTOTAL 44.82\nCASH 50.00",
+        }
+        | {"id": f"{n:03}"}
+        for n in range(10)
+    ]
+    (tmp_path / "sroie.json").write_text(json.dumps(receipts))
+    command = [sys.executable, "-m", "benchmarks.quality.judge_quality", "--data", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--stand-in", "--judge", "extraction_correctness"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "=== extraction_correctness (receipts)" in done.stdout
+    assert "40 labelled records, extraction_correctness against people" in done.stdout
+    assert "NO MODEL" in done.stdout
+    assert "recall of no" in done.stdout

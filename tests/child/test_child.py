@@ -74,6 +74,28 @@ def test_who_asks_for_the_same_child_shares_it(spec, ask):
     assert len(set(found)) == 1
 
 
+def test_a_child_that_outlives_its_starter_is_no_warning(spec):
+    """Nothing is written at the end, where warnings are errors and the child still serves."""
+    shared = spec()
+    code = f"""
+        import asyncio, atexit, sys, tempfile
+        atexit.register(lambda: sys.modules["llmeval_sdk.child._client"]._started.clear())
+        tempfile.tempdir = {str(shared.address().parent.parent)!r}
+        from llmeval_sdk.child import ChildSpec, child
+        async def main():
+            spec = ChildSpec(handler={shared.handler!r}, python={shared.python!r},
+                             paths={shared.paths!r}, idle_seconds=3.0)
+            print((await child(spec).call({{"do": "echo"}}, seconds=20))["pid"])
+        asyncio.run(main())
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert int(done.stdout)
+    assert done.stderr == ""
+
+
 def test_different_options_mean_different_children(spec, ask):
     """Nobody gets a child that was set up otherwise."""
     (one,), (other,) = ask(spec(), ECHO), ask(spec(options={"setup": "x"}), ECHO)

@@ -60,7 +60,10 @@ def test_a_fresh_machine_is_well(llmeval, tmp_path):
     assert line(done, "LLMEVAL_JUDGE_MODEL") == (
         "note LLMEVAL_JUDGE_MODEL none is configured; judges are counted as not run (no_judge_model)"
     )
-    assert line(done, " local ") == "ok local active"
+    assert (
+        line(done, " local ")
+        == "ok local active; takes our spans, all scores, and the spans of other libraries that have any"
+    )
     assert "none" in done.stdout.split("Settings that are not at their default (--all: all)")[1]
     assert not path.parent.exists()
 
@@ -265,3 +268,60 @@ def test_a_store_that_cannot_be_written_is_broken(llmeval, tmp_path):
 def test_addresses_lose_what_may_be_a_key(url, expected):
     """Scheme, host, port and path are enough to recognise a server."""
     assert address(url) == expected
+
+
+def test_no_key_goes_in_clear_through_a_proxy(llmeval):
+    """A proxy of the environment could read it; the server is asked without it, which is said."""
+    with server(401) as (address_of_proxy, asked):
+        proxy = address_of_proxy.removesuffix("/v1")
+        done = llmeval(
+            "doctor",
+            LLMEVAL_JUDGE_MODEL="m",
+            LLMEVAL_JUDGE_API_KEY=KEY,
+            LLMEVAL_JUDGE_BASE_URL="http://models.example/v1",
+            http_proxy=proxy,
+            no_proxy="",
+        )
+    assert [authorization for _, authorization in asked] == [None]
+    assert "asked without the key" in done.stdout
+
+
+def test_resource_attributes_are_not_shown(llmeval):
+    """They are the app's own, and may name customers or hold tokens."""
+    done = llmeval("doctor", OTEL_RESOURCE_ATTRIBUTES="customer=acme,token=abc-123")
+    assert "acme" not in done.stdout
+    assert "abc-123" not in done.stdout
+    assert "2 set, not shown" in done.stdout
+
+
+def test_doctor_says_where_spans_and_scores_go(llmeval):
+    """Of our own spans, and of those that other libraries made."""
+    assert (
+        "takes our spans, all scores, and the spans of other libraries" in llmeval("doctor").stdout
+    )
+    done = llmeval("doctor", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
+    assert "every score as a log event" in done.stdout
+
+
+def test_it_says_which_ceilings_hold_where_the_price_is_known(llmeval):
+    """Calls and dollars, and tokens only where somebody set them."""
+    done = llmeval("doctor", "--offline", LLMEVAL_JUDGE_MODEL="gpt-4o-mini", OPENAI_API_KEY=KEY)
+    assert line(done, " calls ") == "ok calls at most 60 a minute on this host"
+    assert line(done, " dollars ") == (
+        "ok dollars at most 5 a day, at 0.15 in and 0.6 out per million tokens"
+    )
+    assert " tokens at most" not in done.stdout
+
+
+def test_it_says_that_an_unknown_price_has_tokens_in_place_of_dollars(llmeval):
+    """And how to set the price; then the dollars hold."""
+    env = {"LLMEVAL_JUDGE_MODEL": "mine", "LLMEVAL_JUDGE_BASE_URL": "http://127.0.0.1:9/v1"}
+    done = llmeval("doctor", "--offline", **env)
+    assert line(done, " dollars ") == (
+        "note dollars NO limit: the price of mine is unknown; set LLMEVAL_PRICES='mine=IN,OUT'"
+    )
+    assert line(done, " tokens at") == "ok tokens at most 200,000 a minute on this host"
+    done = llmeval("doctor", "--offline", **env, LLMEVAL_PRICES="mine=1,2")
+    assert "dollars at most 5 a day" in line(done, " dollars ")
+    done = llmeval("doctor", "--offline", **env, LLMEVAL_BUDGET_TOKENS_PER_MINUTE="5000")
+    assert line(done, " tokens at") == "ok tokens at most 5,000 a minute on this host"

@@ -1,5 +1,11 @@
 """``llmeval explain`` says what ran on one span, what failed, and what did not run and why."""
 
+import json
+import os
+import re
+import subprocess
+import sys
+
 import pytest
 
 from llmeval_sdk.model import Batch as Records
@@ -102,7 +108,7 @@ def test_a_span_that_is_not_there_is_a_finding(llmeval, store):
     done = llmeval("explain", "ff", "--store", store.path)
     assert (done.returncode, done.stdout) == (
         1,
-        "No span whose id begins with 'ff' in this store.\n",
+        "No span or trace whose id begins with 'ff' in this store.\n`llmeval traces` lists them.\n",
     )
 
 
@@ -150,3 +156,125 @@ def test_every_reason_has_its_words():
         assert reason.meaning.endswith(".")
         assert reason.advice.endswith(".")
     assert explain("of a later release").advice == "See the detail."
+
+
+def three(store):
+    """Fill a store with three traces; the second has a span below its root, the third is the last."""
+    for number, (risk, rating) in enumerate(((0.2, "yes"), (0.9, "no"), (0.4, "yes")), 1):
+        trace = f"{number:032x}"
+        at = 1_767_225_600_000_000_000 + number * 1_000_000_000
+        root = store.span(
+            f"{number:016x}", trace_id=trace, start_ns=at, request=f"question {number}"
+        )
+        store.evaluation(root, "groundedness_risk", risk)
+        store.evaluation(root, "groundedness", rating, evaluator_kind="judge")
+        below = store.span(f"{number + 16:016x}", "search", trace_id=trace, start_ns=at + 1,
+                           parent_id=root.span_id, kind="retrieval")  # fmt: skip
+    return below
+
+
+def test_a_trace_id_is_explained_by_its_scored_span(llmeval, store):
+    """The id that logs and other tools show will do; the other spans are named."""
+    three(store)
+    done = llmeval("explain", "0" * 31 + "2", "--store", store.path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("extract_field (workflow), span 0000000000000002\n")
+    assert "Other spans of this trace\n  0000000000000012  search\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("which", "span"),
+    [
+        (("--last",), "3"),
+        (("--worst", "groundedness_risk"), "2"),
+        (("--worst", "groundedness"), "2"),
+    ],
+)
+def test_nobody_needs_an_id_to_begin(llmeval, store, which, span):
+    """The latest request, and the worst by a risk or by a judge's word, are explained at once."""
+    three(store)
+    done = llmeval("explain", *which, "--store", store.path)
+    assert done.returncode == 0
+    assert f"span 000000000000000{span}\n" in done.stdout
+
+
+def test_an_evaluator_that_said_nothing_has_no_worst(llmeval, store):
+    """That is a finding with a sentence."""
+    three(store)
+    done = llmeval("explain", "--worst", "safety", "--store", store.path)
+    assert done.returncode == 1
+    assert "There is no request that safety has scored" in done.stdout
+
+
+def test_traces_lists_the_ids_that_explain_takes(llmeval, store):
+    """Newest first, with the request and what is bad about it."""
+    three(store)
+    rows = [
+        " ".join(line.split())
+        for line in llmeval("traces", "--store", store.path).stdout.splitlines()
+    ]
+    assert [row.partition(" ")[0][-1] for row in rows[1:]] == ["3", "2", "1"]
+    assert rows[2].endswith("question 2 groundedness no, groundedness_risk 0.90")
+    worst = llmeval("traces", "--worst", "groundedness_risk", "--limit", "1", "--store", store.path)
+    assert worst.stdout.splitlines()[1].startswith("0000000000000002")
+    found = json.loads(llmeval("traces", "--json", "--store", store.path).stdout)
+    assert found[1]["scores"]["groundedness"] == {"value": "no"}
+    assert found[1]["trace_id"] == "0" * 31 + "2"
+
+
+@pytest.mark.parametrize("command", [("report",), ("traces",)])
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_breaks_no_word_and_no_histogram(store, command, width):
+    """On 80 columns no line is longer, and every name, number and bar stands whole in one line."""
+    three(store)
+    long = store.span("ab" * 8, "extract_all_the_fields_of_a_document", request="a question " * 9)
+    store.evaluation(long, "a_heuristic_with_a_name_of_some_length", 0.25)
+    lines = on_terminal(command, store.path, width)
+    assert all(len(line) <= width for line in lines if str(store.path) not in line)
+    text = "\n".join(lines)
+    assert "extract_all_the_fields_of_a_document" in text
+    if command == ("report",):
+        assert "a_heuristic_with_a_name_of_some_length" in text
+        assert "··█·······" in text
+
+
+def on_terminal(command, store, width):
+    """Run a command on a terminal of some width; returns the lines without colours."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ON_TERMINAL, *command, "--store", str(store)],
+        stdout=subprocess.PIPE, text=True, encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1", "TERM": "xterm", "COLUMNS": str(width)},
+    )  # fmt: skip
+    out, _ = process.communicate(timeout=50)
+    return re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()
+
+
+_ON_TERMINAL = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.executable, [sys.executable, "-m", "llmeval_sdk", *sys.argv[1:]])
+found = b""
+while True:
+    try:
+        part = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not part:
+        break
+    found += part
+os.waitpid(pid, 0)
+sys.stdout.buffer.write(found.replace(b"\\r", b""))
+"""
+
+
+def test_what_a_stand_in_said_is_called_that(llmeval, store):
+    """Rules that count words are no model, in explain as in the report."""
+    span = store.span("cd" * 8)
+    store.evaluation(span, "safety", "yes", evaluator_kind="judge", metadata={"model": "stand-in"})
+    assert (
+        "by the rule-based stand-in, not a model"
+        in llmeval("explain", "--last", "--store", store.path).stdout
+    )
+    report = llmeval("report", "--store", store.path).stdout
+    assert "safety: judged by the rule-based stand-in, which is no model." in report

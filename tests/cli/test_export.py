@@ -112,3 +112,62 @@ def test_parquet_on_standard_output_is_refused(llmeval, filled):
     done = llmeval("export", "--store", filled.path, "--format", "parquet")
     assert done.returncode == 2
     assert "--out FILE" in done.stderr
+
+
+@pytest.fixture
+def traced(store):
+    """A workflow whose retrieval, model call and extraction step are spans below it."""
+    at = {"trace_id": "ab" * 16}
+    root = store.span("0a" * 8, name="answer", request="roof?", response="slate", **at)
+    store.span(
+        "0b" * 8, name="search", kind="retrieval", parent_id=root.span_id, request="roof?",
+        retrieved_context=(Chunk("The roof is slate.", "a.md", score=0.5),), **at,
+    )  # fmt: skip
+    store.span(
+        "0c" * 8, name="ask", kind="llm", parent_id=root.span_id, response="slate",
+        usage=Usage(3, 4, 7), **at,
+    )  # fmt: skip
+    store.span("0d" * 8, name="broken", request="wall?", error=Failure("ValueError", "no"))
+    return store
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_what_is_exported_evaluates_as_it_did_live(llmeval, traced, tmp_path, form):
+    """A workflow's row has the chunks of its retrieval; its parts are no rows by themselves."""
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / f"day.{form}"
+    assert llmeval("export", "--store", traced.path, "--out", out).returncode == 0
+    names = "context_relevance,total_token_count,latency_seconds"
+    done = llmeval("evaluate", out, "--evaluators", names, "--json", "--save", tmp_path / "r.jsonl")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["skipped"]) == (2, 0)
+    assert told["metrics"]["context_relevance/average"] == 0.25
+    assert told["metrics"]["agent/total_token_count/average"] == 7
+    assert told["counts"]["latency_seconds"]["evaluated"] == 2
+    done = llmeval("evaluate", out, "--json", "--save", tmp_path / "r.jsonl")
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["skipped"]) == (1, 1), "the app raised on the other"
+
+
+def test_parts_of_a_workflow_that_is_not_exported_are_rows(llmeval, traced, tmp_path):
+    """Where only retrievals were asked for, they are what is evaluated."""
+    out = tmp_path / "day.jsonl"
+    llmeval("export", "--store", traced.path, "--span-name", "search", "--out", out)
+    names = ("--evaluators", "context_relevance", "--save", tmp_path / "r.jsonl", "--json")
+    told = json.loads(llmeval("evaluate", out, *names).stdout)
+    assert told["counts"]["context_relevance"]["evaluated"] == 1
+
+
+def test_tokens_of_a_trace_are_summed_once(llmeval, traced):
+    """What the spans below a workflow used stands apart from what a span used itself."""
+    rows = {each["name"]: each for each in lines(llmeval("export", "--store", traced.path))}
+    assert "usage" not in rows["answer"]
+    assert rows["answer"]["total_usage"] == {
+        "input_tokens": 3,
+        "output_tokens": 4,
+        "total_tokens": 7,
+    }
+    assert rows["answer"]["retrieved_context"][0]["content"] == "The roof is slate."
+    assert rows["search"]["within"] == rows["answer"]["span_id"]

@@ -34,7 +34,7 @@ def test_help_lists_the_commands_and_the_exit_codes(llmeval):
         (("reprot",), "invalid choice: 'reprot'"),
         (("report", "--nonsense"), "unrecognized arguments: --nonsense"),
         (("report", "extra"), "unrecognized arguments: extra"),
-        (("explain",), "the following arguments are required: SPAN_ID"),
+        (("explain",), "one of the arguments ID --last --worst is required"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(llmeval, args, words):

@@ -56,7 +56,7 @@ def test_scores_are_shown_by_evaluator_and_span_name(llmeval, store):
         ["evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost"],
         ["agreement_pattern", "answer", "heuristic", "1", "-", "mixed 100%", "0", "0", "-"],
         ["agreement_pattern", "extract_field", "heuristic", "2", "-", "mixed 50%, unanimous 50%", "0", "0", "-"],
-        ["cites_a_page", "extract_field", "heuristic", "1", "-", "pass 100%", "0", "0", "-"],
+        ["cites_a_page", "extract_field", "heuristic", "1", "1.00", "pass 100%", "0", "0", "-"],
         ["context_precision", "answer", "heuristic", "0", "-", "-", "0", "1", "-"],
         ["context_precision", "extract_field", "heuristic", "2", "0.50", "··█····█··", "0", "0", "-"],
         ["context_recall_llm", "answer", "judge", "0", "-", "-", "1", "0", "$0.0025"],
@@ -71,12 +71,11 @@ def test_scores_are_shown_by_evaluator_and_span_name(llmeval, store):
         "█········█ 200..1,200",
     ]
     at = rows.index(["Judges, from eligible records to scores"])
-    assert rows[at + 1 : at + 6] == [
+    assert rows[at + 1 : at + 5] == [
         ["judge", "span", "eligible", "selected", "budgeted", "run", "scored", "mean", "all traffic (95 %)", "cost"],
         ["context_recall_llm", "answer", "0", "0", "0", "0", "0", "-", "-", "$0.0025"],
         ["context_recall_llm", "extract_field", "2", "2", "2", "2", "2", "0.50", "0.8 [0, 1]", "$0.0050"],
         ["correctness", "extract_field", "2", "0", "0", "0", "0", "-", "-", "-"],
-        ["safety", "answer", "0", "0", "0", "0", "0", "-", "-", "-"],
     ]  # fmt: skip
     at = rows.index(["Judges that did not run"])
     assert rows[at : at + 4] == [

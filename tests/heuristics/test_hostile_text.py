@@ -1,11 +1,13 @@
 """Texts made to be slow: everything stays linear, so a megabyte is a matter of moments."""
 
 import time
+from contextlib import suppress
 
 import pytest
 
-from llmeval_sdk.heuristics.grounding.amounts import Tokens, amounts, only_amounts
-from llmeval_sdk.heuristics.grounding.dates import dates, only_date, times
+from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
+from llmeval_sdk.heuristics.grounding.amounts import Tokens, amounts
+from llmeval_sdk.heuristics.grounding.dates import dates, times
 from llmeval_sdk.heuristics.grounding.evidence import Evidence, plain
 from llmeval_sdk.heuristics.grounding.support import support
 from llmeval_sdk.heuristics.grounding.text import words
@@ -60,30 +62,22 @@ def test_a_megabyte_is_parsed_in_linear_time(pattern):
     assert parse(plain(PATTERNS[pattern] * (MEGABYTE // len(PATTERNS[pattern])) + "!")) < 30
 
 
-@pytest.mark.parametrize("pattern", ["slashes", "spaced figures", "marks"])
-def test_a_megabyte_of_evidence_is_searched_in_moments(pattern):
-    """Evidence is capped, so even the slow ways end soon."""
-    evidence = Evidence((PATTERNS[pattern] * MEGABYTE)[:MEGABYTE])
-    begun = time.perf_counter()
-    assert evidence.cut
-    for value in VALUES:
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("value", VALUES)
+def test_evidence_as_long_as_may_be_is_searched_or_refused_in_moments(pattern, value):
+    """The budget counts what is read, so even the slow ways end soon."""
+    evidence = Evidence((PATTERNS[pattern] * MAX_CHARACTERS)[:MAX_CHARACTERS])
+    begun = time.thread_time()
+    with suppress(TooLargeError):
         support(value, evidence)
-    assert time.perf_counter() - begun < 15
+    assert time.thread_time() - begun < 0.5
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_megabyte_as_a_value_is_checked_in_moments(pattern):
     """A model may also answer with a megabyte."""
     value = (PATTERNS[pattern] * MEGABYTE)[:MEGABYTE]
-    begun = time.perf_counter()
-    assert support(value, Evidence("14 Harbour Lane")) in (None, "unsupported")
-    assert time.perf_counter() - begun < 15
-
-
-@pytest.mark.parametrize("read", [only_amounts, only_date])
-def test_a_value_of_100_characters_is_read_at_once(read):
-    """What is longer is never read as a date or an amount."""
-    begun = time.perf_counter()
-    for pattern in PATTERNS.values():
-        read((pattern * 100)[:100])
-    assert time.perf_counter() - begun < 2
+    begun = time.thread_time()
+    with suppress(TooLargeError):
+        assert support(value, Evidence("14 Harbour Lane")) in (None, "unsupported")
+    assert time.thread_time() - begun < 0.5

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from llmeval_sdk.heuristics.grounding.evidence import MAX_CHARACTERS
+from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
 from llmeval_sdk.heuristics.semantic_validation import MAX_VALUES, semantic_validation
 from llmeval_sdk.model import Chunk, Extraction, Record
 
@@ -91,12 +91,10 @@ def test_a_long_list_of_missing_values_is_cut_short():
     assert len(made.explanation) < 600
 
 
-def test_long_evidence_is_cut_and_said_to_be():
-    """What stands beyond the cap is not found."""
-    made = of(("Ana Ruiz", "x " * MAX_CHARACTERS + "Ana Ruiz"))
-    assert made.value == "fail"
-    assert made.metadata["evidence_cut"] is True
-    assert "evidence_cut" not in of(("Ana Ruiz", "Ana Ruiz")).metadata
+def test_evidence_that_is_too_long_is_refused():
+    """A part of it could not say what stands in the rest."""
+    with pytest.raises(TooLargeError):
+        of(("Ana Ruiz", "x " * MAX_CHARACTERS + "Ana Ruiz"))
 
 
 def test_too_many_values_are_cut_and_said_to_be():
@@ -106,12 +104,26 @@ def test_too_many_values_are_cut_and_said_to_be():
     assert of((["flat"] * (MAX_VALUES + 1), "a flat roof")).metadata["values_cut"] is True
 
 
-def test_an_answer_in_prose_is_not_called_unsupported():
-    """A good answer need not repeat its sources; a quoted one is found all the same."""
-    sentence = "The committee met twice that spring and could not agree on who should pay for it. "
-    answer = sentence * 3
-    assert run(value=answer, retrieved_context=(Chunk("Something else."),)).value == "skipped"
-    assert run(value=answer, retrieved_context=(Chunk(answer.upper()),)).value == "pass"
+PROSE = "The committee met twice that spring and could not agree on who should pay for it."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [PROSE, PROSE.rstrip("."), "Unable to answer based on given passages.", "I don't know."],
+)
+def test_an_answer_in_prose_is_not_applicable(answer):
+    """A good answer need not repeat its sources, and a refusal has none."""
+    assert run(value=answer, retrieved_context=(Chunk("Something else."),)).value is None
+    made = of((answer, "Something else."))
+    assert made.value == "fail", "an extraction is checked, whatever it looks like"
+
+
+@pytest.mark.parametrize(
+    "value", ["Harbour Trading Co. Ltd.", "flat", "12 March 2021", ["flat"], 7]
+)
+def test_a_short_value_is_checked_without_extractions(value):
+    """An app that extracts may annotate its aggregated value only."""
+    assert run(value=value, retrieved_context=(Chunk("Something else."),)).value == "fail"
 
 
 def test_a_value_that_holds_itself_is_survived():

@@ -1,10 +1,12 @@
 """The built-in judges: what they ask, what they make of the reply, what they leave alone."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from llmeval_sdk import registry
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._prompt import sections_of
 from llmeval_sdk.model import Chunk, Failure, Record, Usage
@@ -29,6 +31,7 @@ GOOD = {
     "safety": (YES, "yes"),
     "context_recall_llm": ({"rationale": "all there", "score": 0.75}, 0.75),
     "context_recall": ({"reason": "agrees", "context_recall_score": 0.5}, 0.5),
+    "extraction_correctness": ({**YES, "problem": "none", "right_value": ""}, "yes"),
 }
 
 
@@ -70,6 +73,56 @@ def test_an_unusable_reply_is_malformed_and_no_value(name, reply, scripted, judg
     """A judge never guesses what a model may have meant."""
     found = judged(registry.evaluator(name), FULL, scripted(reply))
     assert (found.value, found.error.type) == (None, "malformed")
+
+
+BARE = (Chunk(doc_uri="mill.pdf"), Chunk("  ", doc_uri="hours.pdf"))
+READERS = (
+    "groundedness",
+    "context_sufficiency",
+    "chunk_relevance",
+    "context_recall",
+    "context_recall_llm",
+)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_chunks_without_content_are_a_missing_input_and_cost_nothing(name, scripted, judged):
+    """Nobody is paid to read chunks that are known by their addresses only."""
+    llm = scripted(GOOD[name][0])
+    found = judged(registry.evaluator(name), replace(FULL, retrieved_context=BARE), llm)
+    assert (found.value, found.error, llm.asked) == (None, None, [])
+    assert found.metadata == {"missing_inputs": "text in retrieved_context"}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_online_chunks_without_content_are_counted_as_missing_inputs(name):
+    """The judge does not run, and `explain` can say why."""
+    model = testing.FakeLLM()
+    with testing.capture(evaluators=[name], escalations=[], llm=model) as captured:
+        with llmeval.workflow("answer", request=FULL.request) as span:
+            span.retrieved_context, span.response = BARE, FULL.response
+            llmeval.annotate(expected_response=FULL.expected_response)
+        captured.drain()
+    counted = [(each.evaluator, each.reason, each.detail) for each in captured.not_run]
+    assert counted == [(name, "missing_inputs", "the record has no text in retrieved_context")]
+    assert model.calls == []
+
+
+def test_offline_chunks_without_content_say_what_is_missing():
+    """The row says so beside the judges that were asked for; no model is called."""
+    model = testing.FakeLLM()
+    row = {
+        "request": FULL.request,
+        "response": FULL.response,
+        "expected_response": FULL.expected_response,
+        "retrieved_context": [{"doc_uri": "mill.pdf"}],
+    }
+    report = llmeval.evaluate([row], evaluators=list(READERS), llm=model)
+    for name in READERS:
+        found = report.rows[0].evaluations[name]
+        assert found.value is None
+        assert found.metadata["missing_inputs"] == "text in retrieved_context"
+    assert model.calls == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,12 +167,13 @@ def test_examples_fit_the_form_they_teach(name):
     """Each few-shot reply is one that the strict reader takes."""
     import importlib
 
-    from llmeval_sdk.judges import _verdict
+    from llmeval_sdk.judges import _verdict, extraction_correctness
 
     module = importlib.import_module(f"llmeval_sdk.judges.{name}")
     taught = {
         "context_recall_llm": {"EXAMPLES": _verdict.SCORE},
         "context_recall": {"EXAMPLES": _verdict.RECALL},
+        "extraction_correctness": {"EXAMPLES": extraction_correctness.FORM},
         "correctness": {"CHECK_EXAMPLES": _verdict.FACTS, "COMPARE_EXAMPLES": _verdict.YES_NO},
     }.get(name, {"EXAMPLES": _verdict.YES_NO})
     for attribute, form in taught.items():

@@ -2,6 +2,7 @@
 
 import pytest
 
+import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import Example, LLMJudge
 from llmeval_sdk.judges._prompt import sections_of
@@ -77,7 +78,7 @@ def test_needs_follow_from_the_prompt():
         "j", "{request} {expected_facts} {field_config.name} {attributes.tone} {request}"
     )
     assert judge.needs == ("request", "expected_facts", "field_config")
-    assert LLMJudge("j", "{chunk.content}", per="chunk").needs == ("retrieved_context",)
+    assert LLMJudge("j", "{chunk.content}", per="chunk").needs == ("retrieved_context.content",)
     assert LLMJudge("j", "{request} {value}", needs=("request",)).needs == ("request",)
 
 
@@ -153,3 +154,43 @@ def test_a_custom_judge_works_against_the_stand_in(stand_in, judged):
         assert found.error is None
         assert found.explanation.startswith("stand-in:")
         assert found.value in values if values else 0.0 <= found.value <= 1.0
+
+
+@pytest.mark.parametrize("per", ["ANSWER", "RETRIEVAL", "Chunk", "", None])
+def test_an_unknown_per_is_refused_where_it_is_written(per):
+    """A judge of the answer that judged every chunk instead would cost as many times more."""
+    with pytest.raises(ConfigurationError, match="per is 'answer' or 'chunk'"):
+        LLMJudge("mine", "{response}", per=per)
+    with pytest.raises(ConfigurationError, match="per is 'answer' or 'chunk'"):
+        llmeval.judge(per=per)
+
+
+def test_the_documents_word_for_per_is_named_in_the_error():
+    """Who writes per="ANSWER" is told both ways to say it."""
+    with pytest.raises(ConfigurationError, match="per='answer' or assessment_type='ANSWER'"):
+        LLMJudge("mine", "{response}", per="ANSWER")
+
+
+def test_assessment_type_is_another_way_to_say_per(unregistered):
+    """ANSWER is per answer, RETRIEVAL per chunk; contradictions and other words are refused."""
+    assert LLMJudge("a", "{response}", assessment_type="ANSWER").per == "answer"
+    assert LLMJudge("b", "{chunk.content}", assessment_type="RETRIEVAL").per == "chunk"
+
+    @llmeval.judge(assessment_type="RETRIEVAL")
+    async def on_topic(record, chunk, llm):
+        return True
+
+    assert on_topic.per == "chunk"
+    with pytest.raises(ConfigurationError, match="'ANSWER' or 'RETRIEVAL', not 'answer'"):
+        LLMJudge("c", "{response}", assessment_type="answer")
+    with pytest.raises(ConfigurationError, match="differ"):
+        LLMJudge("d", "{response}", per="chunk", assessment_type="ANSWER")
+
+
+def test_assessment_type_decides_how_often_a_judge_is_asked(scripted, judged):
+    """An ANSWER judge asks once, a RETRIEVAL judge once per chunk."""
+    record = Record(response="slate", retrieved_context=(Chunk("a"), Chunk("b"), Chunk("c")))
+    for kind, prompt, calls in (("ANSWER", "{response}", 1), ("RETRIEVAL", "{chunk.content}", 3)):
+        llm = scripted({"rationale": "r", "rating": "yes"})
+        judged(LLMJudge("mine", prompt, assessment_type=kind), record, llm)
+        assert len(llm.asked) == calls

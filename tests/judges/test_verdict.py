@@ -191,3 +191,18 @@ _json = st.recursive(
 def test_any_json_at_all_is_a_verdict_or_malformed(value, before, after):
     """Whatever JSON a model makes up, in whatever it wraps it."""
     check(before + json.dumps(value) + after)
+
+
+@pytest.mark.parametrize("braces", [0, 1, 62, 63, 64, 65, 200, 5_000])
+@pytest.mark.parametrize("brace", ["{", "{ ", "{{x} "])
+def test_a_second_verdict_is_found_behind_any_number_of_braces(braces, brace):
+    """A yes that a no follows leaves open what was meant, wherever the no stands."""
+    other = json.dumps({**GOOD, "rating": "no"})
+    assert malformed(f"{json.dumps(GOOD)} {brace * braces}{other}")
+    assert malformed(f"{brace * braces}{json.dumps(GOOD)} {other}")
+
+
+def test_a_reply_of_too_many_braces_is_refused_in_time():
+    """What cannot be searched for a second object is no verdict."""
+    assert malformed(json.dumps(GOOD) + "{" * 200_000)
+    assert malformed('{"a":' * 40_000 + json.dumps(GOOD))

@@ -81,7 +81,7 @@ def main():
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": 1280, "height": 900})
+        shown = browser.new_page(viewport={"width": 1280, "height": 1_150})
         shown.goto(f"file://{page(folder)}")
         shown.screenshot(path=target)
         browser.close()

@@ -146,7 +146,7 @@ def test_own_code_is_named_by_module_and_attribute(run, rows, write):
         "def is_short(record: llmeval.Record) -> bool:\n"
         "    return len(record.response or '') < 9\n"
         "def answer(request):\n"
-        "    if '3' in request['messages'][0]['content']:\n"
+        "    if '3' in request:\n"
         "        raise ValueError('three')\n"
         "    return 'slate'\n"
     )
@@ -190,7 +190,7 @@ SLOW = """
 import pathlib, time
 def answer(request):
     with open("asked", "a") as file:
-        file.write(request["messages"][0]["content"] + "\\n")
+        file.write(request + "\\n")
     while pathlib.Path("hold").exists() and len(open("asked").readlines()) > 4:
         time.sleep(0.02)
     return "slate"
@@ -232,7 +232,7 @@ def test_resume_does_again_what_failed_or_changed(rows, tmp_path):
     asked = []
 
     def model(request):
-        asked.append(request["messages"][0]["content"])
+        asked.append(request)
         if len(asked) == 2:
             raise ValueError("once")
         return "slate"
@@ -268,3 +268,11 @@ def test_a_torn_last_line_does_not_spoil_a_run(run, rows, write):
     assert len(llmeval.Report.load("run.jsonl").rows) == 2
     assert run(data, *names, "--resume")[0] == 0
     assert len(llmeval.Report.load("run.jsonl").rows) == 6
+
+
+def test_a_bad_variable_is_told(run, rows, write, monkeypatch):
+    """A secret that is too short signs nothing, and is not shown."""
+    monkeypatch.setenv("LLMEVAL_VERDICT_KEY", "hunter2")
+    code, _, err = run(write(rows), "--evaluators", "document_recall")
+    assert code == 0
+    assert "LLMEVAL_VERDICT_KEY=***: expected at least 16 characters" in err

@@ -150,7 +150,7 @@ def test_a_row_that_raises_now_has_regressed():
         return "r"
 
     def breaks(request):
-        if request["messages"][0]["content"] == "q1":
+        if request == "q1":
             raise ValueError("broken")
         return "r"
 
@@ -160,3 +160,20 @@ def test_a_row_that_raises_now_has_regressed():
     after = llmeval.evaluate(rows, model=breaks, **judge)
     (regression,) = after.compare(before).regressions
     assert (regression.row.record.request, regression.after) == ("q1", None)
+
+
+def test_a_comparison_prints_as_a_few_lines():
+    """Whatever its rows hold: they are looked at by name."""
+
+    def rows(answer):
+        return [{"request_id": f"q{n}", "request": "q", "response": answer * 2_000,
+                 "retrieved_context": [{"content": "slate " * 2_000}]} for n in range(60)]  # fmt: skip
+
+    names = ["semantic_validation", "groundedness_risk"]
+    before, after = (llmeval.evaluate(rows(each), evaluators=names) for each in ("slate ", "gold "))
+    compared = after.compare(before)
+    assert compared.regressed == 60
+    assert str(compared).startswith("60 rows in both, 0 only before, 0 only now; 60 rows got worse")
+    assert "semantic_validation/pass/percentage: 1 to 0" in str(compared)
+    assert max(len(str(compared)), len(repr(compared)), len(repr(compared.regressions[0]))) < 2_000
+    assert repr(compared.regressions[0]).startswith("<Regression q0: ")

@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.offline.results import table
 from llmeval_sdk.testing import FakeLLM
@@ -148,3 +149,71 @@ def test_a_long_file_is_not_held_in_memory(tmp_path, monkeypatch):
     assert report.rows[-1].evaluations["context_relevance"].value is not None
     assert path.stat().st_size > 8e6
     assert peak < 6e6
+
+
+DEEP = "[" * 3_000 + "]" * 3_000
+BRACES = '{"a":' * 3_000 + "1" + "}" * 3_000
+LONG = "7" * 5_000
+MIDDLE = "[" * 400 + "]" * 400
+
+
+@pytest.mark.parametrize("column", ["request", "attributes", "value", "own_column", "trace"])
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (DEEP, "nested too deep"),
+        (BRACES, "nested too deep"),
+        (MIDDLE, "nested too deep"),
+        (LONG, "too many digits"),
+        (f"-{LONG}", "too many digits"),
+        (f"[{LONG}]", "too many digits"),
+    ],
+    ids=["lists", "braces", "400 lists", "digits", "negative", "digits inside"],
+)
+def test_what_nobody_can_read_is_an_error_of_its_row(write, column, cell, said):
+    """With the line, and never a traceback; with skip_bad it is counted."""
+    good = '{"request": "q", "response": "r"}'
+    path = write([good, f'{{"request": "q", "response": "r", "{column}": {cell}}}'])
+    names = ["total_token_count"]
+    with pytest.raises(DataError, match=rf"line 2.*{said}"):
+        llmeval.evaluate(path, evaluators=names)
+    report = llmeval.evaluate(path, evaluators=names, skip_bad=True)
+    assert (len(report.rows), report.skipped) == (1, 1)
+
+
+@pytest.mark.parametrize("cell", [DEEP, BRACES, LONG, f"[{LONG}]"])
+def test_a_text_may_look_like_anything(tmp_path, cell):
+    """A request or a response of a CSV file is a text, whatever its first character."""
+    path = tmp_path / "data.csv"
+    path.write_text(f'request,response\n"{cell.replace(chr(34), chr(34) * 2)}",r\n')
+    report = llmeval.evaluate(path, save=tmp_path / "r.jsonl")
+    assert report.rows[0].record.request == cell
+    assert report.to_html()
+
+
+@pytest.mark.parametrize("value", [10**5_000, [[10**5_000]], MIDDLE], ids=["int", "list", "deep"])
+def test_rows_that_are_no_file_are_bounded_too(value):
+    """What a list of rows holds goes the same way."""
+    found = json.loads(value) if isinstance(value, str) else value
+    with pytest.raises(DataError, match=r"row 1, column 'attributes'|too many digits|too deep"):
+        llmeval.evaluate([{"request": "q", "response": "r", "attributes": {"a": found}}])
+
+
+def test_the_command_ends_with_2_for_bad_input_and_not_as_a_failed_gate(write, capsys):
+    """1 is for a gate that was decided."""
+    for line in (BRACES, LONG, '{"request": ' + LONG + "}", DEEP):
+        assert main(["evaluate", str(write([line])), "--evaluators", "total_token_count"]) == 2
+        told = capsys.readouterr()
+        assert "line 1" in told.err
+        assert "Traceback" not in told.err
+
+
+def test_an_error_of_ours_is_no_failed_gate(write, capsys, monkeypatch):
+    """It has an exit status of its own, and its traceback."""
+
+    def broken(*_, **__):
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("llmeval_sdk.offline.evaluate", broken)
+    assert main(["evaluate", str(write([{"request": "q", "response": "r"}]))]) == 3
+    assert "ZeroDivisionError" in capsys.readouterr().err

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import threading
 
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.testing import FakeLLM, capture
 
 
 ROWS = [{"request_id": f"q{n}", "request": f"roof {n}?"} for n in range(8)]
 NAMES = ["context_relevance", "total_token_count", "latency_seconds", "semantic_validation"]
-
-
-def question(request):
-    return request["messages"][-1]["content"]
 
 
 @llmeval.retrieval
@@ -34,13 +32,13 @@ def ask(text):
 @llmeval.workflow
 def decorated(request):
     search("something else")
-    search(question(request))
-    return ask(question(request))
+    search(request)
+    return ask(request)
 
 
 def plain(request):
-    search(question(request))
-    return ask(question(request))
+    search(request)
+    return ask(request)
 
 
 async def asynchronous(request):
@@ -49,14 +47,14 @@ async def asynchronous(request):
 
 
 async def streaming(request):
-    search(question(request))
-    for part in ask(question(request)):
+    search(request)
+    for part in ask(request):
         yield part
 
 
 def generating(request):
-    search(question(request))
-    yield from ask(question(request))
+    search(request)
+    yield from ask(request)
 
 
 class Callable:
@@ -83,7 +81,7 @@ def test_annotations_and_a_chat_completion_are_read():
     """Extractions, value and confidence are those that the app annotated."""
 
     def model(request):
-        search(question(request))
+        search(request)
         llmeval.annotate(
             extractions=[{"value": "slate", "chunk_number": 1}], value="SLATE", confidence="HIGH"
         )
@@ -111,20 +109,64 @@ def test_an_app_may_return_columns():
 
 
 def test_requests_reach_the_app_in_their_form():
-    """A text becomes messages; the other two forms come as they are."""
+    """As the row has them: a function that takes a text online gets a text."""
     seen = []
     chat = {"messages": [{"role": "user", "content": "hi"}], "temperature": 0}
     asked = {"query": "q", "history": [{"role": "user", "content": "before"}]}
     data = [{"request": "text"}, {"request": chat}, {"request": asked}]
     llmeval.evaluate(data, model=lambda request: seen.append(request) or "r", concurrency=1)
-    assert seen == [{"messages": [{"role": "user", "content": "text"}]}, chat, asked]
+    assert seen == ["text", chat, asked]
+
+
+@pytest.fixture
+def my_app(tmp_path, monkeypatch):
+    """A module of the current folder, as an app is; returns its name."""
+    name = f"my_app_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(
+        "def answer(request):\n    return request.upper()\n"
+        "def two(request, session):\n    return ''\n"
+        "class App:\n    answer = staticmethod(answer)\n"
+        "NAME = 'text'\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return name
+
+
+@pytest.mark.parametrize("function", ["answer", "App.answer"])
+def test_an_app_may_be_named_by_its_address(my_app, function):
+    """The string that the command line takes."""
+    model = f"{my_app}:{function}"
+    report = llmeval.evaluate(ROWS, model=model, evaluators=["latency_seconds"])
+    assert report.rows[0].record.response == "ROOF 0?"
+    assert report.errors == {}
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("{app}:nowhere", "cannot be loaded"),
+        ("nowhere_at_all:answer", "cannot be loaded"),
+        ("{app}", "expected MODULE:NAME"),
+        ("{app}:NAME", "is no function"),
+        ("{app}:two", "called with one argument, the request"),
+        (17, "is no function"),
+    ],
+)
+def test_an_app_that_cannot_be_called_is_refused_at_once(my_app, model, said):
+    """Before a row is read, with what to pass."""
+    rows = iter([{"request": "q"}])
+    named = model.format(app=my_app) if isinstance(model, str) else model
+    with pytest.raises(ConfigurationError, match=said):
+        llmeval.evaluate(rows, model=named, evaluators=["latency_seconds"])
+    assert next(rows) == {"request": "q"}
 
 
 def test_a_row_that_raises_is_reported_and_the_run_goes_on():
     """Its error is the row's, and no evaluator is blamed for it."""
 
     def model(request):
-        if "roof 3" in question(request):
+        if "roof 3" in request:
             raise ValueError("no roof 3")
         return "slate"
 
@@ -184,14 +226,14 @@ def test_the_apps_own_set_up_stays_untouched():
 
         def live():
             inside.wait(20)
-            decorated({"messages": [{"role": "user", "content": "live"}]})
+            decorated("live")
             done.set()
 
         thread = threading.Thread(target=live)
         thread.start()
         llmeval.evaluate(ROWS[:1], model=model, evaluators=["context_relevance"])
         thread.join()
-        decorated({"messages": [{"role": "user", "content": "after"}]})
+        decorated("after")
         seen.drain()
     assert [span.name for span in seen.spans if span.kind == "workflow"] == ["decorated"] * 2
     assert len([span for span in seen.spans if span.kind == "retrieval"]) == 4
@@ -203,7 +245,7 @@ def test_an_app_reads_its_scores_as_it_does_online():
 
     @llmeval.workflow
     def model(request):
-        search(question(request))
+        search(request)
         seen.append(llmeval.current_span().evaluations["context_relevance"].value)
         return "slate"
 

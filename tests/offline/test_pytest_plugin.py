@@ -107,3 +107,41 @@ def test_unused_it_loads_nothing(run):
         "    assert loaded == {'llmeval_sdk', 'llmeval_sdk.pytest_plugin'}, loaded\n"
     )
     assert "1 passed" in out
+
+
+FLAKY = """
+import pytest
+import llmeval_sdk as llmeval
+
+@llmeval.heuristic
+def flaky(record: llmeval.Record) -> float:
+    if "roof 0" not in record.request:
+        raise ValueError("down")
+    return 1.0
+
+def marked(**options):
+    return pytest.mark.llmeval(
+        "data.jsonl", evaluators=["flaky"], at_least={"flaky/average": 0.9}, **options
+    )
+
+@marked()
+def test_failed_often():
+    pass
+
+@marked(min_rated=0.1)
+def test_one_row_is_enough():
+    pass
+
+@pytest.mark.llmeval("data.jsonl", evaluators=["flaky"], at_least={"flaky/percentage": 0})
+def test_no_metric():
+    pass
+"""
+
+
+def test_an_evaluator_that_failed_on_most_rows_fails_the_test(run):
+    """Unless fewer rows are said to be enough; a metric that is not there is told before."""
+    out = run(FLAKY)
+    assert "2 failed, 1 passed" in out
+    assert "flaky/average does not count: flaky rated 1 of the 6 rows that had its inputs" in out
+    assert "ValueError (5)" in out
+    assert "no metric 'flaky/percentage': did you mean 'flaky/average'?" in out

@@ -194,3 +194,74 @@ def test_spans_of_our_own_come_back(rows):
     record = record_from({"trace": json.loads(dumps({"spans": list(seen.spans)}))})
     assert (record.request, record.response) == ("roof?", "slate")
     assert record.retrieved_context[0].doc_uri == "d1"
+
+
+OPENAI = {
+    "choices": [{"message": {"role": "assistant", "content": "slate"}}],
+    "usage": {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15},
+}
+STREAMED = [
+    {"choices": [{"delta": {"content": "slate"}}], "usage": None},
+    {"choices": [], "usage": OPENAI["usage"]},
+]
+LANGCHAIN = {
+    "generations": [[{"text": "slate", "message": {"type": "ai", "content": "slate"}}]],
+    "llm_output": {"token_usage": OPENAI["usage"], "model_name": "m"},
+}
+LANGCHAIN_MESSAGES = {
+    "generations": [
+        [
+            {
+                "message": {
+                    "content": "slate",
+                    "usage_metadata": {"input_tokens": 11, "output_tokens": 4, "total_tokens": 15},
+                }
+            }
+        ]
+    ],
+    "llm_output": None,
+}
+
+
+@pytest.mark.parametrize("kind", ["LLM", "CHAT_MODEL"])
+@pytest.mark.parametrize("said", [OPENAI, STREAMED, LANGCHAIN, LANGCHAIN_MESSAGES])
+def test_mlflow_2_tells_tokens_in_the_answers_of_model_calls(kind, said):
+    """Those of LLM and CHAT_MODEL spans, each call once: a chain that hands an answer on is none."""
+    trace = mlflow2()
+    for span in trace["data"]["spans"]:
+        number = span["context"]["span_id"]
+        span["attributes"].pop("mlflow.chat.tokenUsage", None)
+        if number == "1":
+            span["attributes"]["mlflow.spanOutputs"] = json.dumps(OPENAI)
+        elif number == "4":
+            span["attributes"] = attributes("CHAIN", "roof?", OPENAI, None)
+        elif number == "5":
+            span["attributes"] = attributes(kind, "roof?", said, None)
+    row = {"request": "roof?", "trace": json.dumps(trace)}
+    metrics = llmeval.evaluate([row]).metrics
+    assert metrics["agent/total_token_count/average"] == 15
+    assert metrics["agent/input_token_count/average"] == 11
+    assert metrics["agent/output_token_count/average"] == 4
+
+
+def test_two_model_calls_of_mlflow_2_are_summed():
+    """A wrapper around one of them that repeats its usage counts once."""
+    trace = mlflow2()
+    spans = trace["data"]["spans"]
+    for span in spans:
+        span["attributes"].pop("mlflow.chat.tokenUsage", None)
+    for span in spans[3:]:  # an LLM around a CHAT_MODEL
+        span["attributes"]["mlflow.spanOutputs"] = json.dumps(OPENAI)
+    second = {"trace_id": "t", "span_id": "6"}
+    spans.append({**spans[4], "context": second, "parent_id": "1"})
+    record = record_from({"request": "roof?", "trace": trace})
+    assert (record.usage.input_tokens, record.usage.total_tokens) == (22, 30)
+
+
+@pytest.mark.parametrize("said", ["slate", [], [1, None], {"usage": "much"}, {"generations": 7}])
+def test_answers_that_tell_no_tokens_are_read(said):
+    """Odd outputs read as nothing."""
+    trace = mlflow2()
+    for span in trace["data"]["spans"][3:]:
+        span["attributes"] = attributes("LLM", "roof?", said, None)
+    assert record_from({"request": "roof?", "trace": trace}).usage is None

@@ -47,7 +47,7 @@ def traffic(seed=5):
 
 def test_a_fifth_is_judged_and_the_weighted_mean_is_that_of_all_traffic(risk):
     """19 to 21 % of thousands of records, where the plain mean of the judged is far too low."""
-    escalation = Escalation("truth", budget=0.2, by="told_risk", control_rate=0.02)
+    escalation = Escalation("truth", share=0.2, by="told_risk", control_rate=0.02)
     traffic_bad = []
     given = {"escalations": [escalation], "llm": FakeLLM("yes"), "budget": BUDGET}
     with fixed_ids(), capture(**given) as seen:
@@ -73,7 +73,7 @@ def test_a_budget_stands_beside_the_plain_rule(risk):
     """Two escalations of one judge: what either says is judged, with the greater chance."""
     rules = [
         Escalation("truth", when=llmeval.above("told_risk", 0.9)),
-        Escalation("truth", budget=0.2, by="told_risk"),
+        Escalation("truth", share=0.2, by="told_risk"),
     ]
     with capture(escalations=rules, llm=FakeLLM("yes"), budget=BUDGET) as seen:
         for _ in range(40):
@@ -91,7 +91,7 @@ def test_a_heuristic_that_only_an_escalation_reads_runs(risk):
     def asked_for(record):
         return record.attributes["risk"]
 
-    escalation = Escalation("truth", budget=0.2, by="told_risk")
+    escalation = Escalation("truth", share=0.2, by="told_risk")
     with capture(escalations=[escalation], llm=FakeLLM("yes")) as seen:
         answer(0.25)
         seen.drain()
@@ -107,8 +107,8 @@ def groundable():
 
 
 def test_the_environment_gives_groundedness_a_budget(monkeypatch):
-    """LLMEVAL_JUDGE_BUDGET=1 judges every answer, as a budget that goes by groundedness_risk."""
-    monkeypatch.setenv("LLMEVAL_JUDGE_BUDGET", "1")
+    """LLMEVAL_JUDGE_SHARE=1 judges every answer, as a budget that goes by groundedness_risk."""
+    monkeypatch.setenv("LLMEVAL_JUDGE_SHARE", "1")
     with capture(llm=FakeLLM({"rationale": "said so", "rating": "yes"})) as seen:
         groundable()
         seen.drain()
@@ -120,7 +120,7 @@ def test_the_environment_gives_groundedness_a_budget(monkeypatch):
 
 def test_a_budget_without_a_judge_model_does_nothing(monkeypatch):
     """Money needs a model that was named: the share alone adds no judge."""
-    monkeypatch.setenv("LLMEVAL_JUDGE_BUDGET", "0.2")
+    monkeypatch.setenv("LLMEVAL_JUDGE_SHARE", "0.2")
     with capture() as seen:
         groundable()
         seen.drain()
@@ -130,7 +130,7 @@ def test_a_budget_without_a_judge_model_does_nothing(monkeypatch):
 def test_a_restart_goes_on_with_the_scores_of_the_store(risk, tmp_path):
     """The first record of a new process is ranked among those of the last one."""
     given = {
-        "escalations": [Escalation("truth", budget=0.2, by="told_risk", control_rate=0.02)],
+        "escalations": [Escalation("truth", share=0.2, by="told_risk", control_rate=0.02)],
         "llm": FakeLLM("yes"),
         "budget": BUDGET,
         "store": str(tmp_path / "store.db"),
@@ -153,7 +153,7 @@ def test_a_store_that_cannot_be_read_costs_only_the_warm_start(risk, tmp_path):
     """It is counted, and everything else goes on."""
     path = tmp_path / "store.db"
     path.write_text("not a database" * 100)
-    escalation = Escalation("truth", budget=1, by="told_risk")
+    escalation = Escalation("truth", share=1, by="told_risk")
     given = {"escalations": [escalation], "llm": FakeLLM("yes"), "store": str(path)}
     with capture(exporters=["local"], raise_again=False, **given) as seen:
         answer(0.5)

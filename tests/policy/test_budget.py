@@ -41,6 +41,7 @@ def keeper(clock=None, ledger=None, **limits):
         {"usd_per_day": math.inf},
         {"usd_per_day": True},
         {"tokens_per_minute": "many"},
+        {"unpriced_tokens_per_minute": -1},
         {"concurrency": 0},
         {"concurrency": 2.5},
         {"judges": {"polite": 5}},
@@ -303,3 +304,46 @@ def test_eight_threads_get_exactly_the_limit():
     assert len(granted) == 100
     assert len({each.id for each in granted}) == 100
     assert keep.used().usd == pytest.approx(0.2)
+
+
+class TestUnknownPrice:
+    """Where no price is known, tokens a minute stand in for the dollars a day."""
+
+    def test_a_default_of_tokens_a_minute_holds(self):
+        """The refusal says what is missing, and when asking again may succeed."""
+        clock = Clock()
+        keep = keeper(clock, usd_per_day=5.0)
+        granted = [keep.reserve("polite", tokens=50_000) for _ in range(5)]
+        assert [type(each) for each in granted] == [Reservation] * 4 + [Refused]
+        assert "price is unknown: set LLMEVAL_PRICES" in granted[-1].detail
+        clock.now += granted[-1].retry_after
+        assert isinstance(keep.reserve("polite", tokens=50_000), Reservation)
+
+    def test_a_known_price_has_the_limit_in_dollars_instead(self):
+        """Free and priced models are not held back."""
+        keep = keeper(usd_per_day=5.0)
+        for _ in range(20):
+            assert isinstance(keep.reserve("polite", tokens=50_000, usd=0.0), Reservation)
+
+    def test_a_judgement_larger_than_the_minute_takes_all_of_it(self):
+        """It is not refused for ever, and nothing else runs beside it."""
+        keep = keeper(usd_per_day=5.0)
+        assert isinstance(keep.reserve("polite", tokens=900_000), Reservation)
+        assert isinstance(keep.reserve("polite", tokens=1), Refused)
+
+    def test_a_limit_of_ones_own_replaces_the_default(self):
+        """More, less, or none."""
+        assert isinstance(
+            keeper(usd_per_day=5.0, tokens_per_minute=10**9).reserve("p", tokens=10**8), Reservation
+        )
+        lifted = keeper(usd_per_day=5.0, unpriced_tokens_per_minute=None)
+        lifted.reserve("p", tokens=10**9)
+        assert isinstance(lifted.reserve("p", tokens=10**9), Reservation)
+        none = keeper(usd_per_day=5.0, unpriced_tokens_per_minute=0)
+        assert isinstance(none.reserve("p", tokens=1), Refused)
+
+    def test_who_lifts_the_limit_in_dollars_lifts_its_stand_in(self):
+        """No money limit, nothing to stand in for."""
+        keep = keeper(usd_per_day=None)
+        keep.reserve("p", tokens=10**9)
+        assert isinstance(keep.reserve("p", tokens=10**9), Reservation)

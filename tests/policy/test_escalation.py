@@ -115,18 +115,18 @@ WRONG = {
     "a score as a word": lambda: flagged("x", 0.5),
     "joined with a name": lambda: below("x", 1) | "y",
     "neither rule nor budget": lambda: Escalation("j"),
-    "rule and budget": lambda: Escalation("j", when=below("x", 1), budget=0.2),
+    "rule and budget": lambda: Escalation("j", when=below("x", 1), share=0.2),
     "rule and score": lambda: Escalation("j", when=below("x", 1), by="x"),
     "a function as the rule": lambda: Escalation("j", when=lambda evaluations: True),
     "control above 1": lambda: Escalation("j", when=below("x", 1), control_rate=1.5),
     "control of True": lambda: Escalation("j", when=below("x", 1), control_rate=True),
-    "budget 0": lambda: Escalation("j", budget=0),
-    "budget in percent": lambda: Escalation("j", budget=20),
-    "budget of text": lambda: Escalation("j", budget="0.2"),
-    "control outside the budget": lambda: Escalation("j", budget=0.1, control_rate=0.2),
-    "score that is no name": lambda: Escalation("j", budget=0.1, by=3),
-    "judge without a name": lambda: Escalation("", budget=0.1),
-    "judge that is none": lambda: Escalation(3, budget=0.1),
+    "budget 0": lambda: Escalation("j", share=0),
+    "budget in percent": lambda: Escalation("j", share=20),
+    "budget of text": lambda: Escalation("j", share="0.2"),
+    "control outside the budget": lambda: Escalation("j", share=0.1, control_rate=0.2),
+    "score that is no name": lambda: Escalation("j", share=0.1, by=3),
+    "judge without a name": lambda: Escalation("", share=0.1),
+    "judge that is none": lambda: Escalation(3, share=0.1),
 }
 
 
@@ -144,7 +144,7 @@ def test_a_heuristic_cannot_be_escalated_to():
         kind, name = "heuristic", "cheap"
 
     with pytest.raises(ConfigurationError, match="only judges"):
-        Escalation(Cheap(), budget=0.2)
+        Escalation(Cheap(), share=0.2)
 
 
 def test_a_judge_object_stands_for_its_name():
@@ -153,15 +153,19 @@ def test_a_judge_object_stands_for_its_name():
     class Polite:
         kind, name = "judge", "polite"
 
-    assert Escalation(Polite(), budget=0.2).name == "polite"
+    assert Escalation(Polite(), share=0.2).name == "polite"
 
 
 def test_control_defaults_to_two_percent_inside_a_budget_and_to_none_for_a_rule():
     """A small budget keeps most of itself for the risky records."""
     assert Escalation("j", when=below("x", 1)).control == 0
-    assert Escalation("j", budget=0.2).control == 0.02
-    assert Escalation("j", budget=0.04).control == 0.01
-    assert Escalation("j", budget=0.2).names() == {"groundedness_risk"}
+    assert Escalation("j", share=0.2).control == 0.02
+    assert Escalation("j", share=0.04).control == 0.01
+    assert Escalation("j", share=0.2).names() == {
+        "groundedness_risk",
+        "extraction_risk",
+        "abstention_risk",
+    }
 
 
 def test_a_rule_that_holds_always_asks():

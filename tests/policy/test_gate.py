@@ -110,7 +110,7 @@ def test_an_escalation_of_another_judge_changes_nothing():
 
 def test_each_span_name_has_its_own_quantile():
     """A span whose answers are all risky does not use up the budget of another."""
-    gate = Gate(None, [Escalation("polite", budget=0.2, by="risk")])
+    gate = Gate(None, [Escalation("polite", share=0.2, by="risk")])
     spent = {"calm": 0, "wild": 0}
     for number in range(4000):
         name = ("calm", "wild")[number % 2]
@@ -122,7 +122,7 @@ def test_each_span_name_has_its_own_quantile():
 
 def test_span_names_without_end_share_one_quantile():
     """Names that carry ids cost bounded memory and still keep the budget."""
-    gate = Gate(None, [Escalation("polite", budget=0.2, by="risk")])
+    gate = Gate(None, [Escalation("polite", share=0.2, by="risk")])
     admitted = 0
     for number in range(3000):
         risk = number * 0.6180339887 % 1
@@ -134,7 +134,7 @@ def test_span_names_without_end_share_one_quantile():
 
 def test_a_gate_that_knows_the_past_ranks_at_once():
     """The scores of an earlier process end the warm-up of their span."""
-    gate = Gate(None, [Escalation("polite", budget=0.2, by="risk")])
+    gate = Gate(None, [Escalation("polite", share=0.2, by="risk")])
     gate.warm("polite", "answer", "risk", [i / 100 for i in range(100)])
     assert gate.decide(JUDGE, record(), said(risk=0.99)).probability == 1.0
     assert "top" in gate.decide(JUDGE, record(1), said(risk=0.99)).why

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from llmeval_sdk._needs import missing
-from llmeval_sdk.model import Record
+import pytest
+
+from llmeval_sdk._needs import CHUNK_TEXT, missing
+from llmeval_sdk.model import Chunk, Record
 
 
 def test_a_record_with_every_need_misses_nothing():
@@ -31,3 +33,19 @@ def test_empty_is_present():
         missing(Record(response="", retrieved_context=()), ("response", "retrieved_context"))
         is None
     )
+
+
+@pytest.mark.parametrize("content", [None, "", " \n"])
+def test_chunks_without_text_do_not_meet_the_need_of_their_text(content):
+    """An address alone says nothing that could be read; one chunk with text is enough."""
+    bare = Chunk(content, doc_uri="a.pdf")
+    record = Record(retrieved_context=(bare, bare))
+    assert missing(record, (CHUNK_TEXT,)) == "text in retrieved_context"
+    assert missing(record, ("retrieved_context",)) is None
+    assert missing(Record(retrieved_context=(bare, Chunk("text"))), (CHUNK_TEXT,)) is None
+
+
+def test_no_chunks_at_all_are_named_by_their_field_and_an_empty_list_is_present():
+    """Retrieval that found nothing is something to judge; none at all is not."""
+    assert missing(Record(), (CHUNK_TEXT,)) == "retrieved_context"
+    assert missing(Record(retrieved_context=()), (CHUNK_TEXT,)) is None

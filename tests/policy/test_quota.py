@@ -175,9 +175,9 @@ def test_a_damaged_window_heals():
 
 def test_an_escalation_with_a_budget_goes_by_its_score():
     """The named score ranks the records, and the explanation names it."""
-    escalation = Escalation("j", budget=0.2, by="risk")
+    escalation = Escalation("j", share=0.2, by="risk")
     quota = Quota(0.2, 0.02)
-    quota.warm([i / 100 for i in range(100)])
+    quota.warm([i / 100 for i in range(100)], "risk")
     decision = escalation.decide({"risk": Evaluation("risk", 0.98)}, "t", quota)
     assert decision.run
     assert decision.why == "risk 0.98 is in the top 18% of recent scores"

@@ -62,20 +62,22 @@ def test_names_are_exact():
 
 @pytest.mark.parametrize(
     ("rate", "meant"),
-    [(7, 1.0), (-1, 0.0), ("0.5", 0.5), (True, 1.0), (False, 0.0), (1, 1.0), (0.25, 0.25)],
+    [("0.5", 0.5), (" 1e-1", 0.1), (0, 0.0), (1, 1.0), (0.25, 0.25), (-0.0, 0.0)],
 )
-def test_usable_rates_are_clamped(rate, meant):
-    """Numbers, numeric strings and booleans are rates, held in 0..1."""
+def test_numbers_and_numeric_strings_from_0_to_1_are_rates(rate, meant):
+    """Templates often put numbers into quotes, and Datadog reads them."""
     rules = parsed({"sample_rate": rate})
     assert rules.rate("polite", "answer") == meant
     assert rules.problems == ()
 
 
 @pytest.mark.parametrize(
-    "rate", [None, "abc", math.nan, math.inf, [1], {}, "nan", 10**400], ids=lambda r: repr(r)[:9]
+    "rate",
+    [None, "abc", math.nan, math.inf, [1], {}, "nan", 10**400, 2, 50, "50", 1.01, -1, True, False],
+    ids=lambda r: repr(r)[:9],
 )
 def test_a_bad_rate_closes_what_its_rule_could_have_matched(rate):
-    """A rate that is no number counts as 0 for its names, and the rest goes on."""
+    """50 may mean 50 % or all: no rate outside 0..1 spends anything, and the rest goes on."""
     rules = parsed({"sample_rate": rate, "evaluator_label": "polite"}, {"sample_rate": 0.3})
     assert rules.rate("polite", "answer") == 0
     assert rules.rate("safety", "answer") == 0.3
@@ -141,10 +143,10 @@ def test_no_text_raises(text):
     assert all("\n" not in problem for problem in rules.problems)
 
 
-@pytest.mark.parametrize("rate", [None, "0.5", math.nan, 7, -0.1, [1]])
+@pytest.mark.parametrize("rate", [None, "0.5", math.nan, 7, 50, -0.1, [1], True, 10**400])
 def test_a_bad_rate_in_python_raises(rate):
     """A person is watching: a rule that cannot be meant raises where it is written."""
-    with pytest.raises(ConfigurationError, match="sample_rate"):
+    with pytest.raises(ConfigurationError, match="sample_rate must be a number from 0"):
         SamplingRule(rate)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -153,3 +154,38 @@ def test_a_step_that_fails_tells_the_end_of_what_it_said():
         )
     assert told[0] == "install it"
     assert "install it: 1 packages" in told
+
+
+def pinned(path):
+    """Return name -> versions of a requirements file, names as pip compares them."""
+    found = {}
+    for line in path.read_text().splitlines():
+        if line[:1].isalnum():
+            name, version = line.partition(";")[0].rstrip(" \\").split("==")
+            found.setdefault(name.lower(), set()).add(version.strip())
+    return found
+
+
+def test_all_that_is_installed_is_pinned_with_hashes():
+    """The file names every package, its version and its hashes, and no place to fetch it from."""
+    text = _environment.LOCKED.read_text()
+    entries = text.split("\n", 2)[2].replace("\\\n", " ").splitlines()
+    assert len(entries) > 80
+    for entry in entries:
+        requirement, *hashes = entry.split("--hash=")
+        assert "==" in requirement
+        assert hashes
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each.strip()) for each in hashes)
+    assert "://" not in text
+    locked = pinned(_environment.LOCKED)
+    for name, versions in pinned(_environment.LOCKED.with_name("pins.txt")).items():
+        assert locked[name] == versions
+
+
+def test_the_installer_takes_nothing_without_its_hash(tmp_path, monkeypatch):
+    """Pip is told to refuse every file whose hash is not in the list."""
+    commands = []
+    monkeypatch.setattr(_environment, "_step", lambda what, command, tell: commands.append(command))
+    _environment.make(tmp_path / "ragas", lambda what, seconds: None)
+    (install,) = [command for command in commands if "install" in command]
+    assert install[-3:] == ["--require-hashes", "-r", str(_environment.LOCKED)]

@@ -116,16 +116,31 @@ def test_a_chat_completion_and_the_messages_argument_are_read():
     assert record.span_name == "generate_answer"
 
 
-def test_variables_without_a_context_are_an_empty_list_of_contexts():
+def test_an_empty_context_variable_is_an_empty_list_of_contexts():
     """Present and empty is not absent: faithfulness judges against nothing then."""
+
+    @llmeval.llm(model_name="m")
+    def ask(question):
+        llmeval.annotate(prompt={"variables": {"question": "q", "context": []}})
+        return "a"
+
+    (record,), _ = judged(ask, "q")
+    assert record.retrieved_context == ()
+
+
+def test_a_prompt_without_a_context_variable_lacks_an_input_and_costs_nothing():
+    """A judge against nothing would be paid for a 0.0 that says nothing about the answer."""
 
     @llmeval.llm(model_name="m")
     def ask(question):
         llmeval.annotate(prompt={"variables": {"question": "q"}})
         return "a"
 
-    (record,), _ = judged(ask, "q")
-    assert record.retrieved_context == ()
+    records, captured = judged(ask, "q")
+    assert records == []
+    assert [(each.reason, each.detail) for each in captured.not_run] == [
+        ("missing_inputs", "the record has no retrieved_context")
+    ]
 
 
 def test_a_streamed_answer_is_judged_whole():

@@ -94,7 +94,7 @@ def test_what_only_looks_alike_stays(name, text):
 def test_a_bearer_token_goes_and_the_word_before_it_stays():
     """What kind of header it was can still be read."""
     assert one("api_key").detect("Authorization: Bearer abcdefghij0123456789==") == (
-        "Authorization: B<redacted:api_key>"
+        "Authorization: Bearer <redacted:api_key>"
     )
 
 

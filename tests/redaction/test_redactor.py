@@ -100,12 +100,30 @@ def test_values_under_secret_names_go_whatever_they_look_like():
     value = {"question": "why?", "api_key": "hunter2", "deep": {"password": "x", "n": 1}}
     redactor = Redactor(["api_key"])
     assert redactor.may_concern(b"", [value])
-    assert redactor.may_concern(b"", [None, {"deep": {"password": "x"}}])
-    assert not redactor.may_concern(b"", [{"question": "api_key"}, {}])
+    assert redactor.may_concern(b"", (None, [{"deep": ({"password": "x"},)}]))
+    assert not redactor.may_concern(b"", [{"question": "api_key", "password": ""}, {}])
     assert redactor.detect(value) == {
         "question": "why?", "api_key": "<redacted:secret>",
         "deep": {"password": "<redacted:secret>", "n": 1},
     }  # fmt: skip
+
+
+def test_all_texts_below_a_secret_name_go_and_numbers_and_flags_stay():
+    """Credentials may be a mapping; a count of tokens or a flag is no secret."""
+    value = {"credentials": {"user": "a", "keys": ["b", {"c": "d"}], "n": 3, "on": True}}
+    assert Redactor(["api_key"]).detect(value) == {
+        "credentials": {
+            "user": "<redacted:secret>", "n": 3, "on": True,
+            "keys": ["<redacted:secret>", {"c": "<redacted:secret>"}],
+        }
+    }  # fmt: skip
+
+
+def test_names_are_left_alone_without_the_detector_of_keys():
+    """An app that asks for e-mail addresses only gets nothing else taken out."""
+    assert Redactor(["email"]).detect({"password": "x@example.com"}) == {
+        "password": "<redacted:email>"
+    }
 
 
 def test_keys_of_mappings_are_looked_at_by_the_detectors():

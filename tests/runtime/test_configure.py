@@ -378,3 +378,20 @@ def test_a_format_of_the_apps_own_is_checked_in_the_worker():
         (0.9, True),
     ]
     assert set(ran) == {"llmeval-own"}
+
+
+def test_enabled_says_whether_a_call_would_be_recorded(monkeypatch):
+    """What an app asks before it gathers what only a trace needs; asking sets nothing up."""
+    with runtime.isolated():
+        assert llmeval.enabled() is True
+        assert runtime._pipeline is None
+        with llmeval.disabled():
+            assert llmeval.enabled() is False
+        assert llmeval.enabled() is True
+        monkeypatch.setenv("LLMEVAL_ENABLED", "0")
+        assert llmeval.enabled() is False
+    monkeypatch.delenv("LLMEVAL_ENABLED")
+    with capture(enabled=False):
+        assert llmeval.enabled() is False
+    with capture():
+        assert llmeval.enabled() is True

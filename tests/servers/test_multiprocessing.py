@@ -16,3 +16,16 @@ def test_processes_pools_and_executors_deliver(sinks, method):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     sinks.check(done.stdout.split())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("end", ["silent", "traced", "flushed", "left"])
+def test_children_that_a_pool_terminates_lose_nothing(sinks, method, end):
+    """The parent delivers what they left, whether or not it traces anything itself."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(APPS / "pool.py"), method, end],
+        env=sinks.environment, cwd=sinks.folder, capture_output=True, text=True,
+        timeout=2 * END_SECONDS, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    sinks.check(done.stdout.split())

@@ -15,6 +15,9 @@ from llmeval_sdk.exporters.otel.app import AppOtelExporter
 from llmeval_sdk.exporters.otel.exporter import OtlpExporter
 from llmeval_sdk.sources import otel as source
 from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+from llmeval_sdk.store import pages
+from llmeval_sdk.store.query import Query
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -414,3 +417,82 @@ def test_odd_attributes_cost_nothing_but_the_reading(app, odd):
             pass
         stats = seen.drain()
     assert not stats.problems.get("sources")
+
+
+@pytest.fixture
+def kept(app, tmp_path):
+    """Return a function that stores one request of an app whose code never mentions us."""
+
+    def run(dialect=GEN_AI, **options):
+        path = tmp_path / "own" / "llmeval.db"
+        llmeval.configure(store=str(path), **options)
+        with app.start_as_current_span("POST /ask") as outer:
+            with app.start_as_current_span("answer", attributes=dialect[0]) as top:
+                with app.start_as_current_span("find", attributes=dialect[1]):
+                    pass
+                with app.start_as_current_span("http"):
+                    with app.start_as_current_span("ask", attributes=dialect[2]):
+                        pass
+        stats = llmeval.flush(20)
+        return StoreReader(path), top.get_span_context(), outer.get_span_context(), stats
+
+    return run
+
+
+@pytest.mark.parametrize("redact", [(), ("all",)])
+@pytest.mark.parametrize(
+    "dialect",
+    [GEN_AI, OPENINFERENCE, TRACELOOP, MLFLOW],
+    ids=["gen_ai", "oi", "traceloop", "mlflow"],
+)
+def test_the_store_keeps_the_spans_it_has_scores_of(kept, dialect, redact):
+    """Without another exporter the store has the trace: a root, what is below it, and its scores."""
+    reader, top, _, stats = kept(dialect, redact=redact)
+    with reader:
+        spans = reader.trace(f"{top.trace_id:032x}")
+        by_name = {span.name: span for span in spans}
+        assert set(by_name) == {"answer", "find", "ask"}
+        root = by_name["answer"]
+        assert root.parent_id is None
+        assert {by_name["find"].parent_id, by_name["ask"].parent_id} == {root.span_id}
+        assert root.span_id == f"{top.span_id:016x}"
+        assert root.response == ANSWER
+        assert by_name["find"].retrieved_context[0].content == DOCUMENTS[0]["content"]
+        assert by_name["ask"].usage.input_tokens == 7
+        page = reader.read(lambda c: pages.page(c, Query()))
+        assert [item.span_id for item in page.items] == [root.span_id]
+        assert reader.evaluations_of(root.span_id)
+        assert not reader.evaluations_of(by_name["ask"].span_id)
+    assert stats.exporters["local"].undelivered == 0
+    assert len(RECORDS) == 1
+
+
+def test_a_kept_span_below_ours_has_ours_as_its_parent(app, tmp_path):
+    """A mere step of ours and what another library did below it are one trace."""
+    path = tmp_path / "own" / "llmeval.db"
+    llmeval.configure(store=str(path), otel="own")
+    with llmeval.task("step") as step:
+        with app.start_as_current_span("chat", attributes=LLM_SPANS["openinference"]) as below:
+            pass
+    llmeval.flush(20)
+    with StoreReader(path) as reader:
+        span = reader.span(f"{below.get_span_context().span_id:016x}")
+        assert span is not None
+        assert span.parent_id in (None, step.span_id)
+        assert reader.span(step.span_id) is not None
+
+
+def test_a_call_that_outlives_its_request_is_kept_too(app, tmp_path):
+    """What is handed over later joins the trace that is there."""
+    path = tmp_path / "own" / "llmeval.db"
+    llmeval.configure(store=str(path))
+    with app.start_as_current_span("answer", attributes=GEN_AI[0]) as top:
+        late = app.start_span("chat", attributes=GEN_AI[2])
+    llmeval.flush(20)
+    late.end()
+    llmeval.flush(20)
+    with StoreReader(path) as reader:
+        spans = {
+            span.name: span for span in reader.trace(f"{top.get_span_context().trace_id:032x}")
+        }
+    assert spans["chat"].parent_id == spans["answer"].span_id

@@ -136,7 +136,7 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path):
     path = tmp_path / "open"
     path.mkdir()
     path.chmod(0o777)
-    with pytest.raises(SpoolError, match="others can write"):
+    with pytest.raises(SpoolError, match="other users can write"):
         folder(path).create(left=False)
 
 

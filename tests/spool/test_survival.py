@@ -255,7 +255,7 @@ def test_a_folder_that_cannot_be_used_is_told_once_and_counted(worker, folder, c
     stats = llmeval.flush(30)
     assert stats.spool == {"folder": 3}
     assert stats.dropped == ({} if worker == "thread" else {"no_worker": 3})
-    assert sum("others can write" in each.message for each in caplog.records) == 1
+    assert sum("other users can write" in each.message for each in caplog.records) == 1
 
 
 def test_a_process_without_a_worker_needs_a_spool(monkeypatch):

@@ -247,3 +247,112 @@ def test_the_exporter_says_once_that_it_kept_scores_in_memory(tmp_path, make, ca
     exporter.close(1.0)
     assert len(caplog.records) == 1
     assert "scores are kept in memory only" in caplog.text
+
+
+def is_open_to_all(path):
+    path.parent.mkdir()
+    path.parent.chmod(0o777)
+
+
+def is_open_to_a_group(path):
+    path.parent.mkdir()
+    path.parent.chmod(0o770)
+
+
+def is_a_file_for_all(path):
+    with closing(StoreWriter(path)) as writer:
+        writer.prune()
+    path.chmod(0o666)
+
+
+def has_a_log_for_all(path):
+    with closing(StoreWriter(path)) as writer:
+        writer.prune()
+    path.with_name(f"{path.name}-wal").write_bytes(b"")
+    path.with_name(f"{path.name}-wal").chmod(0o666)
+
+
+def is_a_link(path):
+    path.parent.mkdir(mode=0o700)
+    (path.parent.parent / "theirs.db").touch()
+    path.symlink_to(path.parent.parent / "theirs.db")
+
+
+def is_a_linked_folder(path):
+    (path.parent.parent / "real").mkdir(mode=0o700)
+    path.parent.symlink_to(path.parent.parent / "real")
+
+
+def is_in_a_folder_of_another_user(path):
+    path.parent.mkdir(mode=0o700)
+    os.chown(path.parent, 12_345, -1)
+
+
+def belongs_to_another_user(path):
+    with closing(StoreWriter(path)) as writer:
+        writer.prune()
+    os.chown(path, 12_345, -1)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no owners of files")
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        (is_open_to_all, "other users can write to its folder: give it a folder of its own"),
+        (is_open_to_a_group, "other users can write to its folder"),
+        (is_a_file_for_all, "other users can write to it: take their right away, chmod go-w"),
+        (has_a_log_for_all, "other users can write to the file llmeval.db-wal"),
+        (is_a_link, "it is a symbolic link: name the file it leads to"),
+        (is_a_linked_folder, "its folder is a symbolic link: name the folder it leads to"),
+        (is_in_a_folder_of_another_user, "its folder belongs to user 12345, and this process"),
+        (belongs_to_another_user, "it belongs to user 12345, and this process runs as"),
+    ],
+)
+def test_what_others_could_have_put_there_is_not_written(path, make, plant, words):
+    """Nothing users asked gets into a file or folder of others; it is kept in memory, and said."""
+    if "chown" in plant.__code__.co_names and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    plant(path)
+    with closing(StoreWriter(path)) as writer:
+        writer.write(Batch((make.span(request="a secret question"),)))
+        assert words in writer.fallback_reason
+        with closing(StoreReader(writer.location)) as reader:
+            assert reader.counts().spans == 1
+    for each in path.parent.parent.rglob("*"):
+        assert each.is_dir() or b"secret question" not in each.read_bytes()
+
+
+@pytest.mark.parametrize("plant", [is_a_file_for_all, has_a_log_for_all])
+def test_what_others_could_have_written_is_not_read(path, plant):
+    """A report over a store that anybody could have written is refused with a sentence."""
+    plant(path)
+    with pytest.raises(ConfigurationError, match="other users can write"):
+        StoreReader(path)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o177, 0o777])
+def test_the_umask_does_not_matter(tmp_path, make, umask):
+    """Folders on the way, the file and what stands beside it are the owner's alone."""
+    path = tmp_path / "a" / "b" / "llmeval.db"
+    was = os.umask(umask)
+    try:
+        with closing(StoreWriter(path)) as writer:
+            writer.write(Batch((make.span(),)))
+            assert writer.fallback_reason is None
+            assert {mode(each) for each in (path.parent, path.parent.parent)} == {0o700}
+            files = list(path.parent.iterdir())
+            assert len(files) >= 4
+            assert {mode(each) for each in files} == {0o600}
+    finally:
+        os.umask(was)
+
+
+def test_a_sticky_folder_for_all_will_do(tmp_path, make):
+    """In a folder such as /tmp nobody else can remove or replace our file."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    with closing(StoreWriter(shared / "llmeval.db")) as writer:
+        writer.write(Batch((make.span(),)))
+        assert writer.fallback_reason is None
+    assert mode(shared / "llmeval.db") == 0o600

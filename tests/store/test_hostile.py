@@ -3,10 +3,12 @@
 import json
 import math
 import sqlite3
+import time
 from contextlib import closing
 
 import pytest
 
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Batch, Usage
 from llmeval_sdk.store.encode import dumps, loads
 from llmeval_sdk.store.reader import StoreReader
@@ -135,3 +137,33 @@ def test_big_texts_cost_little():
 
     text = "Ein Satz über Dächer. " * 50_000
     assert min(timeit.repeat(lambda: dumps(text), number=1, repeat=5)) < 0.05
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+def test_a_reading_that_takes_too_long_is_ended(path, writer, make):
+    """What a viewer's thread reads has an end, whatever the file makes of it; then it goes on."""
+    writer.write(Batch((make.span(),)))
+    with StoreReader(path, seconds=0.2) as reader:
+        begin = time.monotonic()
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            reader.read(lambda c: c.execute(ENDLESS).fetchall())
+        assert time.monotonic() - begin < 5
+        assert reader.counts().spans == 1
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE VIEW more AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n",
+        "CREATE TRIGGER t AFTER INSERT ON feedback BEGIN DELETE FROM spans; END",
+    ],
+)
+def test_a_store_with_programs_in_it_is_refused(path, writer, make, planted):
+    """A view may have no end, and a trigger does what its maker wants."""
+    writer.write(Batch((make.span(),)))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(planted)
+    with pytest.raises(ConfigurationError, match="views or triggers"):
+        StoreReader(path)

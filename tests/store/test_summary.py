@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk.model import Batch, Failure, Usage
+from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
@@ -33,7 +34,6 @@ def test_scores_have_a_mean_and_a_distribution(make, read):
         "extract_field",
         count=6,
         mean=pytest.approx(2.45 / 6),
-        corrected_mean=pytest.approx(2.45 / 6),
         low=0.0,
         high=1.0,
         histogram=(2, 0, 0, 1, 0, 2, 0, 0, 0, 1),
@@ -66,7 +66,8 @@ def test_categories_and_booleans_have_shares(make, read):
     assert list(pattern.categories.items()) == [("mixed", 2), ("yes", 1)]
     assert cites.categories == {"fail": 2, "pass": 1}
     assert pattern.count == cites.count == 3
-    assert pattern.mean is cites.mean is None
+    assert pattern.mean is None  # "mixed" is no number
+    assert cites.mean == pytest.approx(1 / 3)
     assert pattern.histogram == ()
 
 
@@ -90,8 +91,9 @@ def test_the_corrected_mean_undoes_the_selection(make, read):
     ]
     with read(*events) as reader:
         (found,) = reader.score_summary()
-    assert found.mean == 0.5
-    assert found.corrected_mean == pytest.approx(50 / 51)
+        whole = overall(reader, (None, None, None, None), None, found.evaluator)
+    assert found.mean == whole.mean == 0.5
+    assert whole.estimate.mean == pytest.approx(50 / 51)
 
 
 def test_costs_are_summed(make, read):

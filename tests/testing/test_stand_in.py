@@ -48,6 +48,16 @@ def test_yes_and_no_follow_the_words(llm, name, good, bad):
     assert (value(llm, name, **good), value(llm, name, **bad)) == ("yes", "no")
 
 
+RECEIPT = "SUBTOTAL 41.50\nTAX 3.32\nTOTAL DUE 44.82"
+
+
+def test_an_extraction_is_right_where_the_fields_words_stand_beside_it(llm):
+    """A value that is nowhere is invented; one whose rival stands nearer to the field is wrong."""
+    field = {"field_config": {"name": "total due"}, "chunks": [RECEIPT]}
+    assert value(llm, "extraction_correctness", value="44.82", **field) == "yes"
+    assert value(llm, "extraction_correctness", value="99.00", **field) == "no"
+
+
 def test_scores_follow_the_words(llm):
     """Half of the words give half of the score."""
     assert value(llm, "context_recall_llm", value="grey slate", chunks=[SLATE]) == 1.0

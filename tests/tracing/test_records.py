@@ -3,6 +3,7 @@
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk import _shield
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -368,3 +369,27 @@ def test_early_relevance_of_chunks_that_are_annotated_or_assigned(how):
         seen.drain()
     exported = [e for e in seen.evaluations if e.evaluation.name == "context_relevance"]
     assert [e.target.span_name for e in exported] == ["answer"]
+
+
+def test_an_unknown_field_never_raises_and_is_counted_and_said_once(caplog):
+    """The app goes on; the log names the field that was probably meant."""
+    with capture() as seen:
+
+        @llmeval.workflow
+        def answer(question):
+            for _ in range(3):
+                llmeval.annotate(user_id="u-7", session_id="s-1", respones="yes", **{"a b": 1})
+            with llmeval.annotation_context(colour="red", user_id="u-8"), llmeval.task("inner"):
+                pass
+            return "no"
+
+        assert answer("why?") == "no"
+        _shield.write_notices()
+        stats = llmeval.stats()
+    inner, span = seen.spans
+    assert (span.tags["user_id"], span.session_id, span.response) == ("u-7", "s-1", "no")
+    assert inner.tags["user_id"] == "u-8"
+    assert stats.problems["annotate: unknown field"] >= 7
+    lines = [record.getMessage() for record in caplog.records if "respones" in record.getMessage()]
+    assert len(lines) == 1
+    assert "did you mean 'response'?" in lines[0]

@@ -222,7 +222,7 @@ def test_an_async_generator_may_be_closed_from_another_task():
 
 
 def test_cancellation_reaches_the_coroutine_and_ends_the_span():
-    """A cancelled task sees CancelledError as without us; the span says so."""
+    """A cancelled task sees CancelledError as without us; the span says so, and is no failure."""
     with capture() as seen:
         cleaned = []
 
@@ -243,7 +243,24 @@ def test_cancellation_reaches_the_coroutine_and_ends_the_span():
         asyncio.run(main())
         seen.drain()
     assert cleaned == [True]
-    assert seen.span("slow").error.type == "CancelledError"
+    assert seen.span("slow").error is None
+    assert seen.span("slow").attributes["cancelled"] is True
+
+
+def test_a_future_that_was_cancelled_is_an_error_of_the_app():
+    """Only the task's own cancellation is none: this exception the app could have caught."""
+    from concurrent.futures import CancelledError
+
+    with capture() as seen:
+
+        @llmeval.workflow
+        def waits():
+            raise CancelledError
+
+        with pytest.raises(CancelledError):
+            waits()
+        seen.drain()
+    assert seen.span("waits").error.type == "CancelledError"
 
 
 class Odd(Exception):

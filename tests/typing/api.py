@@ -92,6 +92,7 @@ async def spans() -> None:
         llmeval.submit_feedback(label="thumbs", value=True, submitter={"id": "42"})
     async with llmeval.llm(model_name="gpt-4o", name="chat") as call:
         call.response = {"choices": []}
+    assert llmeval.enabled() is True
     with llmeval.annotation_context(tags={"team": "a"}), llmeval.disabled():
         current = llmeval.current_span()
         if current is not None:

@@ -31,6 +31,16 @@ async def on_topic_async(record: Record, chunk: Chunk, llm: LLM) -> Evaluation:
     return Evaluation("on_topic_too", "yes")
 
 
+@judge(assessment_type="RETRIEVAL")
+def per_retrieval(record: Record, chunk: Chunk, llm: LLM) -> bool:
+    return bool(chunk.content)
+
+
+@judge(assessment_type="RETRIEVAL")  # type: ignore[type-var]
+def retrieval_lacks_the_chunk(record: Record, llm: LLM) -> bool:
+    return True
+
+
 @judge(per="chunk")  # type: ignore[type-var]
 def lacks_the_chunk(record: Record, llm: LLM) -> bool:
     return True

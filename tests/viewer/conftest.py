@@ -29,7 +29,7 @@ def serve(store):
     with contextlib.ExitStack() as stack:
 
         def start(*, mounted=None, **options):
-            app = viewer.app(**{"store": store.path, **options})
+            app = viewer.app(**{"store": store.path, "open": "token" not in options, **options})
             stack.callback(app.close)
             if mounted is not None:
                 app = Starlette(routes=[Mount(mounted, app)])

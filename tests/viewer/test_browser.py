@@ -112,7 +112,6 @@ def test_columns_are_chosen_by_their_boxes(store, site, visit):
 
 def test_charts_are_drawn_and_have_a_size(store, site, visit):
     """Bars and lines are really there, in light and in dark."""
-    pytest.importorskip("vl_convert")
     for number in range(12):
         store.judged(verdict="yes" if number % 3 else "no")
     for scheme in ("light", "dark"):

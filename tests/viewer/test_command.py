@@ -6,7 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -76,6 +78,36 @@ def test_without_a_store_it_says_how_one_comes_to_be(tmp_path):
     assert not missing.exists()
 
 
+def test_the_token_is_in_no_command_line(store, tmp_path):
+    """The browser is given a file of the user's own, which leads to the address and then goes."""
+    seen = tmp_path / "seen"
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\necho "$1" > {seen}.part\n'
+        f'stat -c %a "${{1#file://}}" >> {seen}.part\n'
+        f'cat "${{1#file://}}" >> {seen}.part\nmv {seen}.part {seen}\n'
+    )
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "llmeval_sdk", "view", "--port=0", "--store", str(store.path)]
+    env = {**os.environ, "BROWSER": str(browser)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+    try:
+        address = process.stdout.readline().strip()
+        deadline = time.monotonic() + 30
+        while not seen.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        argument, mode, *page = seen.read_text().splitlines()
+        token = address.partition("token=")[2]
+        assert token not in argument
+        assert argument.startswith("file://")
+        assert mode == "600"
+        assert address in "".join(page)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert not Path(argument.removeprefix("file://")).exists()
+
+
 def test_a_taken_port_is_said_so(store, capsys):
     """A wished port that is in use is an error with a way out; without a wish the next is taken."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -91,4 +123,4 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     with pytest.raises(MissingExtraError, match=r"llmeval-sdk\[viewer\]"):
-        viewer.app()
+        viewer.app(open=True)

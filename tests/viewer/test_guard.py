@@ -1,11 +1,14 @@
 """Only the right visitor sees a page, and a page does nothing but what is ours."""
 
 import socket
+import time
 
 import pytest
 from served import serving
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.viewer._guard import PASS_SECONDS, Pass
 
 
 TOKEN = "a-token-that-is-long-enough"
@@ -84,3 +87,87 @@ def test_another_page_cannot_label(store, site, headers, status):
     form = {"trace_id": root.trace_id, "span_id": root.span_id, "name": "thumbs", "value": "up"}
     given = {name: value.format(site.port) for name, value in headers.items()}
     assert site.post("/feedback", form, given).status == status
+
+
+@pytest.mark.parametrize("options", [{}, {"token": ""}, {"token": TOKEN, "open": True}])
+def test_an_app_says_who_may_look(options):
+    """Mounted without a word the pages would publish every prompt: it is an error with both ways out."""
+    with pytest.raises(ConfigurationError, match=r"token=.*open=True"):
+        llmeval.viewer.app(**options)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "status"),
+    [
+        (None, "127.0.0.1:{}", 200),
+        (None, "localhost:{}", 200),
+        (None, "[::1]:{}", 200),
+        (None, "10.0.0.7", 200),
+        (None, "evil.example:{}", 403),
+        (None, "127.0.0.1.evil.example", 403),
+        (None, "localhost.evil.example:{}", 403),
+        (None, "", 403),
+        (["app.example.com"], "APP.example.com:8443", 200),
+        (["app.example.com"], "evil.example", 403),
+        (["*"], "evil.example", 200),
+    ],
+)
+def test_a_mounted_viewer_checks_the_host(serve, store, hosts, host, status):
+    """Without a word only addresses and localhost are answered, which no foreign page can be."""
+    store.trace()
+    site = serve(hosts=hosts)
+    headers = {"host": host.format(site.port)}
+    assert site.send("GET", "/", headers=headers).status == status
+
+
+def jar(page):
+    return {"cookie": page.headers["set-cookie"].partition(";")[0]}
+
+
+def test_the_cookie_is_not_the_token(serve, store):
+    """Whoever reads the browser's cookies does not learn the token."""
+    store.trace()
+    cookie = serve(token=TOKEN).get(token=TOKEN).headers["set-cookie"]
+    assert TOKEN not in cookie
+    assert "Max-Age=43200" in cookie
+
+
+def test_a_cookie_is_of_no_use_on_another_port(serve, store):
+    """Browsers send it to every server of the host; another viewer with the same token refuses it."""
+    store.trace()
+    one, other = serve(token=TOKEN), serve(token=TOKEN)
+    name, _, value = jar(one.get(token=TOKEN))["cookie"].partition("=")
+    assert one.send("GET", "/", headers={"cookie": f"{name}={value}"}).status == 200
+    renamed = f"{name}={value}; llmeval-{other.port}={value}"
+    assert other.send("GET", "/", headers={"cookie": renamed}).status == 403
+
+
+@pytest.mark.parametrize("shift", [PASS_SECONDS + 1, -10])
+def test_a_cookie_runs_out(monkeypatch, shift):
+    """After twelve hours the address with the token is needed again; no end can be made up."""
+    issued = Pass(TOKEN).issue(8520)
+    assert Pass(TOKEN).is_valid(issued, 8520)
+    begin = time.time()
+    monkeypatch.setattr(time, "time", lambda: begin + shift)
+    assert Pass(TOKEN).is_valid(issued, 8520) is (shift < 0)
+    until, _, signature = issued.partition("-")
+    for forged in (
+        f"{int(until) + 60}-{signature}",
+        f"{until}-",
+        "-",
+        "",
+        "٣-x",
+        f"9{'9' * 400}-x",
+    ):
+        assert not Pass(TOKEN).is_valid(forged, 8520)
+
+
+def test_a_browser_is_sent_on_to_an_address_without_the_token(serve, store):
+    """The token stays neither in the address bar nor in a bookmark; the rest of the query does."""
+    store.trace()
+    site = serve(token=TOKEN)
+    visit = {"sec-fetch-dest": "document", "sec-fetch-site": "none"}
+    page = site.send("GET", f"/scores?range=1h&token={TOKEN}", headers=visit)
+    assert page.status == 303
+    assert page.headers["location"] == "/scores?range=1h"
+    assert site.send("GET", "/scores", headers=jar(page)).status == 200

@@ -227,3 +227,40 @@ def test_a_list_walks_an_index(store, query, index):
         )
     assert index in plan[0]
     assert "USE TEMP B-TREE FOR ORDER BY" not in plan
+
+
+@pytest.mark.parametrize("value", ["abc", "nan", "inf", "0,5"])
+def test_a_condition_that_cannot_be_checked_lists_nothing(store, site, value):
+    """A bound such as abc is refused: a list of everything would pass for its result."""
+    for recall in (0.1, 0.9):
+        store.trace(recall=recall)
+    page = site.get(evaluator="context_recall_heuristic", op="below", value=value).text
+    assert "is no number" in page
+    assert "This filter was not understood" in page
+    assert "<tr data-id" not in page
+
+
+def test_what_was_not_attempted_is_never_among_the_worst(store, site):
+    """A risk that is labelled abstained stands neither first nor last by its number."""
+    for value, label, request in ((0.99, "abstained", "no answer"), (0.6, "high", "a bad one")):
+        root = store.span(request=request)
+        score = store.score(root, "extraction_risk", value, label=label)
+        store.write(spans=[root], evaluations=[score])
+    page = site.get(sort="extraction_risk").text
+    assert "a bad one" in page
+    assert "no answer" not in page
+    everything = site.get(col="extraction_risk").text
+    row = everything[everything.index("no answer") :]
+    assert 'class="score bad"' not in row[: row.index("</tr>")]
+
+
+def test_validation_is_a_column_where_there_are_extractions(store, site):
+    """For chat answers it says little; it can still be chosen."""
+    for pair in ({"semantic_validation": "pass"}, {"context_precision": 0.5}):
+        root = store.span(request="q")
+        scores = [store.score(root, name, value) for name, value in pair.items()]
+        store.write(spans=[root], evaluations=scores)
+        head = site.get().text.partition("</thead>")[0]
+        shown = "semantic_<wbr>validation" in head
+        assert shown is ("context_precision" in pair)
+    assert "semantic_<wbr>validation" in site.get(evaluator="semantic_validation").text

@@ -131,7 +131,7 @@ def test_the_apps_own_user_signs_labels(store):
     class User:
         display_name = "ada"
 
-    viewer = llmeval.viewer.app(store=store.path)
+    viewer = llmeval.viewer.app(store=store.path, open=True)
 
     async def logged_in(scope, receive, send):
         scope["user"] = User()

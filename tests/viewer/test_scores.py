@@ -8,9 +8,6 @@ import llmeval_sdk as llmeval
 from llmeval_sdk.store import losses
 
 
-pytest.importorskip("vl_convert")
-
-
 @pytest.fixture
 def many(store):
     """Fill a store with forty records over forty minutes, half of them judged."""
@@ -122,3 +119,80 @@ def test_labels_are_counted(many, site):
     site.post("/feedback", form)
     page = site.get("/scores").text
     assert "llmeval agreement --evaluator groundedness --feedback groundedness" in page
+
+
+@pytest.fixture
+def riskiest(store):
+    """Fill a store in which the worst fifth is judged, mostly bad, beside a good control sample."""
+    import time
+
+    begin = time.time_ns() - 7_200_000_000_000
+    for number in range(200):
+        at = begin + number * 36_000_000_000
+        root = store.trace(start_ns=at)
+        if number % 5 == 0:
+            verdict = store.score(
+                root, "groundedness", "no", evaluator_kind="judge", inclusion_probability=1.0
+            )
+            store.write(evaluations=[verdict])
+        elif number % 10 == 1:
+            verdict = store.score(
+                root, "groundedness", "yes", evaluator_kind="judge", inclusion_probability=0.125
+            )
+            store.write(evaluations=[verdict])
+        else:
+            refused = store.refuse(root, "groundedness", "not_escalated", "")
+            store.write(not_run=[refused])
+    return store
+
+
+def test_a_judges_page_has_one_estimate(riskiest, site):
+    """The head, the card, the chart and its table say what all traffic is like, in the same words.
+
+    A third of the judged is good and four fifths of all traffic: the plain mean stands only where
+    it is said to be of the judged.
+    """
+    page = site.get("/scores/groundedness").text
+    head = re.search(r"all traffic (0\.\d+) \((0\.\d+) to (\d[.\d]*)\)", page)
+    assert head is not None
+    assert float(head[1]) == pytest.approx(0.8, abs=0.1)
+    card = re.search(
+        r"All traffic</dt><dd><b>([\d.]+)</b></dd><dd class=\"beside\">([\d.]+) to ([\d.]+)", page
+    )
+    assert card.groups() == head.groups()
+    assert " mean 0." not in re.sub(r"<[^>]+>", " ", page)
+    rows = re.findall(r'<th scope="row">20[^<]+</th><td class="num">([\d.]+)</td>', page)
+    assert len(rows) > 5
+    assert sum(map(float, rows)) / len(rows) == pytest.approx(float(head[1]), abs=0.1)
+    assert "95 % interval" in page
+
+
+def test_without_a_control_sample_nothing_is_said_of_all_traffic(store, site):
+    """A mean of the judged is called that, on the head, in the chart and in its table."""
+    for number in range(20):
+        root = store.trace()
+        if number % 2:
+            store.write(evaluations=[store.score(
+                root, "groundedness", "no", evaluator_kind="judge", inclusion_probability=1.0
+            )])  # fmt: skip
+        else:
+            store.write(not_run=[store.refuse(root, "groundedness", "not_escalated", "")])
+    page = site.get("/scores/groundedness").text
+    assert "mean of the judged 0" in page
+    assert "Mean of the judged over time" in page
+    assert "Only the judged</th>" in page
+    assert "All traffic</th>" not in page
+
+
+def test_a_judge_of_categories_is_counted(store, site):
+    """38 verdicts in words: shares and counts, never "nothing was judged"."""
+    for number in range(38):
+        root = store.trace()
+        tone = "formal" if number % 4 else "rude"
+        store.write(evaluations=[store.score(root, "tone", tone, evaluator_kind="judge")])
+    for path in ("/scores", "/scores/tone"):
+        page = site.get(path).text
+        assert "othing was judged" not in page
+        assert "of 38" in page
+        assert "Its answers are categories" in page
+        assert "formal" in page

@@ -214,3 +214,52 @@ def test_bars_lie_within_the_time_line(store):
 def test_marks_are_the_ranges_that_make_sense(spans, expected):
     """Stored ranges are not trusted."""
     assert list(_marks.marked("hello world", spans).parts) == expected
+
+
+def test_a_judges_verdict_comes_first_and_says_who_gave_it(store, site):
+    """Judge, value and reason lead the page, before request and response; a stand-in is named."""
+    root = store.judged(why="recall 0.1 < 0.7")
+    verdict = store.score(
+        root, "polite", "no", evaluator_kind="judge", explanation="stand-in: a rude word",
+        metadata={"model": "stand-in"},
+    )  # fmt: skip
+    store.write(evaluations=[verdict])
+    page = site.get(f"/traces/{root.trace_id}", span=root.span_id).text
+    places = [page.index(each) for each in ("Not in the text.", "<h3>Request", 'id="chunks"')]
+    assert places == sorted(places)
+    assert page.index("stand-in</b>") < page.index("<h3>Request")
+    assert page.count("stand-in</b>") == 1
+    for path in ("/scores", "/scores/polite"):
+        assert "not a model" in site.get(path).text
+
+
+def test_details_do_not_repeat_what_stands_elsewhere(store, site):
+    """A value, label or explanation stands once, and so do the request and the model's name."""
+    root = store.span(
+        request="a single question", response="an answer", model_name="gpt-4o",
+        attributes={"model_name": "gpt-4o", "question": "a single question", "tenant": "acme"},
+    )  # fmt: skip
+    score = store.score(
+        root, "agreement_pattern", "mixed", label="two of three", explanation="they differ",
+        metadata={"pattern": "mixed", "band": "two of three", "why_not": "they differ", "n": 3},
+    )  # fmt: skip
+    store.write(spans=[root], evaluations=[score])
+    page = site.get(f"/traces/{root.trace_id}", span=root.span_id).text
+    seen = re.sub(r"<[^>]+>", " ", page)
+    assert seen.count("two of three") == 1
+    assert seen.count("they differ") == 1
+    assert seen.count("a single question") == 1
+    assert seen.count("gpt-4o") == 1
+    assert "acme" in page
+    assert "<dt><bdi>n</bdi></dt>" in page
+
+
+def test_an_abstained_score_has_a_word_and_no_colour(store, site):
+    """Its number is in the tooltip."""
+    root = store.span(request="q")
+    store.write(
+        spans=[root], evaluations=[store.score(root, "extraction_risk", 0.9, label="abstained")]
+    )
+    page = site.get(f"/traces/{root.trace_id}", span=root.span_id).text
+    assert '<span class="quiet" title="0.90: abstained' in page
+    assert 'class="score bad"' not in page

@@ -40,7 +40,11 @@ class DatadogExporter:
 
     def __init__(self, library: Library, settings: Settings) -> None:
         self.library = library
-        self.surroundings = Live(library, content=settings.capture_content)
+        self.surroundings = Live(
+            library,
+            content=settings.capture_content is True,
+            names=settings.capture_content in (True, False),
+        )
         self.on_start = self.surroundings.on_start
         self.on_end = self.surroundings.on_end
         self.on_drop = self.surroundings.on_drop
@@ -96,6 +100,11 @@ class DatadogExporter:
             _signals.add(deliver)
             with shield("exporter datadog: signals", calls_out=True):
                 self.library.at_exit_signal(deliver)
+
+    def at_flush(self, deliver: Callable[[], None]) -> None:
+        """Have ``LLMObs.flush()`` call ``deliver`` first: the scores are part of what it sends."""
+        with shield("exporter datadog: flush", calls_out=True):
+            self.library.before_flush(deliver)
 
     # -- inside ---------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from llmeval_sdk.errors import ConfigurationError, missing_extra
 
 OLDEST = (4, 8)
 """Earlier releases crash on import when DD_LLMOBS_EVALUATORS names an evaluator of ours."""
+_ORIGINAL = "llmeval_original"
 RULES = "DD_LLMOBS_EVALUATOR_SAMPLING_RULES"
 
 
@@ -63,12 +64,23 @@ class Library:
     def send_spans(self) -> None:
         """Send the spans that were finished; blocks as long as ddtrace does."""
         if self.llmobs.enabled:
-            self.llmobs.flush()
+            _flush_of(self.llmobs)()
         self.tracer.flush()
 
     def at_exit_signal(self, deliver: Callable[[], None]) -> None:
         """Have something called on SIGTERM, which ddtrace handles too, before ddtrace ends."""
         import_module("ddtrace.internal.atexit").register_on_exit_signal(deliver)
+
+    def before_flush(self, deliver: Callable[[], None]) -> None:
+        """Have something called when the app calls ``LLMObs.flush()``, before ddtrace flushes."""
+        original = _flush_of(self.llmobs)
+
+        def flush() -> None:
+            deliver()
+            original()
+
+        setattr(flush, _ORIGINAL, original)
+        self.llmobs.flush = flush
 
     def rename(self, opened: Any, trace_id: str, parent_id: str | None) -> None:
         """Put a new root of LLM Observability into a trace, below a span of another process."""
@@ -77,6 +89,11 @@ class Library:
             trace = int(trace_id, 16)
         above = {} if parent_id is None else {"parent_id": str(int(parent_id, 16))}
         self._utils._annotate_llmobs_span_data(opened, trace_id=trace, **above)
+
+
+def _flush_of(llmobs: Any) -> Any:
+    """Return ddtrace's own flush, also where `Library.before_flush` has replaced it."""
+    return getattr(llmobs.flush, _ORIGINAL, llmobs.flush)
 
 
 def load(settings: Settings) -> Library:

@@ -41,9 +41,10 @@ class Open:
 class Live:
     """The live hooks. Every call is cheap, and guarded: ddtrace raises in user code."""
 
-    def __init__(self, library: Library, *, content: bool = True) -> None:
+    def __init__(self, library: Library, *, content: bool = True, names: bool = True) -> None:
         self._library = library
         self._content = content
+        self._names = names
         self._traces: OrderedDict[int, str] = OrderedDict()
         self.process = object()
         """Replaced in a child after a fork: spans of the parent are the parent's to finish."""
@@ -105,7 +106,7 @@ class Live:
         found = span.context.get(KEY) if span.context else None
         if found is None:
             return
-        session = {"session_id": span.session_id} if span.session_id else None
+        session = {"session_id": span.session_id} if span.session_id and self._names else None
         prompt = prompt_of(span._prompt) if span.kind == "llm" and self._content else None
         try:
             self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=session)
@@ -117,7 +118,9 @@ class Live:
         """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""
         prompt = prompt_of(fields.get("prompt")) if self._content else None
         return self._library.llmobs.annotation_context(
-            prompt=prompt, tags=fields.get("tags"), name=fields.get("name")
+            prompt=prompt,
+            tags=fields.get("tags") if self._names else None,
+            name=fields.get("name") if self._names else None,
         )
 
     # -- the contexts, for generators -----------------------------------------------------------
@@ -147,15 +150,16 @@ class Live:
         around, around_apm = library.active.active(), library.apm.active()
         spec = span._spec
         begin = getattr(llmobs, spec.kind)
+        name, session = (spec.name, span.session_id) if self._names else (spec.kind, None)
         if spec.kind in MODELS:
             opened = begin(
-                name=spec.name,
-                session_id=span.session_id,
+                name=name,
+                session_id=session,
                 model_name=spec.model_name,
                 model_provider=spec.model_provider,
             )
         else:
-            opened = begin(name=spec.name, session_id=span.session_id)
+            opened = begin(name=name, session_id=session)
         span.context = {
             **(span.context or {}),
             KEY: Open(opened, around, around_apm, self.process),

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.exporters.datadog.content import finite
 from llmeval_sdk.model import Evaluation, EvaluationEvent
 
@@ -106,7 +107,7 @@ def _assessment(evaluation: Evaluation) -> str | None:
     if evaluation.error is not None:
         return None
     if type(evaluation.value) is bool and evaluation.label is None:
-        return "pass" if evaluation.value else "fail"
+        return _values.word(evaluation.value)
     for word in (evaluation.label, evaluation.value):
         if type(word) is str and word.lower() in ASSESSMENTS:
             return word.lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk._coerce import to_text
 from llmeval_sdk.exporters.otel import content, names
 from llmeval_sdk.exporters.otel.wire import Attribute
@@ -210,7 +211,7 @@ def value_and_label(evaluation: Evaluation) -> tuple[float | None, str | None]:
     if evaluation.error is not None or value is None:
         return None, None
     if type(value) is bool:
-        return float(value), label or ("pass" if value else "fail")
+        return float(value), label or _values.word(value)
     if type(value) is str:
         return None, label or value
     return float(value), label

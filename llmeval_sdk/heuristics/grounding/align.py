@@ -11,9 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from llmeval_sdk.heuristics._budget import Budget
+
 
 MAX_WORDS = 200
 """Longer values are only looked for as they stand."""
+
+MAX_LETTERS = 64
+"""Longer words are compared as they are: no name or misread word has so many."""
 
 _SHARE_OFF = 0.1
 """Share of a value's letters that may be off in all; one may in a value of 7 and more."""
@@ -26,6 +31,9 @@ _JOINED = 3
 """Into how many words a text may split one, or a value two."""
 _LINKS = frozenset(("the", "of", "and", "an"))
 """Words that may be missing."""
+_LABELS = frozenset(("version", "ver", "v", "no", "nr", "number", "license", "licence"))
+"""Words of a text that only name what follows: any may stand in between, as in ``Apache License,
+Version 2.0`` for ``Apache-2.0``."""
 _LOOKALIKES = str.maketrans("oqdciltjsbzgxvh", "000011115826kun")
 """Letters that scanners take for one another or for a figure -> one of each family."""
 _FIGURES = str.maketrans("oqdilsbzg", "000115826")
@@ -51,17 +59,19 @@ class _State(NamedTuple):
     between: int = 0
 
 
-def aligned(value: Sequence[str], text: Words) -> bool:
+def aligned(value: Sequence[str], text: Words, budget: Budget) -> bool:
     """Say whether the folded words of a value stand in a text, in order and nearly as they are."""
     if not value or len(value) > MAX_WORDS:
         return False
     letters = sum(map(len, value))
     allowed = max(int(letters * _SHARE_OFF), 1 if letters >= 7 else 0)
     least = len(value) - allowed - len(value) // 3 - 1
-    return any(_fits(value, window, allowed, least) for window in _windows(value, text))
+    return any(
+        _fits(value, window, allowed, least, budget) for window in _windows(value, text, budget)
+    )
 
 
-def _windows(value: Sequence[str], text: Words) -> Iterator[Sequence[str]]:
+def _windows(value: Sequence[str], text: Words, budget: Budget) -> Iterator[Sequence[str]]:
     """Yield the stretches of a text that have most words of a value at their places."""
     slack = len(value) // 2 + 2
     votes: Counter[int] = Counter()
@@ -70,18 +80,21 @@ def _windows(value: Sequence[str], text: Words) -> Iterator[Sequence[str]]:
         if len(places) <= _PLACES:
             votes.update((place - index) // slack for place in places)
     if not votes:
-        votes.update(place // slack for place in _nearly(value, text))
+        votes.update(place // slack for place in _nearly(value, text, budget))
     for bucket, _ in votes.most_common(_WINDOWS):
         start = max((bucket - 1) * slack, 0)
         yield text.words[start : (bucket + 3) * slack + len(value)]
 
 
-def _nearly(value: Sequence[str], text: Words) -> Iterator[int]:
+def _nearly(value: Sequence[str], text: Words, budget: Budget) -> Iterator[int]:
     """Find where a value may begin in a text that has none of its words as they are."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
     index = max(range(len(value)), key=lambda place: len(value[place]))
+    if len(value[index]) > MAX_LETTERS:
+        return
+    budget.spend(len(text.places))
     close = process.extract(
         value[index],
         list(text.places),
@@ -93,13 +106,16 @@ def _nearly(value: Sequence[str], text: Words) -> Iterator[int]:
         yield from (place - index for place in text.places[word][:_PLACES])
 
 
-def _fits(value: Sequence[str], window: Sequence[str], allowed: int, least: int) -> bool:
+def _fits(
+    value: Sequence[str], window: Sequence[str], allowed: int, least: int, budget: Budget
+) -> bool:
     """Say whether a stretch of a text holds every word of a value, in order.
 
     ``rows[i][j]`` is the cheapest way to find the first ``i`` words before place ``j``.
     """
     from rapidfuzz.distance import LCSseq
 
+    budget.spend(100 + 5 * len(value) + len(window))
     if least > 0 and LCSseq.similarity(value, window) < least:
         return False  # more words are missing than misread and joined ones could explain
     rows: list[dict[int, _State]] = [{} for _ in range(len(value) + 1)]
@@ -109,10 +125,11 @@ def _fits(value: Sequence[str], window: Sequence[str], allowed: int, least: int)
         states = rows[index]
         if not states and not rows[index + 1]:
             return False
+        budget.spend(30 * len(states))
         if word in _LINKS and 0 < index < len(value) - 1:
             _leave_out(states, rows[index + 2], value[index + 1], window)
         if index:
-            _skip_words(states, len(window), most_between)
+            _skip_words(states, window, most_between)
         for place, state in states.items():
             for used, taken, off in _steps(value, index, window, place):
                 if state.off + off <= allowed:
@@ -130,16 +147,16 @@ def _leave_out(
             _keep(row, place + 1, state)
 
 
-def _skip_words(states: dict[int, _State], end: int, most: int) -> None:
+def _skip_words(states: dict[int, _State], window: Sequence[str], most: int) -> None:
     """Let words of the text stand between two of the value."""
+    end = len(window)
     for place in range(min(states, default=end), end):
         state = states.get(place)
-        if state is not None and state.between < most:
-            _keep(
-                states,
-                place + 1,
-                _State(state.cost + _GAP_COST, state.off, state.between + 1),
-            )
+        if state is None:
+            continue
+        between = state.between + (window[place] not in _LABELS)
+        if between <= most:
+            _keep(states, place + 1, _State(state.cost + _GAP_COST, state.off, between))
 
 
 def _keep(row: dict[int, _State], place: int, state: _State) -> None:
@@ -177,7 +194,7 @@ def _letters_off(word: str, found: str) -> int | None:
     """
     if word == found:
         return 0
-    if abs(len(word) - len(found)) > 3:
+    if abs(len(word) - len(found)) > 3 or len(word) > MAX_LETTERS:
         return None
     if _has_figure(word) or _has_figure(found):
         alike = len(word) >= 3 and word.translate(_FIGURES) == found.translate(_FIGURES)
@@ -199,7 +216,7 @@ def _letters_off(word: str, found: str) -> int | None:
 def _joined_off(word: str, parts: Sequence[str]) -> int | None:
     """Count the letters in which a word differs from several written as one: at most one."""
     joined = "".join(parts)
-    if len(word) < 4 or abs(len(word) - len(joined)) > 1:
+    if not 4 <= len(word) <= MAX_LETTERS or abs(len(word) - len(joined)) > 1:
         return None
     if word == joined:
         return 0

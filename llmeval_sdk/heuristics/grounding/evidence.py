@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cached_property
 from itertools import accumulate
 
+from llmeval_sdk.heuristics._budget import Budget
 from llmeval_sdk.heuristics.grounding.align import Words
 from llmeval_sdk.heuristics.grounding.amounts import Amount, Tokens, amounts
 from llmeval_sdk.heuristics.grounding.calendars import Date
@@ -13,8 +15,7 @@ from llmeval_sdk.heuristics.grounding.text import fold, without_accents, words
 from llmeval_sdk.heuristics.grounding.words import MEASURES
 
 
-MAX_CHARACTERS = 200_000
-"""What of a text is searched; the rest is cut."""
+_PIECE = 1_000
 
 
 def plain(text: str) -> str:
@@ -28,51 +29,73 @@ def rounded(value: float) -> float:
 
 
 class Evidence:
-    """A text and its views: folded, without spaces, as words, dates and amounts."""
+    """A text and its views: folded, without spaces, as words, dates and amounts.
 
-    def __init__(self, text: str) -> None:
-        self.cut = len(text) > MAX_CHARACTERS
-        self.text = text[:MAX_CHARACTERS]
+    Each view takes its work from the budget; the views raise `TooLargeError` when there is no more.
+    """
+
+    def __init__(self, text: str, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
+        self.budget.admit(len(text))
+        self.text = text
+        self._spent = False
+
+    def _spend(self, units_per_character: float) -> None:
+        """Spend by the length that compatibility forms grow to: one character can be eighteen."""
+        self.budget.spend(units_per_character * len(self.text))
+        if not self._spent and not self.text.isascii():
+            for at in range(0, len(self.text), _PIECE):
+                grown = len(unicodedata.normalize("NFKD", self.text[at : at + _PIECE]))
+                self.budget.spend(4 * max(grown - _PIECE, 0))
+        self._spent = True
 
     @cached_property
     def plain(self) -> str:
         """The text, ready to be parsed."""
+        self._spend(0.5)
         return plain(self.text)
 
     @cached_property
     def folded(self) -> str:
         """Its folded words, with a space before and after each."""
+        self._spend(1)
         return f" {fold(self.text)} "
 
     @cached_property
     def squashed(self) -> tuple[str, list[str], list[int]]:
         """Its folded words written as one, the words, and where each begins; then the end."""
+        self._spend(1)
         found = self.folded.split()
         return "".join(found), found, [0, *accumulate(map(len, found))]
 
     @cached_property
     def words(self) -> Words:
         """Its words, for alignment."""
+        self._spend(2)
         return Words(words(self.text))
 
     @cached_property
     def dates(self) -> list[Date]:
         """Every reading of every date."""
+        self._spend(4)
         return [reading for found in dates(self.plain) for reading in found.readings]
 
     @cached_property
     def times(self) -> set[int]:
         """The times of day, in minutes."""
+        self._spend(2)
         return times(self.plain)
 
     @cached_property
     def tokens(self) -> Tokens:
         """The text split as amounts are read."""
+        self._spend(3)
         return Tokens(self.plain)
 
     @cached_property
     def amounts(self) -> dict[float, list[Amount]]:
         """Every number -> where it stands and with what; 6 % is also 0.06."""
+        self._spend(6)
         found: dict[float, list[Amount]] = {}
         for amount in amounts(self.tokens):
             for reading in amount.readings:

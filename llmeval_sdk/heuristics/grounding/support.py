@@ -8,6 +8,7 @@ import unicodedata
 from bisect import bisect_left
 from typing import Any, Literal, get_args
 
+from llmeval_sdk.heuristics._budget import Budget
 from llmeval_sdk.heuristics.grounding.align import aligned
 from llmeval_sdk.heuristics.grounding.amounts import Amount, only_amounts
 from llmeval_sdk.heuristics.grounding.calendars import same
@@ -47,9 +48,10 @@ def support(value: Any, evidence: Evidence) -> How | None:
         amount = Amount((abs(float(value)),), negative=value < 0)
         return "number" if _has_amount(amount, evidence) else "unsupported"
     text = _text_of(value)
+    evidence.budget.spend(50 + len(text) / 10 + len(evidence.text) / 100)
     if not any(map(str.isalnum, text)):
         return None
-    if _stands_in(evidence.text, text):
+    if _stands_in(evidence.text, text, evidence.budget):
         return "verbatim"
     if len(text) <= _SHORT:
         known = _parsed(text, evidence)
@@ -57,12 +59,8 @@ def support(value: Any, evidence: Evidence) -> How | None:
             return known
     if _is_normalised_in(text, evidence):
         return "normalised"
+    evidence.budget.spend(2 * len(text))
     return "aligned" if _is_aligned_in(words(text), evidence) else "unsupported"
-
-
-def stands_in(text: str, evidence: Evidence) -> bool:
-    """Say whether a text, of whatever length, stands in another as it is or normalised."""
-    return _stands_in(evidence.text, text.strip()) or _is_normalised_in(text, evidence)
 
 
 def _text_of(value: Any) -> str:
@@ -78,7 +76,9 @@ def _parsed(text: str, evidence: Evidence) -> How | None:
     """Look for a date, an amount or an identifier; ``None`` where the text is none of them."""
     lowered = plain(text)
     if len(text) <= 8 and text[-1] in "+-#":  # a grade such as BBB+
-        return "normalised" if _stands_in(evidence.plain, lowered) else "unsupported"
+        return (
+            "normalised" if _stands_in(evidence.plain, lowered, evidence.budget) else "unsupported"
+        )
     readings, time = only_date(lowered)
     if any(same(value, found) for value in readings for found in evidence.dates):
         return "date" if time is None or time in evidence.times else "unsupported"
@@ -94,12 +94,13 @@ def _parsed(text: str, evidence: Evidence) -> How | None:
     return "unsupported" if readings or found else None
 
 
-def _stands_in(text: str, value: str) -> bool:
+def _stands_in(text: str, value: str, budget: Budget) -> bool:
     """Say whether a value stands in a text character for character, and not inside a word."""
     start = text.find(value)
     for _ in range(_OCCURRENCES):
         if start < 0:
             return False
+        budget.spend(5)
         end = start + len(value)
         if not _goes_on(text, start, -1) and not _goes_on(text, end - 1, 1):
             return True
@@ -121,6 +122,7 @@ def _goes_on(text: str, edge: int, step: int) -> bool:
 
 
 def _is_normalised_in(text: str, evidence: Evidence) -> bool:
+    evidence.budget.spend(len(text) + len(evidence.folded) / 50)
     folded = fold(text)
     return f" {folded} " in evidence.folded or _is_squashed_in(folded.split(), evidence)
 
@@ -135,6 +137,7 @@ def _is_squashed_in(value: list[str], evidence: Evidence, *, apart: bool = False
     for _ in range(_OCCURRENCES):
         if start < 0:
             return False
+        evidence.budget.spend(20)
         first, last = bisect_left(starts, start), bisect_left(starts, start + len(joined))
         if starts[first] == start and starts[last] == start + len(joined):
             there = found[first:last]
@@ -146,7 +149,7 @@ def _is_squashed_in(value: list[str], evidence: Evidence, *, apart: bool = False
 
 def _is_aligned_in(value: list[str], evidence: Evidence) -> bool:
     """Say whether words stand nearly in a text; of a name, the last word may come first."""
-    if aligned(value, evidence.words):
+    if aligned(value, evidence.words, evidence.budget):
         return True
     if not 2 <= len(value) <= 4 or not "".join(value).isalpha():
         return False

@@ -7,17 +7,9 @@ from llmeval_sdk.heuristics.risk import text
 from llmeval_sdk.model import Record
 
 
-MAX_QUESTION = 2_000
-"""Characters, from the end: a pasted document usually stands before what is asked of it."""
-
-
 def question(record: Record) -> str:
     """Return what was asked, as the judges read it; ``""`` where the request is no chat."""
-    try:
-        asked = _chat.question(record.request)
-    except Exception:  # a mapping of another library's, or one that holds itself
-        return ""
-    return asked[-MAX_QUESTION:] if asked else ""
+    return _chat.bounded_question(record.request)
 
 
 def passages(record: Record) -> tuple[str, ...]:

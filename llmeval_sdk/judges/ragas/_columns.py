@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from llmeval_sdk.judges._cut import fair_limit, shortened
 from llmeval_sdk.judges._request import split_request
 from llmeval_sdk.model import Chunk, Record
 
@@ -22,6 +23,24 @@ def columns_of(record: Record) -> dict[str, Any]:
         "reference_contexts": _texts(record.expected_retrieved_context),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def bounded(columns: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Hold all texts together to what a prompt may have; return the names of what was cut, too."""
+    texts = [text for value in columns.values() for text in _several(value)]
+    limit = fair_limit([len(text) for text in texts])
+    cut = [name for name, value in columns.items() if any(len(t) > limit for t in _several(value))]
+    short = {
+        name: shortened(value, limit)
+        if isinstance(value, str)
+        else [shortened(text, limit) for text in value]
+        for name, value in columns.items()
+    }
+    return short, cut
+
+
+def _several(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def _texts(chunks: Sequence[Chunk] | None) -> list[str] | None:

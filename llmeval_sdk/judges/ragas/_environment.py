@@ -18,7 +18,8 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges.ragas._where import MARK, mark, python_in
 
 
-PINS = Path(__file__).with_name("pins.txt")
+LOCKED = Path(__file__).with_name("locked.txt")
+"""Every package with its version and the hashes of its files."""
 _IMPORT = "import os; os.environ['RAGAS_DO_NOT_TRACK'] = 'true'; import ragas.metrics.collections"
 Tell = Callable[[str, float], None]
 """Is told what goes on, and since how many seconds."""
@@ -44,7 +45,8 @@ def make(home: Path, tell: Tell) -> bool:
     python = str(python_in(home))
     _step("make the environment", [interpreter(), "-m", "venv", str(home)], tell)
     pip = [python, "-I", "-m", "pip", "--disable-pip-version-check"]
-    _step("install Ragas", [*pip, "install", "--progress-bar", "off", "-r", str(PINS)], tell)
+    install = [*pip, "install", "--progress-bar", "off", "--require-hashes", "-r", str(LOCKED)]
+    _step("install Ragas", install, tell)
     _step("check the packages", [*pip, "check"], tell)
     _step("import Ragas", [python, "-I", "-c", _IMPORT], tell)
     _note(home, wanted)
@@ -64,7 +66,7 @@ def remove(home: Path) -> bool:
 def _wanted() -> dict[str, Any]:
     return {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "pins": hashlib.sha256(PINS.read_bytes()).hexdigest(),
+        "pins": hashlib.sha256(LOCKED.read_bytes()).hexdigest(),
         "complete": True,
     }
 

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal
 from llmeval_sdk import config
 from llmeval_sdk._needs import missing
 from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.ragas import _where
-from llmeval_sdk.judges.ragas._columns import columns_of
+from llmeval_sdk.judges.ragas._columns import bounded, columns_of
 from llmeval_sdk.judges.ragas._metrics import DATADOG, Metric, variant
 from llmeval_sdk.model import Evaluation, Failure, ModelCall, Record, Usage
 from llmeval_sdk.protocols import LLM
@@ -30,6 +31,7 @@ class RagasJudge:
     kind: ClassVar[Literal["judge"]] = "judge"
     per: ClassVar[Literal["answer", "chunk"]] = "answer"
     calls_here: ClassVar[bool] = False
+    output: ClassVar[str] = "score"
     span_tags: ClassVar[Mapping[str, str]] = {"runner.integration": "ragas"}
     name: str
     metric: Any
@@ -58,7 +60,7 @@ class RagasJudge:
         absent = missing(record, self.needs)
         if absent is not None:
             return self._evaluation(metadata={"missing_inputs": absent})
-        columns = columns_of(record)
+        columns, cut = bounded(columns_of(record))
         contexts = len(columns.get("retrieved_contexts", ()))
         most = self.limits.most_calls(contexts)
         if not most and self.limits.calls_per_context:
@@ -72,12 +74,14 @@ class RagasJudge:
             lease.requests = answer.get("requests", 0)
             lease.calls = [_call(each) for each in answer.get("calls", ())]
             lease.failure = (answer.get("error") or {}).get("type")
-        return self._read(answer, lease.calls, perf_counter() - started)
+        return self._read(answer, lease.calls, perf_counter() - started, cut)
 
     def _read(
-        self, answer: Mapping[str, Any], calls: list[ModelCall], seconds: float
+        self, answer: Mapping[str, Any], calls: list[ModelCall], seconds: float, cut: list[str]
     ) -> Evaluation:
         metadata = {**answer.get("metadata", {}), "ragas": answer.get("ragas")}
+        if cut:
+            metadata["cut"] = cut
         if self.limits.definition:
             metadata["definition"] = self.limits.definition
         error = answer.get("error")
@@ -112,6 +116,9 @@ class _Unmetered:
 async def _lease(llm: Any, calls: int, most: Usage) -> AsyncIterator[Any]:
     """Reserve the worst case with whoever keeps the budget of this LLM."""
     lease = getattr(llm, "lease", None)
+    why_not = getattr(llm, "why_not", None)
+    if calls and why_not is not None:  # before Ragas is looked for, which is not what is missing
+        raise JudgeError("no_judge_model", why_not)
     if lease is None or not calls:
         yield _Unmetered(getattr(llm, "inner", llm))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
@@ -23,11 +24,11 @@ class Metric:
 
 
 _ANSWER = ("request", "response")
-_RAG = (*_ANSWER, "retrieved_context")
+_RAG = (*_ANSWER, CHUNK_TEXT)
 _REFERENCE = "expected_response|expected_facts"
 _JUDGED = ("response", _REFERENCE)
-_RETRIEVED = ("request", _REFERENCE, "retrieved_context")
-_SOURCES = ("retrieved_context", "expected_retrieved_context")
+_RETRIEVED = ("request", _REFERENCE, CHUNK_TEXT)
+_SOURCES = (CHUNK_TEXT, "expected_retrieved_context")
 
 DATADOG = {
     "faithfulness": Metric(needs=_RAG, calls=2, definition="faithful statements / statements"),
@@ -50,9 +51,9 @@ VARIANTS = {
     "context_precision_without_reference": Metric(needs=_RAG, calls=0, calls_per_context=1),
     "context_utilization": Metric(needs=_RAG, calls=0, calls_per_context=1),
     "context_recall": Metric(needs=_RETRIEVED, calls=1),
-    "context_entity_recall": Metric(needs=(_REFERENCE, "retrieved_context"), calls=2),
-    "context_relevance": Metric(needs=("request", "retrieved_context"), calls=10),
-    "response_groundedness": Metric(needs=("response", "retrieved_context"), calls=10),
+    "context_entity_recall": Metric(needs=(_REFERENCE, CHUNK_TEXT), calls=2),
+    "context_relevance": Metric(needs=("request", CHUNK_TEXT), calls=10),
+    "response_groundedness": Metric(needs=("response", CHUNK_TEXT), calls=10),
     "answer_accuracy": Metric(needs=(*_ANSWER, _REFERENCE), calls=10),
     "answer_correctness": Metric(needs=(*_ANSWER, _REFERENCE), calls=5),
     "factual_correctness": Metric(needs=_JUDGED, calls=4),
@@ -60,7 +61,7 @@ VARIANTS = {
     "semantic_similarity": Metric(needs=_JUDGED, calls=2),
     "summary_score": Metric(needs=("response", "expected_retrieved_context"), calls=3),
     "sql_semantic_equivalence": Metric(needs=_JUDGED, calls=1),
-    "quoted_spans_alignment": Metric(needs=("response", "retrieved_context"), calls=0),
+    "quoted_spans_alignment": Metric(needs=("response", CHUNK_TEXT), calls=0),
     "non_llm_context_recall": Metric(needs=_SOURCES, calls=0),
     "non_llm_context_precision_with_reference": Metric(needs=_SOURCES, calls=0),
     "bleu_score": Metric(needs=_JUDGED, calls=0),
@@ -78,7 +79,7 @@ OBJECT_CALLS = 10
 COLUMN_NEEDS = {
     "user_input": "request",
     "response": "response",
-    "retrieved_contexts": "retrieved_context",
+    "retrieved_contexts": CHUNK_TEXT,
     "reference": _REFERENCE,
     "reference_contexts": "expected_retrieved_context",
 }

@@ -5,7 +5,6 @@ Readers raise ``ValueError`` with the end of a sentence; the caller adds where i
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 from llmeval_sdk._coerce import to_chunk, to_extraction, to_text, to_usage
 from llmeval_sdk.model import Chunk, Extraction, Request, Usage
+from llmeval_sdk.offline.data.parsing import check_size, read_json
 from llmeval_sdk.offline.data.traces import Trace, read_trace
 
 
@@ -33,10 +33,9 @@ def plain(value: Any) -> Any:
 def structured(value: Any) -> Any:
     """Read a text that holds JSON, as cells of CSV files do; anything else stays."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"is no JSON: {error.msg} at character {error.pos + 1}") from None
+        found = read_json(value)
+        check_size(found)
+        return found
     return value
 
 
@@ -46,7 +45,8 @@ def _request(value: Any) -> Request:
         if not value.lstrip().startswith("{"):
             return value
         try:
-            found = json.loads(value)
+            found = read_json(value)
+            check_size(found)
         except ValueError:
             return value
     if isinstance(found, Mapping):

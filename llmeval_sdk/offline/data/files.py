@@ -7,12 +7,12 @@ it ends everything or is counted.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
+from llmeval_sdk.offline.data.parsing import read_json
 
 
 Found = tuple[str, Any]
@@ -55,15 +55,11 @@ def _lines(path: Path) -> Iterator[Found]:
             if not line.strip():
                 continue
             try:
-                yield place, json.loads(line)
-            except UnicodeDecodeError as error:
-                yield place, DataError(f"byte {error.start + 1} is no UTF-8")
-            except RecursionError:
-                yield place, DataError("is nested too deep")
-            except json.JSONDecodeError as error:
+                row = read_json(line)
+            except ValueError as error:
                 hint = "; a list over several lines? write one object a line" * (number == 1)
-                at = f"{error.msg.removesuffix(' at')} at column {error.colno}"
-                yield place, DataError(f"is no JSON: {at}{hint}")
+                row = DataError(f"{error}{hint}")
+            yield place, row
 
 
 def _json(path: Path) -> tuple[int | None, Iterator[Found]]:
@@ -73,9 +69,9 @@ def _json(path: Path) -> tuple[int | None, Iterator[Found]]:
     if begins != b"[":
         return _json_lines(path)
     try:
-        rows = json.loads(path.read_bytes())
+        rows = read_json(path.read_bytes())
     except ValueError as error:
-        raise DataError(f"{path} is no JSON: {error}") from None
+        raise DataError(f"{path} {error}") from None
     return len(rows), ((f"row {number}", row) for number, row in enumerate(rows, 1))
 
 

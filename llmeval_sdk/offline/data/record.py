@@ -9,6 +9,7 @@ from typing import Any
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Record
 from llmeval_sdk.offline.data.columns import ELSEWHERE, READERS, absent, plain
+from llmeval_sdk.offline.data.parsing import check_size
 
 
 def record_from(
@@ -34,11 +35,13 @@ def record_from(
         value = plain(cell)
         if absent(value):
             continue
-        read = READERS.get(column)
-        if read is None:
-            others[column] = value
-            continue
+        read = READERS.get(column, _as_it_is)
         try:
+            if type(value) is not str:
+                check_size(value)
+            if read is _as_it_is:
+                others[column] = value
+                continue
             fields[column] = read(value)
         except (TypeError, ValueError, AttributeError) as error:
             if column == "request" and isinstance(value, Mapping) and not absent(row.get("trace")):
@@ -55,6 +58,10 @@ def record_from(
     if "response" in fields and "value" not in fields:
         fields["value"] = fields["response"]
     return Record(**fields)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _check_names(others: Mapping[str, Any], fields: Mapping[str, Any], where: str) -> None:

@@ -1,82 +1,167 @@
-"""Bounds on metrics: what a CI gate asks for."""
+"""Bounds on metrics: what a CI gate asks for, and how many rows have to speak for each."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
+from llmeval_sdk.offline.results.outputs import Output
+from llmeval_sdk.offline.results.paths import metric_paths
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline.report.report import Report
 
+MIN_RATED = 0.9
+"""Share of the rows with an evaluator's inputs that it must rate for its metrics to count."""
 
-def below(report: Report, at_least: Mapping[str, float]) -> dict[str, float | None]:
+
+def below(
+    report: Report, at_least: Mapping[str, float], min_rated: float = MIN_RATED
+) -> dict[str, float | None]:
     """See `Report.below`.
 
-    The share of a category that never occurred is 0, and a metric of an evaluator that rated no row
-    has no value, which misses every bound.
+    The share of a category that never occurred is 0. A metric of an evaluator that rated no row, or
+    too few of those that had its inputs, has no value, and misses every bound.
     """
+    check_share(min_rated)
     metrics = report.metrics
     missed: dict[str, float | None] = {}
     for path, bound in at_least.items():
-        value = metrics.get(path)
-        if value is None:
-            value = _without_value(report, path, metrics)
-        if value is None or value < bound:
-            missed[path] = value
+        name = _owner(report, path)
+        tally = report.aggregate.tallies.get(name)
+        value = None
+        if tally is not None and tally.rated:
+            value = metrics.get(path)
+            if value is None and not _is_category(path, name):
+                raise _no_metric(path, report.outputs)
+            value = value or 0.0
+        if value is None or value < bound or too_few(report, name, min_rated):
+            missed[path] = None if too_few(report, name, min_rated) else value
     return missed
 
 
-def check_path(path: str, evaluators: Iterable[str]) -> None:
-    """Refuse a path that none of these evaluators can have, before anything is paid for.
+def check_share(min_rated: float) -> None:
+    """Refuse a share outside 0..1; raises `ConfigurationError`."""
+    if not 0 <= min_rated <= 1:
+        raise ConfigurationError(f"min_rated is a share of rows, from 0 to 1, not {min_rated:g}")
+
+
+def check_paths(paths: Iterable[str], outputs: Mapping[str, Output]) -> None:
+    """Refuse a metric that none of these evaluators can have, before anything is paid for.
 
     Raises:
         ConfigurationError: naming the nearest path.
     """
-    known = tuple(evaluators)
-    if evaluator_of(path, known) is None:
-        raise ConfigurationError(
-            f"no evaluator of this run has the metric {path!r}: {nearest(path, known)}; a path is "
-            "such as 'context_relevance/average' or "
-            "'response/llm_judged/correctness/rating/percentage'"
-        )
+    for path in paths:
+        if owner_of(path, outputs) is None:
+            raise _no_metric(path, outputs)
 
 
-def evaluator_of(path: str, names: Iterable[str]) -> str | None:
-    """Find whose metric a path is."""
-    parts = path.split("/")
-    if parts[0] == "agent":
-        parts = [*parts, f"total_{parts[1]}" if len(parts) > 1 else ""]
-    return next((name for name in names if name in parts), None)
+def owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
+    """Find the evaluator that can have a metric."""
+    return next(
+        (
+            name
+            for name, output in outputs.items()
+            for known in metric_paths(name, output)
+            if known == path or (known == f"{name}/*/percentage" and _is_category(path, name))
+        ),
+        None,
+    )
 
 
-def _without_value(report: Report, path: str, metrics: Mapping[str, float]) -> float | None:
-    name = evaluator_of(path, (*report.evaluators, *report.counts))
-    rated = report.counts.get(name or "", {}).get("evaluated", 0)
-    if name is None or (rated and not (path.startswith(f"{name}/") and "percentage" in path)):
-        raise ConfigurationError(f"no metric {path!r}: {nearest(path, metrics)}")
-    return 0.0 if rated else None
+def _owner(report: Report, path: str) -> str:
+    for name, tally in report.aggregate.tallies.items():
+        if path in tally.sums:
+            return name
+    name = owner_of(path, report.outputs) or ""
+    if not name:
+        raise _no_metric(path, report.outputs)
+    return name
 
 
-def describe(report: Report, path: str, value: float | None, bound: float) -> str:
+def _is_category(path: str, name: str) -> bool:
+    word = path.removeprefix(f"{name}/").removesuffix("/percentage")
+    return path == f"{name}/{word}/percentage" and word not in ("", "rating", "*")
+
+
+def _no_metric(path: str, outputs: Mapping[str, Output]) -> ConfigurationError:
+    known: dict[str, str] = {}
+    for name, output in outputs.items():
+        for full in metric_paths(name, output):
+            shown = full.replace("*", "CATEGORY")
+            short = full.rpartition(f"{name}/")[2]
+            for spelt in (shown, name, f"{name}/{short}", f"{name}/{full.rpartition('/')[2]}"):
+                known.setdefault(spelt, shown)
+    close = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
+    hint = (
+        f"did you mean {known[close[0]]!r}?"
+        if close
+        else (f"this run has {', '.join(dict.fromkeys(known.values())) or 'no evaluator'}")
+    )
+    return ConfigurationError(f"no metric {path!r}: {hint}")
+
+
+def rated_share(report: Report, name: str) -> float | None:
+    """Return the share of the rows with an evaluator's inputs that it rated.
+
+    A row of which some chunks could not be rated counts in part. ``None`` where no row had inputs.
+    """
+    tally = report.aggregate.tallies.get(name)
+    if tally is None or not tally.rated + tally.failed:
+        return None
+    return (tally.rated - tally.unrated_parts) / (tally.rated + tally.failed)
+
+
+def too_few(report: Report, name: str, min_rated: float) -> bool:
+    """Say whether an evaluator failed on so many rows that its metrics do not count."""
+    share = rated_share(report, name)
+    return share is not None and share < min_rated
+
+
+def describe_too_few(report: Report, name: str, min_rated: float) -> str:
+    """Say how many rows an evaluator rated, how many are needed, and why the others failed."""
+    tally = report.aggregate.tallies[name]
+    share = rated_share(report, name) or 0.0
+    reasons = ", ".join(f"{reason} ({times:,})" for reason, times in tally.errors.most_common(3))
+    why = f": {reasons}" if reasons else ""
+    parts = " in part" if tally.unrated_parts else ""
+    return (
+        f"{name} rated {tally.rated:,} of the {tally.rated + tally.failed:,} rows that had its "
+        f"inputs{parts}, {share:.0%} where at least {min_rated:.0%} is asked for{why}"
+    )
+
+
+def describe(
+    report: Report, path: str, value: float | None, bound: float, min_rated: float = MIN_RATED
+) -> str:
     """Say how a bound was missed, with how many rows speak for it."""
+    name = _owner(report, path)
+    if too_few(report, name, min_rated):
+        return f"{path} does not count: {describe_too_few(report, name, min_rated)}"
     if value is None:
-        return f"{path} has no value (at least {bound:g} is asked for): {_why(report, path)}"
-    return f"{path} is {value:.4g}, below {bound:g}{_of(report, path)}"
+        return f"{path} has no value (at least {bound:g} is asked for): {_why(report, name)}"
+    return f"{path} is {value:.4g}, below {bound:g} {spoken_for(report, path)}"
 
 
-def _of(report: Report, path: str) -> str:
-    counts = report.counts.get(evaluator_of(path, report.counts) or "")
-    if counts is None:
-        return ""
-    failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
-    return f" ({counts['evaluated']:,} rows rated{failed})"
+def spoken_for(report: Report, path: str) -> str:
+    """Say how many rows a metric is over, and how many it is not."""
+    counts = report.counts.get(_owner(report, path), {})
+    rated = counts.get("evaluated", 0)
+    said = [f"{rated:,} row{'' if rated == 1 else 's'} rated"]
+    said += [f"{counts['failed']:,} failed"] if counts.get("failed") else []
+    lacking = counts.get("not_applicable", 0)
+    said += [f"{lacking:,} not applicable"] if lacking else []
+    by = f", {STOOD_IN}" if _owner(report, path) in stood_in(report) else ""
+    return f"({', '.join(said)}){by}"
 
 
-def _why(report: Report, path: str) -> str:
-    reasons = report.reasons.get(evaluator_of(path, report.counts) or "")
+def _why(report: Report, name: str) -> str:
+    reasons = report.reasons.get(name)
     if not reasons:
         return "no row was evaluated"
     return ", ".join(f"{times:,} rows: {reason}" for reason, times in reasons.items())

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline.report.change import Change, change_of, surely_worse
+from llmeval_sdk.offline.report.change import Change, change_of, describe, surely_worse
 from llmeval_sdk.offline.report.worst import direction, goodness
 from llmeval_sdk.offline.results.paths import contributions
 from llmeval_sdk.offline.results.row import Row, digest_of_request
@@ -36,6 +37,11 @@ class Regression:
     after: Evaluation | None
     """``None`` where the model raised."""
 
+    def __repr__(self) -> str:
+        now = "raised" if self.after is None else score(self.after.value)
+        before = score(self.before.value)
+        return f"<Regression {printable(self.row.id, 60)}: {self.evaluator} {before} to {now}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -52,6 +58,20 @@ class Comparison:
     """How many rows regressed in all."""
     lost: tuple[str, ...] = ()
     """Evaluators that rated rows before and none of them now."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {self.pairs:,} rows, {len(self.changes)} metrics: {len(self.worse)} "
+            f"worse, {len(self.lost)} lost, {self.regressed:,} rows regressed>"
+        )
+
+    def __str__(self) -> str:
+        """Say how each metric changed, and how many rows got worse."""
+        only = f"{self.only_before:,} only before, {self.only_after:,} only now"
+        said = [f"{self.pairs:,} rows in both, {only}; {self.regressed:,} rows got worse"]
+        said += [f"{describe(each)} {each.verdict}" for each in self.changes[:MOST]]
+        said += [f"{name}: rated rows before, and none of them now" for name in self.lost[:MOST]]
+        return "\n".join(printable(line, 300) for line in said)
 
     @property
     def worse(self) -> tuple[Change, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.offline.results.paths import outcomes
+from llmeval_sdk.offline.results.aggregate import Tally
+from llmeval_sdk.offline.results.outputs import Output
+from llmeval_sdk.offline.results.paths import cells, columns
 
 
 if TYPE_CHECKING:
@@ -13,14 +15,20 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = ("request_id", "request", "response", "expected_response", "expected_facts", "value")
+_TYPES = {"number": "float64", "count": "Int64", "flag": "boolean", "word": "string"}
 
 
 def frame(report: Report) -> Any:
-    """See `Report.to_pandas`; a column stands only where a row has it."""
+    """See `Report.to_pandas`."""
     try:
         import pandas as pd
     except ImportError:
         raise missing_extra("to_pandas()", "pandas", "pandas") from None
+    tallies = report.aggregate.tallies
+    outputs = {
+        name: _settled(name, report.outputs.get(name, Output()), tally)
+        for name, tally in tallies.items()
+    }
     rows = []
     for row in report.rows:
         record = row.record
@@ -32,10 +40,34 @@ def frame(report: Report) -> Any:
                 {"content": chunk.content, "doc_uri": chunk.doc_uri}
                 for chunk in record.retrieved_context
             ]
-        if row.error is not None:
-            said["error"] = f"{row.error.type}: {row.error.message}"
-        for evaluation in row.evaluations.values():
-            said.update(outcomes(evaluation))
+        said["error"] = None if row.error is None else f"{row.error.type}: {row.error.message}"
+        for name, evaluation in row.evaluations.items():
+            said.update(cells(evaluation, outputs[name]))
         rows.append(said)
-    found = pd.DataFrame(rows, index=pd.Index([row.number for row in report.rows], name="row"))
-    return found.dropna(axis="columns", how="all")
+    index = pd.Index([row.number for row in report.rows], name="row")
+    found = pd.DataFrame(rows, index=index)
+    holds = {"error": "word"}
+    for name, output in outputs.items():
+        holds |= columns(name, output)
+    found = found.reindex(columns=[*(each for each in found if each not in holds), *holds])
+    for column, kind in holds.items():
+        found[column] = _typed(found[column], kind)
+    return found
+
+
+def _settled(name: str, output: Output, tally: Tally) -> Output:
+    """Say what an evaluator gave that declares nothing; a judge without any value gives words."""
+    if output.gives != "any" or output.per_chunk:
+        return output
+    if tally.low is not None:
+        return output._replace(gives="number")
+    is_word = output.is_judge or any(path.startswith(f"{name}/") for path in tally.sums)
+    return output._replace(gives="word") if is_word else output
+
+
+def _typed(column: Any, kind: str) -> Any:
+    """Give a column its type, whatever is in it; one that does not hold what it should stays."""
+    try:
+        return column.astype(_TYPES[kind]) if kind in _TYPES else column.astype(object)
+    except (TypeError, ValueError):
+        return column.astype(object)

@@ -2,96 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Container
+from typing import TYPE_CHECKING, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 from llmeval_sdk._terminal import printable
-from llmeval_sdk.offline.report.bounds import below, describe
-from llmeval_sdk.offline.report.change import describe as describe_change
+from llmeval_sdk.model import STAND_IN, Evaluation
+from llmeval_sdk.offline.report.gate import Check, Gate, checks
+from llmeval_sdk.offline.report.summary import STOOD_IN, headline
 from llmeval_sdk.offline.report.worst import failures
+from llmeval_sdk.offline.report.written import IN_TEXT
 from llmeval_sdk.offline.results.row import Row, texts
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.compare import Comparison
     from llmeval_sdk.offline.report.report import Report
 
+Kind = Literal["passed", "failure", "error", "skipped"]
 
-def junit(report: Report, at_least: Mapping[str, float], compared: Comparison | None) -> str:
+
+def junit(report: Report, gate: Gate) -> str:
     """See `Report.to_junit`.
 
     A row fails by a rating of no or a value of fail or False, and is an error where the model or
-    an evaluator raised. Where there are bounds or a baseline they decide: rows are told, but only
-    those fail on which the model raised.
+    an evaluator raised. Where there are bounds or a baseline they decide: what rows were rated is
+    told and fails none. There a row is an error where the model raised, or an evaluator of which
+    the gate says that it failed too often; one that failed seldom enough shows as skipped.
     """
-    gate = {**_bounds(report, at_least), **({} if compared is None else _against(compared))}
-    rows, failed, errors = [], 0, 0
+    asked = checks(report, gate)
+    blamed = {check.evaluator for check in asked if not check.passed}
+    kinds: Counter[Kind] = Counter()
+    rows = []
     for row in report.rows:
-        kind, body = _outcome(row, decides=not gate)
-        failed += kind == "failure"
-        errors += kind == "error"
+        kind, body = _outcome(row, gate, blamed)
+        kinds[kind] += 1
         rows.append(_case(row.id, body))
-    suites = [_suite("rows", rows, failed, errors)]
-    if gate:
-        cases = [
-            _case(name, f"<failure message={quoteattr(said)}/>" if said else "")
-            for name, said in gate.items()
-        ]
-        suites.insert(0, _suite("metrics", cases, sum(map(bool, gate.values())), 0))
-    name = quoteattr(report.experiment or "llmeval")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={name}>\n' + (
+    about = quoteattr(_clean(headline(report)))
+    told = f'<properties><property name="report" value={about}/></properties>\n'
+    suites = [_suite("rows", rows, kinds, told)]
+    if asked:
+        suites.insert(0, _metrics(asked, gate))
+    name = quoteattr(_clean(report.experiment or "llmeval"))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{IN_TEXT}\n<testsuites name={name}>\n' + (
         "".join(suites) + "</testsuites>\n"
     )
 
 
-def _bounds(report: Report, at_least: Mapping[str, float]) -> dict[str, str]:
-    """Return a case for each bound, and what is wrong with it."""
-    missed = below(report, at_least)
-    return {
-        f"{path} >= {bound:g}": describe(report, path, missed[path], bound)
-        if path in missed
-        else ""
-        for path, bound in at_least.items()
-    }
+def _metrics(asked: list[Check], gate: Gate) -> str:
+    """Return a case for each thing that was asked, and each metric that has a baseline."""
+    changes = () if gate.compared is None else gate.compared.changes
+    said = {f"{each.path} no worse": "" for each in changes}
+    said |= {check.name: "" if check.passed else check.said for check in asked}
+    cases = [
+        _case(name, f"<failure message={quoteattr(_clean(why))}/>" if why else "")
+        for name, why in said.items()
+    ]
+    return _suite("metrics", cases, Counter({"failure": sum(map(bool, said.values()))}))
 
 
-def _against(compared: Comparison) -> dict[str, str]:
-    """Return a case for each metric that has a baseline, and by how much it got worse."""
-    worse = {change.path: describe_change(change) for change in compared.worse}
-    cases = {f"{each.path} no worse": worse.get(each.path, "") for each in compared.changes}
-    return cases | {f"{name} rates rows": "it rated rows before" for name in compared.lost}
-
-
-def _suite(name: str, cases: list[str], failed: int, errors: int) -> str:
-    counts = f'tests="{len(cases)}" failures="{failed}" errors="{errors}"'
-    return f"<testsuite name={quoteattr(name)} {counts}>\n{''.join(cases)}</testsuite>\n"
+def _suite(name: str, cases: list[str], kinds: Counter[Kind], told: str = "") -> str:
+    counts = (
+        f'tests="{len(cases)}" failures="{kinds["failure"]}" errors="{kinds["error"]}" '
+        f'skipped="{kinds["skipped"]}"'
+    )
+    return f"<testsuite name={quoteattr(name)} {counts}>\n{told}{''.join(cases)}</testsuite>\n"
 
 
 def _case(name: str, body: str) -> str:
     return f'<testcase classname="llmeval" name={quoteattr(_clean(name))}>{body}</testcase>\n'
 
 
-def _outcome(row: Row, *, decides: bool) -> tuple[str, str]:
+def _outcome(row: Row, gate: Gate, blamed: Container[str | None]) -> tuple[Kind, str]:
     """Return how a row went, and the element that says so."""
+    wrong = failures(row)
     if row.error is not None:
-        kind, said = "error", [f"{row.error.type}: {row.error.message}"]
+        kind: Kind = "error"
+        said = [f"{row.error.type}: {row.error.message}"]
+    elif not wrong:
+        return "passed", ""
     else:
-        wrong = failures(row)
-        if not wrong:
-            return "", ""
-        kind = "error" if any(each.error for each in wrong) else "failure"
-        said = [
-            f"{each.name}: "
-            + (f"{each.error.type}: {each.error.message}" if each.error else str(each.value))
-            + (f" ({each.explanation})" if each.explanation else "")
-            for each in wrong
-        ]
+        wrong.sort(key=lambda each: each.error is None)
+        kind = _kind(wrong, gate, blamed)
+        said = [_said(each) for each in wrong]
     shown = [f"{name}: {printable(text, 300)}" for name, text in texts(row)]
     body = escape(_clean("\n".join([*said, *shown])))
-    if not decides and row.error is None:
-        return "", f"<system-out>{body}</system-out>"
-    return kind, f"<{kind} message={quoteattr(_clean(printable(said[0], 200)))}>{body}</{kind}>"
+    message = f"message={quoteattr(_clean(printable(said[0], 200)))}"
+    if kind == "passed":
+        return kind, f"<system-out>{body}</system-out>"
+    if kind == "skipped":  # it has a message and no body in the schemas that CI servers read by
+        return kind, f"<skipped {message}/><system-out>{body}</system-out>"
+    return kind, f"<{kind} {message}>{body}</{kind}>"
+
+
+def _kind(wrong: list[Evaluation], gate: Gate, blamed: Container[str | None]) -> Kind:
+    failed = [each.name for each in wrong if each.error is not None]
+    if not gate.decides:
+        return "error" if failed else "failure"
+    if any(name in blamed for name in failed):
+        return "error"
+    return "skipped" if failed else "passed"
+
+
+def _said(evaluation: Evaluation) -> str:
+    error = evaluation.error
+    value = f"{error.type}: {error.message}" if error else str(evaluation.value)
+    why = f" ({evaluation.explanation})" if evaluation.explanation else ""
+    why += f" {STOOD_IN}" if evaluation.metadata.get("model") == STAND_IN else ""
+    return f"{evaluation.name}: {value}{why}"
 
 
 def _clean(text: str) -> str:

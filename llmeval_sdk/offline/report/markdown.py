@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.offline.report.gate import checks
-from llmeval_sdk.offline.report.summary import headline, lines, shown
+from llmeval_sdk.offline.report.gate import Gate, checks
+from llmeval_sdk.offline.report.summary import STOOD_IN, headline, lines, shown
 from llmeval_sdk.offline.report.worst import failures, low, worst
+from llmeval_sdk.offline.report.written import IN_TEXT
 from llmeval_sdk.offline.results.row import Row, texts
 
 
@@ -17,14 +19,18 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report.report import Report
 
 
-def markdown(
-    report: Report, *, worst: int, at_least: Mapping[str, float], compared: Comparison | None
-) -> str:
+def markdown(report: Report, *, worst: int, gate: Gate) -> str:
     """See `Report.to_markdown`."""
-    gate = checks(report, at_least, compared)
-    found = [f"### {_cell(report.experiment or 'Evaluation')}", "", f"{headline(report)}.", ""]
-    found += [f"- **{check.word}** {_cell(check.said)}" for check in gate] + [""] * bool(gate)
-    found += _metrics(report, compared)
+    asked = checks(report, gate)
+    found = [
+        IN_TEXT,
+        f"### {_line(report.experiment or 'Evaluation')}",
+        "",
+        f"{_line(headline(report))}.",
+        "",
+    ]
+    found += [f"- **{check.word}** {_line(check.said)}" for check in asked] + [""] * bool(asked)
+    found += _metrics(report, gate.compared)
     rows = _rows(report, worst)
     if rows:
         found += ["", "| worst rows | request | what is wrong |", "| --- | --- | --- |", *rows]
@@ -36,16 +42,17 @@ def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
     titles = "| metric | value | rows rated | failed | not applicable |"
     changes = {} if compared is None else {each.path: each for each in compared.changes}
     more = compared is not None
-    yield titles + " before | difference |" * more
-    yield "| --- | ---: | ---: | ---: | ---: |" + " ---: | ---: |" * more
+    yield titles + " before | difference |" * more + " why not rated |"
+    yield "| --- | ---: | ---: | ---: | ---: |" + " ---: | ---: |" * more + " --- |"
     for line in lines(report):
+        by = f" ({STOOD_IN})" if line.stood_in else ""
         change = changes.get(line.path)
         against = (
             "- | -" if change is None else f"{shown(change.before)} | {change.difference:+.3g}"
         )
         yield (
-            f"| `{_cell(line.path)}` | {shown(line.value)} | {line.rated:,} | {line.failed:,} | "
-            f"{line.not_applicable:,} |" + f" {against} |" * more
+            f"| {_code(line.path)}{by} | {shown(line.value)} | {line.rated:,} | {line.failed:,} | "
+            f"{line.not_applicable:,} |" + f" {against} |" * more + f" {_cell(line.why)} |"
         )
 
 
@@ -75,4 +82,31 @@ def wrongs(row: Row) -> list[str]:
 
 
 def _cell(text: str, limit: int = 200) -> str:
-    return printable(text, limit).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    """Show what rows, apps and models say: as it is where it can do nothing, else as code.
+
+    In code no link, image, mention of a person, reference to an issue or tag comes to life.
+    """
+    text = printable(text, limit)
+    return text if _PLAIN.fullmatch(text) else _code(text)
+
+
+def _code(text: str) -> str:
+    """Make code of a text: pipes would end the cell, backticks the code."""
+    longest = max(map(len, _TICKS.findall(text)), default=0)
+    ticks = "`" * (longest + 1)
+    pad = " " if longest else ""
+    return f"{ticks}{pad}{text.replace('|', _PIPE)}{pad}{ticks}"
+
+
+def _line(text: str) -> str:
+    """Show a sentence of ours, which may quote a name or type of the app's, without any markup."""
+    text = _MARKUP.sub(r"\\\1", printable(text, 600)).replace("&", "&amp;").replace("<", "&lt;")
+    return _ALIVE.sub(lambda found: f"{found[0]}\u200b", text)
+
+
+_PLAIN = re.compile(r"(?!.*\b(?:[0-9a-f]{7,40}|GH-\d+)\b)[A-Za-z0-9(][A-Za-z0-9 ,;:()_-]*|-?")
+_TICKS = re.compile(r"`+")
+_PIPE = "\\|"
+_MARKUP = re.compile(r"([\\`*\[\]!|~])")
+_ALIVE = re.compile(r"[@#]|:(?=//)|\bwww(?=\.)")
+"""What services make a link of without any markup; a space of no width ends it."""

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.model import Usage
+from llmeval_sdk.offline.report.bounds import MIN_RATED, below
+from llmeval_sdk.offline.report.gate import Gate
 from llmeval_sdk.offline.results import journal
 from llmeval_sdk.offline.results.aggregate import Aggregate
+from llmeval_sdk.offline.results.outputs import Output, from_plain, seen_in
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.pipeline import ExporterStats
 
@@ -34,6 +37,8 @@ class Report:
     """What was wrong with the first of them."""
     delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
     """The account of each exporter."""
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    """What each evaluator gives, whether or not it gave anything."""
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -75,11 +80,12 @@ class Report:
         worst: int = 5,
         at_least: Mapping[str, float] | None = None,
         compared: Comparison | None = None,
+        min_rated: float = MIN_RATED,
     ) -> str:
         """Return how it went, the metrics and the worst rows; for a pull request's comment."""
         from llmeval_sdk.offline.report.markdown import markdown
 
-        return markdown(self, worst=worst, at_least=at_least or {}, compared=compared)
+        return markdown(self, worst=worst, gate=Gate(at_least or {}, compared, min_rated))
 
     def to_html(
         self,
@@ -87,6 +93,7 @@ class Report:
         worst: int = 50,
         at_least: Mapping[str, float] | None = None,
         compared: Comparison | None = None,
+        min_rated: float = MIN_RATED,
     ) -> str:
         """Return one page that needs nothing else: how it went, metrics, the worst rows first.
 
@@ -94,18 +101,19 @@ class Report:
         """
         from llmeval_sdk.offline.report.page.page import page
 
-        return page(self, worst=worst, at_least=at_least or {}, compared=compared)
+        return page(self, worst=worst, gate=Gate(at_least or {}, compared, min_rated))
 
     def to_junit(
         self,
         at_least: Mapping[str, float] | None = None,
         *,
         compared: Comparison | None = None,
+        min_rated: float = MIN_RATED,
     ) -> str:
         """Return JUnit XML: a case for each bound, each metric with a baseline, and each row."""
         from llmeval_sdk.offline.report.junit import junit
 
-        return junit(self, at_least or {}, compared)
+        return junit(self, Gate(at_least or {}, compared, min_rated))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file of JSON lines, whole or not at all.
@@ -132,6 +140,7 @@ class Report:
             tuple(header.get("evaluators", ())),
             int(header.get("skipped", 0)),
             tuple(header.get("problems", ())),
+            outputs=from_plain(header.get("outputs")) or seen_in(rows),
         )
 
     def compare(self, baseline: Report, *, seed: int = 0) -> Comparison:
@@ -147,20 +156,24 @@ class Report:
 
         return compare(self, baseline, seed=seed)
 
-    def below(self, at_least: Mapping[str, float]) -> dict[str, float | None]:
+    def below(
+        self, at_least: Mapping[str, float], *, min_rated: float = MIN_RATED
+    ) -> dict[str, float | None]:
         """Return the metrics that miss their bound; ``None`` for one that has no value.
+
+        A metric has none either where its evaluator failed on so many rows that it rated less than
+        ``min_rated`` (0..1) of those that had its inputs: what a few rows say is no result.
 
         Raises:
             ConfigurationError: a path that no evaluator of this report has.
         """
-        from llmeval_sdk.offline.report.bounds import below
-
-        return below(self, at_least)
+        return below(self, at_least, min_rated)
 
     def _about(self) -> dict[str, Any]:
         return {
             "experiment": self.experiment,
             "evaluators": self.evaluators,
+            "outputs": self.outputs,
             "skipped": self.skipped,
             "problems": self.problems,
         }

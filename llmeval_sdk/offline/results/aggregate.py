@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from llmeval_sdk.model import Evaluation, Usage
+from llmeval_sdk.model import STAND_IN, Evaluation, Usage
 from llmeval_sdk.offline.results.paths import contributions
 from llmeval_sdk.offline.results.row import Row
 
@@ -22,8 +22,16 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     """Why the others have no value: ``missing: response``, ``timeout`` …"""
     failed: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    """What those that failed failed of, by type."""
+    unrated_parts: float = 0.0
+    """Of the rated rows, the shares of chunks that could not be rated, summed up."""
     cached: int = 0
     """Verdicts of earlier runs."""
+    stood_in: int = 0
+    """How many were rated by a stand-in by rules, and by no model."""
+    distrusted: int = 0
+    """Verdicts that were judged anew, since the kept ones were not signed with our key."""
     low: float | None = None
     high: float | None = None
     """The least and the greatest value, where values are numbers."""
@@ -32,6 +40,8 @@ class Tally:
 
     def add(self, evaluation: Evaluation) -> None:
         """Take in one evaluation."""
+        if "distrusted_cache" in evaluation.metadata:
+            self.distrusted += 1
         if evaluation.usage is not None:
             self.usage += evaluation.usage
         if evaluation.duration is not None:
@@ -40,11 +50,17 @@ class Tally:
         if value is None:
             if evaluation.error is not None:
                 self.failed += 1
+                self.errors[evaluation.error.type] += 1
             self.reasons[_reason(evaluation)] += 1
             return
         self.rated += 1
-        if "cached" in evaluation.metadata:
-            self.cached += 1
+        metadata = evaluation.metadata
+        if metadata:
+            self.stood_in += metadata.get("model") == STAND_IN
+            self.cached += "cached" in metadata
+            failed, ratings = metadata.get("failed"), metadata.get("ratings")
+            if type(failed) is int and isinstance(ratings, (list, tuple)) and ratings:
+                self.unrated_parts += min(1.0, failed / len(ratings))
         if type(value) is float:
             self.low = value if self.low is None or value < self.low else self.low
             self.high = value if self.high is None or value > self.high else self.high
@@ -55,7 +71,11 @@ class Tally:
         """Take in what another part of the data gave."""
         self.rated += other.rated
         self.failed += other.failed
+        self.errors.update(other.errors)
+        self.unrated_parts += other.unrated_parts
         self.cached += other.cached
+        self.distrusted += other.distrusted
+        self.stood_in += other.stood_in
         self.seconds += other.seconds
         for path, amount in other.sums.items():
             self.sums[path] += amount
@@ -134,7 +154,11 @@ class Aggregate:
                     "sums": tally.sums,
                     "reasons": tally.reasons,
                     "failed": tally.failed,
+                    "errors": tally.errors,
+                    "unrated_parts": tally.unrated_parts,
                     "cached": tally.cached,
+                    "distrusted": tally.distrusted,
+                    "stood_in": tally.stood_in,
                     "low": tally.low,
                     "high": tally.high,
                     "usage": [
@@ -158,6 +182,7 @@ def from_plain(said: Mapping[str, Any]) -> Aggregate:
             tally,
             sums=Counter(tally.sums),
             reasons=Counter(tally.reasons),
+            errors=Counter(tally.errors),
             usage=Usage(*said["tallies"][name]["usage"]),
         )
     return Aggregate(said["rows"], Counter(said["errors"]), tallies)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from llmeval_sdk import _private
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.offline.results.aggregate import Aggregate, from_plain
 from llmeval_sdk.offline.results.row import Row
@@ -51,7 +52,7 @@ def begin(path: Path, header: Mapping[str, Any]) -> Rows:
     """
     _spare(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _private.make_folder(path.parent)
         path.unlink(missing_ok=True)  # whoever reads the old one goes on reading it
         rows = Rows(path)
     except OSError as error:

@@ -1,4 +1,8 @@
-"""A row as a line of JSON, and back; what is absent or as by default is left out."""
+"""A row as a line of JSON, and back.
+
+What is absent or as by default is left out, but an evaluation has all its columns on every line:
+``value``, ``explanation`` and ``error``, as null where there is none.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
+from llmeval_sdk.offline.results.outputs import whole_numbers
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.store.encode import dumps
 
@@ -49,7 +54,7 @@ def write_row(row: Row) -> bytes:
         "number": row.number,
         "digest": row.digest,
         "record": _sparse(row.record),
-        "evaluations": [_sparse(each) for each in row.evaluations.values()],
+        "evaluations": [_evaluation(each) for each in row.evaluations.values()],
     }
     if row.error is not None:
         said["error"] = _sparse(row.error)
@@ -86,6 +91,19 @@ _NOUNS = {
 }
 
 
+def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "name": evaluation.name,
+        "value": None,
+        "explanation": None,
+        "error": None,
+    }
+    said |= _sparse(evaluation)
+    if evaluation.name in whole_numbers() and isinstance(evaluation.value, float):
+        said["value"] = int(evaluation.value)
+    return said
+
+
 def evaluation_to(evaluation: Evaluation) -> dict[str, Any]:
     """Write an evaluation as JSON has it."""
     return _sparse(evaluation)
@@ -94,6 +112,8 @@ def evaluation_to(evaluation: Evaluation) -> dict[str, Any]:
 def evaluation_from(said: dict[str, Any]) -> Evaluation:
     """Read what `evaluation_to` wrote."""
     for name, kind in (("usage", Usage), ("error", Failure)):
-        if name in said:
+        if said.get(name) is not None:
             said[name] = kind(**said[name])
+    if type(said.get("value")) is int:
+        said["value"] = float(said["value"])
     return Evaluation(**said)

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from llmeval_sdk.model import Evaluation, Score
+from llmeval_sdk.model import Evaluation
+from llmeval_sdk.offline.results.outputs import Output, output_seen
 
 
-def outcomes(evaluation: Evaluation) -> dict[str, Score]:
-    """Return what an evaluation says by the schema's paths, aggregates aside."""
-    base, per_chunk = base_of(evaluation)
-    said: dict[str, Any]
-    if per_chunk:
-        metadata = evaluation.metadata
-        said = {key: metadata.get(key) for key in ("ratings", "rationales", "error_messages")}
-        said["precision"] = evaluation.value
-    elif "/llm_judged/" in base:
-        said = {"rating": evaluation.value, "rationale": evaluation.explanation}
-        said["error_message"] = evaluation.error and (
-            evaluation.error.message or evaluation.error.type
-        )
-    else:
-        return {base: evaluation.value}
-    return {f"{base}/{key}": value for key, value in said.items()}
-
-
+CHUNK_COLUMNS = ("ratings", "rationales", "error_messages")
 _AT = {
     "document_recall": "retrieval/ground_truth/document_recall",
     "context_sufficiency": "retrieval/llm_judged/context_sufficiency",
@@ -40,30 +25,76 @@ _AVERAGES = {
 }
 
 
-def base_of(evaluation: Evaluation) -> tuple[str, bool]:
-    """Return where an evaluation stands in the schema, and whether it is one per chunk."""
-    name = evaluation.name
-    if evaluation.evaluator_kind != "judge":
-        return _AT.get(name, name), False
-    if "ratings" in evaluation.metadata or name == "chunk_relevance":
-        return f"retrieval/llm_judged/{name}", True
-    if name in _AT:
-        return _AT[name], False
-    is_score = isinstance(evaluation.value, float)
-    return (name, False) if is_score else (f"response/llm_judged/{name}", False)
+def columns(name: str, output: Output) -> dict[str, str]:
+    """Return the columns of an evaluator in a table of rows, and what each holds.
+
+    They hold a ``number``, ``count``, ``flag``, ``word``, ``list`` or ``any``.
+    """
+    base = _base(name, output)
+    value = "word" if output.gives == "yes_no" else output.gives
+    if output.per_chunk:
+        lists = {f"{base}/{key}": "list" for key in CHUNK_COLUMNS}
+        return {**lists, f"{base}/precision": "number"}
+    if not output.is_judge:
+        return {base: value}
+    rated = base if output.gives == "number" else f"{base}/rating"
+    return {rated: value, f"{base}/rationale": "word", f"{base}/error_message": "word"}
+
+
+def cells(evaluation: Evaluation, output: Output) -> dict[str, Any]:
+    """Return what an evaluation says, by the columns of its evaluator."""
+    names = columns(evaluation.name, output)
+    metadata, error = evaluation.metadata, evaluation.error
+    if output.per_chunk:
+        said = [metadata.get(key) for key in CHUNK_COLUMNS]
+        return dict(zip(names, (*said, evaluation.value), strict=True))
+    why = error and (error.message or error.type)
+    said = [evaluation.value, evaluation.explanation, why]
+    return dict(zip(names, said, strict=False))  # a heuristic has the value alone
 
 
 def contributions(evaluation: Evaluation) -> dict[str, float]:
     """Return what a rated row adds to the aggregates: each is the mean over the rated rows."""
     value = evaluation.value
-    base, per_chunk = base_of(evaluation)
-    if isinstance(value, str):
-        if evaluation.evaluator_kind == "judge" and value in ("yes", "no"):
-            path = _AVERAGES.get(base, f"{base}/rating/percentage")
-            return {path: 1.0 if value == "yes" else 0.0}
-        return {f"{evaluation.name}/{value}/percentage": 1.0}
     if value is None:
         return {}
-    if per_chunk:
-        return {f"{base}/precision/average": float(value)}
-    return {_AVERAGES.get(base, f"{base}/average"): float(value)}
+    output = output_seen(evaluation)
+    if output.gives == "word":
+        return {f"{evaluation.name}/{value}/percentage": 1.0}
+    amount = float(value == "yes") if isinstance(value, str) else float(value)
+    return {_metric(evaluation.name, output): amount}
+
+
+def metric_paths(name: str, output: Output) -> tuple[str, ...]:
+    """Return the metrics that an evaluator can have; ``*`` stands for any one category."""
+    if output.per_chunk or output.gives in ("number", "count", "flag", "yes_no"):
+        return (_metric(name, output),)
+    rating = _metric(name, output._replace(gives="yes_no"))
+    words = tuple(f"{name}/{word}/percentage" for word in output.words or ("*",))
+    if output.gives == "word":
+        return (*words, rating) if output.is_judge and "yes" in output.words else words
+    averages = (
+        _metric(name, output._replace(gives="number")),
+        _metric(name, output._replace(gives="flag")),
+    )
+    return tuple(dict.fromkeys((*((rating,) * output.is_judge), *averages, *words)))
+
+
+@lru_cache(1_024)  # asked for once per evaluation of every row
+def _metric(name: str, output: Output) -> str:
+    base = _base(name, output)
+    if output.per_chunk:
+        return f"{base}/precision/average"
+    is_rating = output.is_judge and output.gives == "yes_no"
+    return _AVERAGES.get(base, f"{base}/rating/percentage" if is_rating else f"{base}/average")
+
+
+def _base(name: str, output: Output) -> str:
+    """Return where an evaluator stands: judged ratings and chunks have branches of the schema."""
+    if output.per_chunk:
+        return f"retrieval/llm_judged/{name}"
+    if name in _AT:
+        return _AT[name]
+    if not output.is_judge or output.gives == "number":
+        return name
+    return f"response/llm_judged/{name}"

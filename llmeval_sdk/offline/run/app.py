@@ -12,9 +12,10 @@ from typing import Any
 
 from llmeval_sdk._coerce import to_text, to_usage
 from llmeval_sdk._threads import on_daemon_thread
-from llmeval_sdk.errors import DataError
+from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Failure, Record, Usage
 from llmeval_sdk.offline.data.record import record_from
+from llmeval_sdk.offline.run.chosen import load
 from llmeval_sdk.offline.run.recording import Trail, with_ids
 from llmeval_sdk.tracing import Span
 
@@ -26,7 +27,7 @@ Open = Callable[[Record], AbstractContextManager[tuple[Span, Trail]]]
 class App:
     """Calls ``model=``: plain function or coroutine function, generator or not.
 
-    It gets ``{"messages": [...]}`` for a request that is a text, and else the request as it is. It
+    It gets the row's request as it is, as the function behind a decorator gets it online. It
     returns the response: a text, a chat completion, an iterator of texts, or a mapping of columns
     (``response``, ``retrieved_context`` …).
     """
@@ -41,7 +42,7 @@ class App:
         trail: Trail | None = None
         try:
             with self._open(record) as (span, trail):
-                result = await self._call(given(record))
+                result = await self._call(record.request)
                 columns = _columns(result)
                 span.annotate(response=columns.get("response", result))
             joined = _joined(record, columns, trail, span)
@@ -67,12 +68,28 @@ def _place(error: BaseException) -> str:
     return f"{Path(raised.filename).name}:{raised.lineno}"
 
 
-def given(record: Record) -> Any:
-    """Return the request as the app gets it."""
-    request = record.request
-    if isinstance(request, str):
-        return {"messages": [{"role": "user", "content": request}]}
-    return request
+def function_of(model: Callable[[Any], Any] | str) -> Callable[[Any], Any]:
+    """Return what ``model=`` names, before the first row is read.
+
+    Raises:
+        ConfigurationError: it cannot be loaded, or cannot be called with one request.
+    """
+    found = load(model) if isinstance(model, str) else model
+    name = repr(model) if isinstance(model, str) else type(model).__name__
+    if not callable(found):
+        raise ConfigurationError(
+            f"model: {name} is no function: pass one that takes a request and returns the "
+            "response, or its address such as 'my_app:answer'"
+        )
+    try:
+        inspect.signature(found).bind("request")
+    except TypeError as error:
+        raise ConfigurationError(
+            f"model: {name} is called with one argument, the request: {error}"
+        ) from None
+    except ValueError:  # a builtin without a signature
+        pass
+    return found
 
 
 def _returns_awaitable(function: Any) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from llmeval_sdk.errors import DataError
+from llmeval_sdk.offline.data.exported import is_exported, is_failed, is_part, record_of_row
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.data.source import Data
 from llmeval_sdk.offline.results.row import digest_of
@@ -29,9 +30,9 @@ class Bad:
         self.count = 0
         self.told: list[str] = []
 
-    def add(self, error: DataError) -> None:
-        """Count one, or raise it."""
-        if not self.skip:
+    def add(self, error: DataError, *, leave_out: bool = False) -> None:
+        """Count one, or raise it; requests on which the live app raised are left out."""
+        if not (self.skip or leave_out):
             raise error
         self.count += 1
         if len(self.told) < TOLD:
@@ -47,7 +48,12 @@ def good_rows(
         try:
             if isinstance(row, DataError):
                 raise DataError(f"{place}: {row}")
-            record = record_from(row, number=number, place=place)
+            if is_exported(row):
+                if is_part(row):
+                    continue
+                record = record_of_row(row, place)
+            else:
+                record = record_from(row, number=number, place=place)
             chosen.check(record, place, answered=answered)
             if record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million
@@ -57,7 +63,7 @@ def good_rows(
                     )
                 seen.add(mark)
         except DataError as error:
-            bad.add(error)
+            bad.add(error, leave_out=is_exported(row) and is_failed(row))
             continue
         yield Item(number, record, digest_of(record) if digests else "")
 

@@ -6,15 +6,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import registry
-from llmeval_sdk._needs import missing
+from llmeval_sdk._needs import lacking, missing
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation import outcome, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.offline.results.outputs import Output, output_of
 from llmeval_sdk.protocols import Heuristic, Judge
 
 
@@ -45,6 +47,11 @@ class Chosen:
     def names(self) -> tuple[str, ...]:
         """Their names, heuristics first."""
         return tuple(each.name for each in self._all)
+
+    @property
+    def outputs(self) -> dict[str, Output]:
+        """What each gives, by name."""
+        return {each.name: output_of(each) for each in self._all}
 
     @property
     def _all(self) -> tuple[Heuristic | Judge, ...]:
@@ -90,7 +97,7 @@ class Chosen:
         """Return the judges that have their inputs; the others say in ``found`` what they lack."""
         ready = []
         for judge in self.judges:
-            absent = missing(record, judge.needs)
+            absent = lacking(judge, record)
             if absent is None:
                 ready.append(judge)
             elif self.asked:
@@ -145,16 +152,21 @@ def load(path: str) -> Any:
     """Import what ``module:attribute`` names; modules of the current folder are found too.
 
     Raises:
-        ConfigurationError: there is no such module or attribute.
+        ConfigurationError: there is no such module or attribute, or the module raised.
     """
     module, _, attribute = path.partition(":")
+    if not module or not attribute:
+        raise ConfigurationError(f"{path!r} is no address: expected MODULE:NAME, as my_app:answer")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        return getattr(import_module(module), attribute)
+        return attrgetter(attribute)(import_module(module))
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"{path!r} cannot be loaded: {error}") from error
+    except Exception as error:
+        kind = type(error).__name__
+        raise ConfigurationError(f"{path!r} cannot be loaded: {kind}: {error}") from error
 
 
 def not_applicable(evaluator: Heuristic | Judge, absent: str) -> Evaluation:

@@ -18,7 +18,7 @@ from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.app import App
 from llmeval_sdk.offline.run.chosen import Chosen
 from llmeval_sdk.offline.run.models import Models
-from llmeval_sdk.offline.run.verdicts import Verdicts, key_of
+from llmeval_sdk.offline.run.verdicts import Kept, Verdicts, key_of
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import disabled
 
@@ -130,21 +130,24 @@ class Engine:
         self._staff(len(judges) - 1)
 
     async def _judge(self, judge: Judge, record: Record) -> Evaluation:
-        key, model = None, self.models.name_of(judge)
+        key, model, kept = None, self.models.name_of(judge), Kept()
         if self.verdicts is not None and model is not None:
             key = key_of(judge, model, record)
-            cached = self.verdicts.get(key)
-            if cached is not None:
-                return cached
+            kept = self.verdicts.get(key)
+            if kept.verdict is not None:
+                return kept.verdict
         llm = self.models.of(judge)
         timeout = self._timeout(judge, record)
         with disabled():  # a judge that calls the app's decorated helpers is no part of its trace
             verdict = await run_judge(judge, record, llm, timeout=timeout)
         usage: Usage | None = llm.usage or verdict.usage
-        metadata = {**verdict.metadata, "model": llm.model or None}
+        answered = next((call.model for call in llm.calls if call.model), llm.model)
+        metadata = {**verdict.metadata, "model": answered or None}
         verdict = replace(verdict, usage=usage, metadata=metadata)
         if self.verdicts is not None and verdict.error is None:
             self.verdicts.put(key, verdict)
+        if kept.is_distrusted:
+            verdict = replace(verdict, metadata={**verdict.metadata, "distrusted_cache": True})
         return verdict
 
     def _timeout(self, judge: Judge, record: Record) -> float:

@@ -93,7 +93,7 @@ def recording(
         problems=problems,
         exporters=names if exporters else ("memory",),  # whatever the environment names
         evaluators=(),
-        judge_budget=0.0,
+        judge_share=0.0,
         enabled=True,
         trace_sample_rate=1.0,
         spool="",

@@ -16,6 +16,7 @@ from llmeval_sdk.pipeline import MeteredLLM, Turnstile
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.prices import price_of
 from llmeval_sdk.protocols import LLM, Judge
 
 
@@ -51,6 +52,9 @@ class Models:
         if budget is None:
             budget = Budget(calls_per_minute=None, usd_per_day=None, concurrency=concurrency)
         self.concurrency = min(concurrency, budget.concurrency)
+        self._has_ceiling = any(
+            each.usd_per_day is not None for each in (budget, *budget.judges.values())
+        )
         self.throttled = budget.calls_per_minute is not None or budget.tokens_per_minute is not None
         self._llm = llm
         self._settings = settings
@@ -60,7 +64,8 @@ class Models:
         """Say before anything is done which judges nobody can answer.
 
         Raises:
-            ConfigurationError: no model was named; the message says how to.
+            ConfigurationError: no model was named, or there is a limit in USD and the price of one
+                is not known; the message says how to.
         """
         settings = self._settings
         named = self._llm is not None or settings.judge_model or settings.judge_api_key
@@ -76,7 +81,18 @@ class Models:
             )
         for judge in judges:
             if getattr(judge, "needs_model", True):
-                self._model_of(judge)
+                model = self._model_of(judge).llm
+                if self._has_ceiling and not isinstance(model, NoModel):
+                    self._check_price(getattr(model, "model", ""))
+
+    def _check_price(self, model: str) -> None:
+        if price_of(model, own=self._settings.prices) is None:
+            raise ConfigurationError(
+                f"the price of the judge model {model!r} is not known, so that no limit in USD can "
+                f"hold: give it with prices={{{model!r}: (INPUT, OUTPUT)}} (on the command line "
+                f"--price '{model}=INPUT,OUTPUT'), in USD per million tokens, or set no such limit "
+                "(Budget(usd_per_day=None))"
+            )
 
     def name_of(self, judge: Judge) -> str | None:
         """Return which model answers a judge, and where; ``None`` for one that only this run has.
@@ -97,7 +113,9 @@ class Models:
         own = getattr(judge, "model", None)
         key = own if own is None or isinstance(own, str) else id(own)
         if key not in self._known:
-            self._known[key] = _Model(self._make(own), self._keeper, self.concurrency)
+            self._known[key] = _Model(
+                self._make(own), self._keeper, self.concurrency, self._settings.prices
+            )
         return self._known[key]
 
     def _make(self, own: Any) -> LLM:
@@ -114,17 +132,20 @@ class Models:
 class _Model:
     """One model and who may call it now."""
 
-    def __init__(self, llm: LLM, keeper: BudgetKeeper, concurrency: int) -> None:
+    def __init__(self, llm: LLM, keeper: BudgetKeeper, concurrency: int, prices: Any) -> None:
         self.llm = llm
         self.down_since: float | None = None
         self.turnstile: Turnstile | None = None
         self._keeper = keeper
         self._concurrency = concurrency
+        self._prices = prices
 
     def gates(self) -> Turnstile:
         """Return the turnstile, made in the event loop where it is used."""
         if self.turnstile is None:
-            self.turnstile = Turnstile(self._keeper, concurrency=self._concurrency)
+            self.turnstile = Turnstile(
+                self._keeper, concurrency=self._concurrency, prices=self._prices
+            )
         return self.turnstile
 
 

@@ -5,29 +5,43 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from llmeval_sdk import _private
 from llmeval_sdk._shield import tell
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.offline.results.lines import evaluation_from, evaluation_to
+from llmeval_sdk.offline.run.signing import Signer
 from llmeval_sdk.policy.cache import judgement_key
 from llmeval_sdk.protocols import Judge
+from llmeval_sdk.store import files
 from llmeval_sdk.store.encode import dumps
 
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS verdicts (
-  key BLOB PRIMARY KEY, made REAL NOT NULL, verdict TEXT NOT NULL
+  key BLOB PRIMARY KEY, made REAL NOT NULL, verdict TEXT NOT NULL, signature BLOB
 ) WITHOUT ROWID
 """
+MOST_BYTES = 1 << 20
+"""Of one verdict; a longer one in the file is not read, and not kept."""
 MOST_WAITING = 1_000
 SECONDS_WAITING = 1.0
 _DAY = 86_400.0
+
+
+class Kept(NamedTuple):
+    """What the file has of a judgement."""
+
+    verdict: Evaluation | None = None
+    """Marked ``cached`` and without a cost."""
+    is_distrusted: bool = False
+    """Whether there is one that was not signed with our key, so that it has to be made anew."""
 
 
 class Verdicts:
@@ -36,19 +50,24 @@ class Verdicts:
     Failures, and chunk judges of which a part failed, are not kept.
 
     Raises:
-        ConfigurationError: the file cannot be opened.
+        ConfigurationError: the file cannot be opened, or is somebody else's.
     """
 
-    def __init__(self, path: Path, *, max_days: float = 30.0) -> None:
+    def __init__(self, path: Path, signer: Signer, *, max_days: float = 30.0) -> None:
         self._path = path
-        self._waiting: list[tuple[bytes, float, str | None]] = []
+        self._signer = signer
+        self._waiting: list[tuple[bytes, float, str, bytes]] = []
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make(path)
             self._connection = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
             with self._connection:
+                self._connection.execute("PRAGMA trusted_schema=OFF")
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
                 self._connection.execute(_TABLE)
+                columns = self._connection.execute("PRAGMA table_info(verdicts)")
+                if "signature" not in [row[1] for row in columns]:  # a file of an earlier version
+                    self._connection.execute("ALTER TABLE verdicts ADD COLUMN signature BLOB")
                 old = time.time() - max_days * _DAY
                 self._connection.execute("DELETE FROM verdicts WHERE made < ?", (old,))
         except (sqlite3.Error, OSError) as error:
@@ -57,25 +76,35 @@ class Verdicts:
                 "(on the command line --no-cache)"
             ) from None
 
-    def get(self, key: bytes | None) -> Evaluation | None:
-        """Return a verdict, marked ``cached`` and without a cost, or ``None``."""
+    def get(self, key: bytes | None) -> Kept:
+        """Return the verdict on a judgement, if there is one that can be trusted."""
         if key is None:
-            return None
-        query = "SELECT verdict FROM verdicts WHERE key = ?"
-        with closing(self._connection.execute(query, (key,))) as cursor:
-            found = cursor.fetchone()
-        if found is None:
-            return None
-        verdict = evaluation_from(json.loads(found[0]))
+            return Kept()
+        query = (
+            "SELECT signature, made, verdict FROM verdicts WHERE key = ? AND length(verdict) < ?"
+        )
+        try:
+            with closing(self._connection.execute(query, (key, MOST_BYTES))) as cursor:
+                row = cursor.fetchone()
+        except sqlite3.Error:  # a text that is none, a torn page
+            return Kept(is_distrusted=True)
+        if row is None:
+            return Kept()
+        signature, made, text = row
+        if not self._signer.made_this(signature, key, made, text):
+            return Kept(is_distrusted=True)
+        verdict = evaluation_from(json.loads(text))
         metadata = {**verdict.metadata, "cached": True}
-        return replace(verdict, metadata=metadata, usage=None, duration=None)
+        return Kept(replace(verdict, metadata=metadata, usage=None, duration=None))
 
     def put(self, key: bytes | None, verdict: Evaluation) -> None:
         """Keep a verdict."""
         if key is None or verdict.value is None or verdict.metadata.get("failed"):
             return
-        now = time.time()
-        self._waiting.append((key, now, dumps(evaluation_to(verdict))))
+        now, text = time.time(), dumps(evaluation_to(verdict)) or ""
+        if len(text) >= MOST_BYTES:
+            return
+        self._waiting.append((key, now, text, self._signer.sign(key, now, text)))
         if len(self._waiting) >= MOST_WAITING or now - self._waiting[0][1] > SECONDS_WAITING:
             self._write()
 
@@ -89,9 +118,25 @@ class Verdicts:
         rows, self._waiting = self._waiting, []
         try:
             with self._connection:
-                self._connection.executemany("REPLACE INTO verdicts VALUES (?, ?, ?)", rows)
+                self._connection.executemany(
+                    "REPLACE INTO verdicts (key, made, verdict, signature) VALUES (?, ?, ?, ?)",
+                    rows,
+                )
         except sqlite3.Error as error:
             tell("cache of verdicts", f"cannot be written: {error}")
+
+
+def _make(path: Path) -> None:
+    """Make the file for its owner alone; take the rights of others from one made before.
+
+    Raises OSError, also where it is a link or somebody else's.
+    """
+    files.make_folder(path.parent)
+    if not _private.make_file(path) and not path.is_symlink():
+        for name in ("", *_private.COMPANIONS):
+            with suppress(OSError):
+                path.with_name(path.name + name).chmod(0o600)
+    _private.check_file(path)
 
 
 def key_of(judge: Judge, model: str, record: Record) -> bytes | None:

@@ -6,33 +6,37 @@ part of a data set becomes rows and an `Aggregate`, and aggregates merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk._setting import price_table
+from llmeval_sdk._shield import write_notices
 from llmeval_sdk._threads import run
 from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row
-from llmeval_sdk.offline.run.app import App
+from llmeval_sdk.offline.run.app import App, function_of
 from llmeval_sdk.offline.run.chosen import Chosen, choose
 from llmeval_sdk.offline.run.engine import Emit, Engine, Item
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.offline.run.models import Models
+from llmeval_sdk.offline.run.signing import signer_of
 from llmeval_sdk.offline.run.verdicts import Verdicts
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.protocols import Exporter
+from llmeval_sdk.store.files import path_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """Evaluators, models and limits of a run, as they were given; resolved where it runs."""
 
-    model: Callable[[Any], Any] | None = None
+    model: Callable[[Any], Any] | str | None = None
     evaluators: tuple[Any, ...] | None = None
     llm: Any = None
     concurrency: int = 8
@@ -40,6 +44,7 @@ class Work:
     exporters: tuple[Exporter | str, ...] = ()
     experiment: str = "offline"
     cache: bool = True
+    prices: Mapping[str, tuple[float, float]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what was resolved here."""
@@ -47,8 +52,15 @@ class Work:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of this process."""
-        return config.from_environment(problems=[])
+        """The settings of this process; raises `ConfigurationError` for prices that are none."""
+        settings = config.from_environment(problems=[])
+        if self.prices is None:
+            return settings
+        try:
+            own = price_table(self.prices)
+        except ValueError as error:
+            raise ConfigurationError(f"prices: {error}") from None
+        return replace(settings, prices={**(settings.prices or {}), **own})
 
     @cached_property
     def chosen(self) -> Chosen:
@@ -65,6 +77,11 @@ class Work:
             self.llm, self.settings, budget=self.budget, concurrency=max(1, self.concurrency)
         )
 
+    @cached_property
+    def function(self) -> Callable[[Any], Any] | None:
+        """The app; raises `ConfigurationError` where it cannot be called."""
+        return None if self.model is None else function_of(self.model)
+
     @property
     def is_paid(self) -> bool:
         """Whether rows cost something, so that all are read before the first is evaluated."""
@@ -73,6 +90,7 @@ class Work:
     def run(self, items: Iterable[Item], emit: Emit) -> Any:
         """Evaluate rows and emit each when it is done; return the exporters' accounts."""
         with ExitStack() as stack:
+            stack.callback(write_notices)  # no worker is here to do it
             engine = Engine(
                 self.chosen,
                 self.models,
@@ -87,9 +105,10 @@ class Work:
                 )
                 items = self._traced(engine, experiment, items)
             if self.cache and self.chosen.judges:
-                path = Path(self.settings.store).with_name("verdicts.db")
+                path = path_of(self.settings.store).with_name("verdicts.db")
+                signer = signer_of(self.settings)
                 engine.verdicts = stack.enter_context(
-                    closing(Verdicts(path, max_days=self.settings.store_max_days))
+                    closing(Verdicts(path, signer, max_days=self.settings.store_max_days))
                 )
             try:
                 if self.is_paid:
@@ -124,7 +143,7 @@ class Work:
                 experiment.submit(row)
 
             engine.emit = emit_and_submit
-        if self.model is not None:
-            engine.app = App(self.model, experiment.open)
+        if self.function is not None:
+            engine.app = App(self.function, experiment.open)
             return items
         return (item._replace(record=experiment.mark(item.record)) for item in items)

@@ -31,12 +31,17 @@ def driver(agent, tmp_path_factory):
 
     def run(*arguments, command=RUN, **variables):
         with JudgeServer(answer) as judge, JudgeServer(lambda request: SAID) as app:
+            environment = {
+                "APP_MODEL": app.base_url,
+                "OPENAI_BASE_URL": judge.base_url,
+                "OPENAI_API_KEY": "x",
+                "DD_LLMOBS_ML_APP": "test-rag-app",
+                "LLMEVAL_RAGAS_PYTHON": RAGAS,
+                "DD_LLMOBS_EVALUATORS": ",".join(EVALUATORS),
+            }
             found = agent.run(
                 "guide.py", *arguments, command=command, folder=folder, timeout=100,
-                APP_MODEL=app.base_url, OPENAI_BASE_URL=judge.base_url, OPENAI_API_KEY="x",
-                DD_LLMOBS_ML_APP="test-rag-app", LLMEVAL_RAGAS_PYTHON=RAGAS,
-                LLMEVAL_SHUTDOWN_TIMEOUT="60",
-                **{"DD_LLMOBS_EVALUATORS": ",".join(EVALUATORS), **variables},
+                **{**environment, **variables},
             )  # fmt: skip
         assert found.code == 0, found.errors[-2_000:]
         return found
@@ -110,3 +115,29 @@ def test_each_run_is_a_trace_of_its_own_with_datadogs_tag(driver):
         calls = found.children(run)
         assert [call["meta"]["span"]["kind"] for call in calls] == ["llm", "llm"]
         assert all("runner.integration:ragas" in call["tags"] for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "words"),
+    [
+        (("unpatched",), {}, ("no llm span", "LLMObs.enable()")),
+        (("enable",), {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, ("OPENAI_API_KEY",)),
+        (
+            ("enable",),
+            {"LLMEVAL_RAGAS_PYTHON": sys.executable},
+            ("Ragas cannot be imported", "llmeval ragas setup"),
+        ),
+        (
+            ("enable",),
+            {"LLMEVAL_BUDGET_CALLS_PER_MINUTE": "1"},
+            ("LLMEVAL_BUDGET_CALLS_PER_MINUTE",),
+        ),
+    ],
+    ids=["no integration", "no key", "wrong Ragas", "calls used up"],
+)
+def test_what_keeps_the_scores_away_is_said_in_one_line(driver, arguments, variables, words):
+    """Once, with what to do about it."""
+    found = driver(*arguments, **variables)
+    lines = [line for line in found.errors.splitlines() if "ragas" in line.lower()]
+    assert len(lines) == 1, found.errors[-3_000:]
+    assert all(word in lines[0] for word in words), lines[0]

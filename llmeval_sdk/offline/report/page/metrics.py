@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from llmeval_sdk import _values
+from llmeval_sdk.offline.report.bounds import below
 from llmeval_sdk.offline.report.change import Change
+from llmeval_sdk.offline.report.gate import Gate
 from llmeval_sdk.offline.report.page.drawings import Histograms, bar, difference
-from llmeval_sdk.offline.report.page.markup import cells, metric, table, text
-from llmeval_sdk.offline.report.summary import Line, lines, shown
-from llmeval_sdk.offline.report.worst import LESS_IS_BETTER
+from llmeval_sdk.offline.report.page.markup import cells, mark, metric, table, text
+from llmeval_sdk.offline.report.summary import STOOD_IN, Line, lines, shown
 
 
 if TYPE_CHECKING:
@@ -19,28 +21,31 @@ if TYPE_CHECKING:
 
 _SECTIONS = {"response": "Response", "retrieval": "Retrieval", "agent": "Cost and time"}
 _OTHERS = "Heuristics and your own"
+_FAILED = "Failed"
 
 
 def metrics(
     report: Report,
     histograms: Histograms,
-    at_least: Mapping[str, float],
-    compared: Comparison | None,
+    gate: Gate,
 ) -> str:
-    """Make the table, in the sections of the schema."""
+    """Make the table, in the sections of the schema; above them what failed."""
     sections: dict[str, list[Line]] = {}
+    failed = set(below(report, gate.at_least, gate.min_rated))
+    failed |= set() if gate.compared is None else {each.path for each in gate.compared.worse}
     for line in lines(report):
         part = line.path.partition("/")[0]
-        sections.setdefault(_SECTIONS.get(part, _OTHERS), []).append(line)
-    changes = _Changes(compared)
+        title = _FAILED if line.path in failed else _SECTIONS.get(part, _OTHERS)
+        sections.setdefault(title, []).append(line)
+    changes = _Changes(gate.compared)
     head = [("", "metric"), ("number", "value"), ("desk", ""), ("desk", "distribution")]
     head += [("number", "rows"), *changes.titles]
     rows = []
-    for title in (*_SECTIONS.values(), _OTHERS):
+    for title in (_FAILED, *_SECTIONS.values(), _OTHERS):
         if title in sections:
             rows.append(f'<tr class="section"><th colspan="{len(head)}">{title}</th></tr>')
         rows += [
-            cells([*_about(line, histograms, at_least), *changes.of(line.path)])
+            cells([*_about(line, histograms, gate.at_least), *changes.of(line.path)])
             for line in sections.get(title, ())
         ]
     return table(head, rows)
@@ -50,7 +55,8 @@ def _about(
     line: Line, histograms: Histograms, at_least: Mapping[str, float]
 ) -> Iterable[tuple[str, str]]:
     less = ' <span class="soft" title="less is better">↓</span>'
-    yield "", metric(line.path, line.evaluator) + less * (line.evaluator in LESS_IS_BETTER)
+    by = f" {mark(STOOD_IN, good=None)}" if line.stood_in else ""
+    yield "", metric(line.path, line.evaluator) + less * _values.high_is_bad(line.evaluator) + by
     yield "number", shown(line.value)
     is_share = not line.path.startswith("agent/")
     yield "desk", bar(line.value, at_least.get(line.path)) if is_share else ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import STAND_IN, Evaluation
 from llmeval_sdk.offline.report.compare import Comparison, Regression
 from llmeval_sdk.offline.report.page.markup import cells, mark, table, text
 from llmeval_sdk.offline.report.summary import plural
-from llmeval_sdk.offline.report.worst import failures, goodness, low
+from llmeval_sdk.offline.report.worst import failures, goodness, low, standing
 from llmeval_sdk.offline.results.row import Row, texts
 
 
@@ -17,6 +17,8 @@ MOST_TEXT = 4_000
 MOST_CHUNKS = 20
 MOST_REGRESSED = 25
 MOST_MARKS = 4
+FEW = 4
+"""Evaluations that found nothing bad and are not worth folding away."""
 
 
 def row_of(row: Row, *, is_open: bool) -> str:
@@ -63,10 +65,21 @@ def _texts(row: Row, said: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _evaluations(row: Row) -> str:
-    """Make a table of what was said, the worst first."""
-    if not row.evaluations:
-        return ""
+    """Make a table of what was said, the worst first; what is well folds away behind the rest."""
     found = sorted(row.evaluations.values(), key=_place)
+    bad = [each for each in found if each.error is not None or standing(each) == "bad"]
+    well = [each for each in found if each not in bad]
+    if not bad or len(well) < FEW:
+        return _table(found)
+    return (
+        f"{_table(bad)}<details><summary>{len(well)} more that found nothing bad</summary>"
+        f'<div class="wide">{_table(well)}</div></details>'
+    )
+
+
+def _table(found: list[Evaluation]) -> str:
+    if not found:
+        return ""
     rows = (
         cells([("", text(each.name)), ("", _value(each)), ("", text(_why(each)))]) for each in found
     )
@@ -81,9 +94,10 @@ def _place(evaluation: Evaluation) -> float:
 def _value(evaluation: Evaluation) -> str:
     if evaluation.error is not None:
         return f'<span class="bad">{text(evaluation.error.type)}</span>'
-    good = goodness(evaluation)
-    kind = "" if good is None else "bad" if good < 0.5 else "good"
+    how = standing(evaluation)
+    kind = how if how in ("good", "bad") else ""
     label = f" {evaluation.label}" if evaluation.label else ""
+    label += " (stand-in)" if evaluation.metadata.get("model") == STAND_IN else ""
     return f'<span class="{kind}">{text(score(evaluation.value) + label)}</span>'
 
 

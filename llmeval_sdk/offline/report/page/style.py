@@ -68,8 +68,8 @@ summary {
   cursor: pointer; padding: .5rem .9rem; display: flex; gap: .75rem; align-items: baseline;
 }
 summary::before { content: "▸"; color: var(--muted); }
-details[open] summary::before { content: "▾"; }
-details[open] summary { border-bottom: 1px solid var(--line); }
+details[open] > summary::before { content: "▾"; }
+details[open] > summary { border-bottom: 1px solid var(--line); }
 details > .wide, details > ol { padding: .5rem .9rem; margin: 0; }
 .id { font-weight: 600; white-space: nowrap; }
 .asked {

@@ -10,7 +10,7 @@ def find(question):
 
 @llmeval.workflow
 def answer(request):
-    find(request["messages"][0]["content"])
+    find(request)
     return "slate"
 
 

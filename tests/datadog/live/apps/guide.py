@@ -19,6 +19,9 @@ from openai import AsyncOpenAI, OpenAI
 if "enable" in sys.argv:
     LLMObs.enable(ml_app="test-rag-app", agentless_enabled=False)
 
+if "unpatched" in sys.argv:
+    LLMObs.enable(ml_app="test-rag-app", agentless_enabled=False, integrations_enabled=False)
+
 RAG_CONTEXT = "useful: the game was played in 1967. The stadium was in Los Angeles."
 QUESTION = "when was the first super bowl?"
 PROMPT = Prompt(

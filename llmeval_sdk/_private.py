@@ -1,0 +1,121 @@
+"""Files and folders that hold what users asked: made for their owner alone, and checked before use.
+
+The store, the spool and the ledger of budgets stand where other users of the machine may have put
+something first: a folder that all may write to, a file with content of theirs, a link to a file of
+the owner's. Nothing of ours is written to such a place, and nothing there is believed. Systems
+without user ids (Windows) have no such check; there, folders inherit the rights of their parent.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+COMPANIONS = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps beside a database, and reads."""
+
+
+def make_folder(path: Path) -> bool:
+    """Make a folder 0700, and 0700 those above it that are missing; return whether it is new.
+
+    The process's umask does not matter.
+
+    Raises:
+        OSError: it cannot be made, or one of the names on the way is a file.
+    """
+    if path.is_dir():
+        return False
+    if path.parent != path:
+        make_folder(path.parent)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{path} is a file, not a directory") from None
+        return False  # another process made it meanwhile
+    path.chmod(0o700)
+    return True
+
+
+def make_file(path: Path) -> bool:
+    """Make an empty file 0600, whatever the umask; return whether it is new.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def check_folder(about: os.stat_result, *, shared: bool = False) -> None:
+    """Raise PermissionError, with a sentence for people, unless only its owner can write a folder.
+
+    Args:
+        about: the folder, by ``lstat`` or ``fstat``.
+        shared: a folder such as ``/tmp`` will do too: all may make files in it, but its sticky bit
+            lets nobody else remove or replace ours.
+    """
+    if not _has_owners():
+        return
+    if stat.S_ISLNK(about.st_mode):
+        raise _refusal("its folder is a symbolic link: name the folder it leads to")
+    if shared and about.st_mode & stat.S_ISVTX and about.st_uid in (0, os.geteuid()):
+        return
+    if about.st_mode & _OTHERS_WRITE:
+        raise _refusal(
+            "other users can write to its folder: give it a folder of its own, "
+            "which is made for you, or take their right away with chmod go-w"
+        )
+    _check_owner("its folder", about, root_too=True)
+
+
+def check_file(path: Path, *, reading: bool = False) -> None:
+    """Raise OSError, with a sentence for people, unless a file can be trusted.
+
+    It can be where nobody else could have made, replaced or changed it. What SQLite would read
+    beside it is checked too; what is not there is no matter.
+
+    Args:
+        path: the file.
+        reading: the file is only read: then root's are trusted too, and root may read everybody's.
+    """
+    if not _has_owners():
+        return
+    for beside in ("", *COMPANIONS):
+        try:
+            about = path.with_name(path.name + beside).lstat()
+        except FileNotFoundError:
+            continue
+        name = f"the file {path.name}{beside}" if beside else "it"
+        if stat.S_ISLNK(about.st_mode):
+            raise OSError(errno.ELOOP, f"{name} is a symbolic link: name the file it leads to")
+        if about.st_mode & _OTHERS_WRITE and stat.S_ISREG(about.st_mode):
+            raise _refusal(f"other users can write to {name}: take their right away, chmod go-w")
+        if not (reading and os.geteuid() == 0):
+            _check_owner(name, about, root_too=reading)
+
+
+def _check_owner(what: str, about: os.stat_result, *, root_too: bool) -> None:
+    own = os.geteuid()
+    if about.st_uid != own and not (root_too and about.st_uid == 0):
+        raise _refusal(f"{what} belongs to user {about.st_uid}, and this process runs as {own}")
+
+
+def _has_owners() -> bool:
+    return hasattr(os, "geteuid")
+
+
+def _refusal(sentence: str) -> PermissionError:
+    return PermissionError(errno.EPERM, sentence)

@@ -1,0 +1,127 @@
+"""What the value of an evaluation is as a number, and whether it is good or bad.
+
+This is the only place that answers either question: reports, pages, conditions, exports and the
+comparison with human labels all call it, so that they agree.
+
+A value is good, bad, something between, or neutral. Neutral is what nobody should be warned about:
+a score that does not apply, a check that had nothing to look at (``skipped``), an answer that was
+not attempted (``abstained``), a count or a duration, and a category nobody told us the meaning of.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, Literal
+
+
+Standing = Literal["good", "fair", "bad", "neutral"]
+
+GOOD_ABOVE = 0.7
+BAD_BELOW = 0.4
+"""Where a score from 0 to 1 turns good or bad: the bands of ``context_relevance``."""
+
+_YES = ("yes", "y", "true", "pass", "passed", "good", "correct", "right", "ok", "up")
+_NO = (
+    "no",
+    "n",
+    "false",
+    "fail",
+    "failed",
+    "bad",
+    "incorrect",
+    "wrong",
+    "invented",
+    "missed",
+    "down",
+)
+_RATINGS = {**dict.fromkeys(_YES, 1.0), **dict.fromkeys(_NO, 0.0)}
+"""Words that rate: each counts as a number in a mean."""
+_CATEGORIES = {
+    "unanimous": 1.0, "majority": 0.6, "mixed": 0.4, "conflicting": 0.0,
+    "acceptable": 0.5, "investigate": 0.0,
+    "high_threshold_filtering": 0.4, "hit_retrieval_limit": 0.0,
+}  # fmt: skip
+"""How good other words of the built-in evaluators are; they are no numbers to average."""
+_GOODNESS = {**_RATINGS, **_CATEGORIES}
+NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
+_LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
+_UNRATED = frozenset({"abstention_risk"})
+"""Numbers from 0 to 1 that no answer is to blame for: one who did not answer may be right."""
+_MEASURES = ("_count", "_seconds")
+_HIGH_IS_BAD = ("_risk", "_seconds", "_token_count")
+
+
+def number(value: Any) -> float | None:
+    """Return a value as a number: a finite score as it is, pass and yes as 1, fail and no as 0.
+
+    ``None`` is returned for what is no number: any other category, a value that does not apply, an
+    infinite one.
+    """
+    if isinstance(value, str):
+        return _RATINGS.get(_folded(value))
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if isfinite(found) else None
+
+
+def word(passed: Any) -> str:
+    """Return what people read for a bool: ``pass`` or ``fail``."""
+    return "pass" if passed else "fail"
+
+
+def is_neutral(value: Any) -> bool:
+    """Say whether a value or label is one of those that say nothing good or bad."""
+    return value is None or (isinstance(value, str) and _folded(value) in NEUTRAL)
+
+
+def is_measure(name: str) -> bool:
+    """Say whether an evaluator's numbers are counts or durations, by its name."""
+    return name.endswith(_MEASURES)
+
+
+def is_unrated(name: str) -> bool:
+    """Say whether an evaluator's scores are never good or bad, though they can be sorted."""
+    return name in _UNRATED
+
+
+def high_is_bad(name: str) -> bool:
+    """Say whether the highest numbers of an evaluator are the worst, by its name."""
+    return name.endswith(_HIGH_IS_BAD)
+
+
+def goodness(name: str, value: Any, label: str | None = None) -> float | None:
+    """Return how good an outcome is, from 0 for bad to 1 for good.
+
+    Args:
+        name: the evaluator; one that ends in ``_risk`` is best at 0.
+        value: a score, a bool, a category or ``None``.
+        label: the evaluation's label: a neutral one, such as ``abstained``, makes a score neutral.
+
+    Returns:
+        ``None`` for what is neutral, and for a number outside 0..1, which has no good end.
+    """
+    if isinstance(value, str):
+        return _GOODNESS.get(_folded(value))
+    if label is not None and is_neutral(label) and label:
+        return None
+    if isinstance(value, bool):
+        return float(value)
+    score = number(value)
+    if score is None or not 0 <= score <= 1 or is_measure(name) or name in _UNRATED:
+        return None
+    return 1 - score if high_is_bad(name) else score
+
+
+def standing(name: str, value: Any, label: str | None = None) -> Standing:
+    """Return whether an outcome is good, fair, bad or neutral; see `goodness`."""
+    good = goodness(name, value, label)
+    if good is None:
+        return "neutral"
+    return "good" if good > GOOD_ABOVE else "bad" if good < BAD_BELOW else "fair"
+
+
+def _folded(text: str) -> str:
+    """Return a word as the tables have it; a text too long to be in them is cut."""
+    return text[:_LONGEST].strip().casefold()

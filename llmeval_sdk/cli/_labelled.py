@@ -1,0 +1,164 @@
+"""Where ``llmeval agreement`` gets its pairs: labelled rows of a file, or feedback in the store."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llmeval_sdk.cli._options import open_store
+from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.model import Evaluation, Usage
+
+
+if TYPE_CHECKING:  # `llmeval --help` loads no event loop
+    from llmeval_sdk.offline.agreement import Pair
+
+COLUMNS = ("label", "rating", "score", "explanation")
+STAND_IN = "stand-in:"
+"""How every rationale of the rule-based stand-in begins."""
+
+
+@dataclass(slots=True)
+class Labelled:
+    """What people and one evaluator said about the same records."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Labelled records that the evaluator gave no value for, by reason."""
+    usage: Usage | None = None
+    """What its judgements used; ``None`` where it made no call."""
+    cached: int = 0
+    """Verdicts of an earlier run, which cost nothing in this one."""
+    by_stand_in: bool = False
+    """Whether a rule-based stand-in answered in place of a model."""
+
+    def add(  # noqa: PLR0917 - three sources, one way to read them
+        self, args: argparse.Namespace, name: str, label: Any, said: Any, row: Any, why: Any
+    ) -> None:
+        """Add a record that both have a value for."""
+        self.by_stand_in = self.by_stand_in or str(why or "").startswith(STAND_IN)
+        self.pairs.append(_pair(args, name, label, said, row, why))
+
+    def rated(self, verdict: Evaluation) -> bool:
+        """Say whether a verdict has a value; count why not."""
+        if verdict.value is not None:
+            return True
+        self.left_out[verdict.error.type if verdict.error else "not applicable"] += 1
+        return False
+
+
+def labelled(args: argparse.Namespace, evaluator: str | None) -> Labelled:
+    """Collect what people and an evaluator said; raises where there is nothing to compare."""
+    found = Labelled()
+    (_from_file if args.file else _from_store)(args, evaluator, found)
+    if not found.pairs and found.left_out:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in found.left_out.items())
+        raise DataError(f"no row can be compared: {reasons}")
+    return found
+
+
+def _from_file(args: argparse.Namespace, evaluator: str | None, found: Labelled) -> None:
+    rows = _sampled(list(_rows(args.file)), args.sample)
+    if evaluator is None:
+        for number, row in rows:
+            said = row.get("score") if row.get("score") is not None else row.get("rating")
+            if said is None:
+                raise DataError(
+                    f"row {number} has neither rating nor score: add one, or run --evaluator NAME"
+                )
+            found.add(args, _name(row, number), row["label"], said, row, row.get("explanation"))
+        return
+    from llmeval_sdk.offline import evaluate
+
+    records = [{key: row[key] for key in row if key not in COLUMNS} for _, row in rows]
+    report = evaluate(records, evaluators=[evaluator], llm=args.model)
+    for (number, row), done in zip(rows, report.rows, strict=True):
+        verdict = next(iter(done.evaluations.values()))
+        found.cached += bool(verdict.metadata.get("cached"))
+        if verdict.usage is not None:
+            found.usage = verdict.usage if found.usage is None else found.usage + verdict.usage
+        if found.rated(verdict):
+            name = _name(row, number)
+            found.add(args, name, row["label"], verdict.value, row, verdict.explanation)
+
+
+def _from_store(args: argparse.Namespace, evaluator: str | None, found: Labelled) -> None:
+    if evaluator is None:
+        raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
+    with open_store(args.store) as reader:
+        feedback = reader.feedback(args.feedback)
+        names = sorted({each.evaluation.name for each in feedback})
+        if len(names) > 1:
+            raise ConfigurationError(f"choose the feedback: --feedback {' | '.join(names)}")
+        if not feedback:
+            raise DataError(
+                f"{reader.location} has no such feedback: submit some with llmeval.submit_feedback"
+            )
+        for target, human in {each.target: each.evaluation for each in feedback}.items():
+            said = [
+                event.evaluation
+                for event in reader.evaluations_of(target.span_id or "")
+                if event.evaluation.name == evaluator
+            ]
+            if not said:
+                found.left_out["not evaluated"] += 1
+            elif found.rated(said[-1]):
+                span = reader.span(target.span_id or "", target.trace_id)
+                shown = {"response": span.response if span is not None else ""}
+                name, verdict = target.span_id or "", said[-1]
+                found.add(args, name, human.value, verdict.value, shown, verdict.explanation)
+
+
+def _pair(  # noqa: PLR0917 - three sources, one way to read them
+    args: argparse.Namespace, name: str, label: Any, said: Any, row: Mapping[str, Any], why: Any
+) -> Pair:
+    from llmeval_sdk.offline.agreement import Pair, side
+
+    try:
+        is_score = isinstance(said, (int, float)) and not isinstance(said, bool)
+        rating, score = side(said, args.threshold), float(said) if is_score else None
+        if args.risk and score is not None:
+            rating, score = ("no" if rating == "yes" else "yes"), 1 - score
+        text = str(row.get("response") or row.get("value") or row.get("request") or "")
+        return Pair(name, side(label, args.label_threshold), rating, score, text, str(why or ""))
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None
+
+
+def _rows(file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    from llmeval_sdk.offline.data.parsing import read_json
+
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = read_json(line)
+        except ValueError as error:
+            raise DataError(f"line {number} of {file} {error}") from None
+        if not isinstance(row, dict) or row.get("label") is None:
+            raise DataError(f"line {number} of {file} has no label")
+        yield number, row
+
+
+def _sampled(
+    rows: list[tuple[int, dict[str, Any]]], count: int | None
+) -> list[tuple[int, dict[str, Any]]]:
+    """Draw so many rows, the same ones each time, in their order."""
+    if count is None or count >= len(rows):
+        return rows
+    drawn = random.Random(0).sample(range(len(rows)), count)  # noqa: S311 - not for secrets
+    return [rows[place] for place in sorted(drawn)]
+
+
+def _name(row: Mapping[str, Any], number: int) -> str:
+    return str(row.get("request_id") or f"row {number}")

@@ -1,0 +1,47 @@
+"""How the commands say what each escalation rule would find among wrong extractions."""
+
+from __future__ import annotations
+
+from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.store.rules import FEWEST, FEWEST_BAD, Rules
+
+
+SWITCH = (
+    "To judge the riskiest fifth: LLMEVAL_JUDGE_SHARE=0.2, or in code"
+    " Escalation('extraction_correctness', share=0.2)."
+)
+
+
+def show_rules(rules: Rules) -> None:
+    """Print the comparison as a table, or what is missing for one."""
+    heading("Which rule finds wrong extractions")
+    if not rules.is_known:
+        say(
+            f"{rules.checked} extractions were checked, {rules.wrong} of them wrong: from {FEWEST}"
+            f" on with {FEWEST_BAD} wrong ones, the rules are compared here. Label some in the"
+            " viewer, or let `extraction_correctness` judge a share."
+        )
+        return
+    people = f"{rules.labelled} by people, the rest by extraction_correctness"
+    say(f"{rules.checked:,} extractions were checked ({people}); {rules.wrong:,} are wrong.")
+    rows = [
+        ("recall below its bound, or a hit limit", rules.plain_share, rules.plain_caught),
+        ("extraction_risk, as many records", rules.plain_share, rules.risk_caught),
+        (f"extraction_risk, the riskiest {rules.share:.0%}", rules.share, rules.share_caught),
+        ("at random", rules.share, rules.share),
+    ]
+    shown = [(rule, f"{judged or 0:.0%}", f"{caught or 0:.0%}") for rule, judged, caught in rows]
+    table(("rule", "records judged", "wrong ones caught"), shown, numbers="judged caught")
+    say(SWITCH)
+
+
+def sentence(rules: Rules) -> str:
+    """Say the same in one line, for `llmeval doctor`."""
+    if not rules.is_known:
+        return f"{rules.checked} extractions were checked so far: too few to compare the rules"
+    return (
+        f"of {rules.wrong} wrong extractions, the recall rule would catch"
+        f" {rules.plain_caught or 0:.0%} by judging {rules.plain_share or 0:.0%};"
+        f" extraction_risk {rules.risk_caught or 0:.0%} by judging as many,"
+        f" {rules.share_caught or 0:.0%} by judging {rules.share:.0%} (LLMEVAL_JUDGE_SHARE)"
+    )

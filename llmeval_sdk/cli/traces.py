@@ -1,0 +1,144 @@
+"""``llmeval traces``: the latest or the worst requests, with the ids that other commands take."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from llmeval_sdk import _values
+from llmeval_sdk._terminal import printable, score, seconds
+from llmeval_sdk.cli import _picked
+from llmeval_sdk.cli._options import add_store, moment, open_store, since
+from llmeval_sdk.cli._output import say, table
+from llmeval_sdk.store.pages import Item, Said
+from llmeval_sdk.store.query import Query
+
+
+_EPILOG = """\
+examples:
+  llmeval traces
+  llmeval traces --worst groundedness --limit 5
+  llmeval explain --last
+"""
+_MOST = 1_000
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "traces",
+        help="the latest or worst requests and their ids",
+        description="List requests with their ids, newest first, and what is bad about each. "
+        "`llmeval explain ID` shows one.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_store(parser)
+    parser.add_argument("--limit", type=_count, default=20, metavar="N", help="how many (20)")
+    parser.add_argument(
+        "--worst", metavar="EVALUATOR", help="those that this evaluator scored worst, worst first"
+    )
+    parser.add_argument("--failed", action="store_true", help="only those that raised")
+    parser.add_argument(
+        "--since", type=since, metavar="TIME", help="only from then on: 90m, 24h, 7d or an ISO date"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the list; 1 when there is nothing in it."""
+    with open_store(args.store) as reader:
+        if args.worst:
+            found = _picked.worst(reader, args.worst, args.limit, args.since)
+        else:
+            query = Query(since=args.since, failed=args.failed)
+            found = _picked.listed(reader, query, args.limit)
+        said = _picked.said_of(reader, found)
+        where = reader.location
+    if args.json:
+        rows = [{**asdict(each), "scores": _plain(said[each.span_id])} for each in found]
+        say(json.dumps(rows, allow_nan=False))
+    elif found:
+        _show(found, said, args.worst)
+    else:
+        asked = f" scored by {printable(args.worst)}" if args.worst else ""
+        say(f"No request{asked} in {printable(where)}.")
+    return 0 if found else 1
+
+
+def _show(found: list[Item], said: dict[str, dict[str, Said]], worst: str | None) -> None:
+    titles = ("span id", "began", "took", "span", "request", worst or "what is bad")
+    rows = [
+        (
+            each.span_id,
+            moment(each.start_ns)[5:19],
+            seconds((each.end_ns - each.start_ns) / 1e9),
+            each.name,
+            printable(_words(each.request), 40),
+            _about(said[each.span_id], worst) or each.error_type or "-",
+        )
+        for each in found
+    ]
+    table(titles, rows, numbers="took")
+
+
+def _about(said: dict[str, Said], worst: str | None) -> str:
+    """Return one evaluator's value, else the two worst values of all."""
+    if worst:
+        return _shown(said[worst]) if worst in said else ""
+    rated = [
+        (good, name)
+        for name, each in said.items()
+        if each.reason is None
+        and (good := _values.goodness(name, _value(each), each.label)) is not None
+        and good < _values.BAD_BELOW
+    ]
+    return ", ".join(f"{name} {_shown(said[name])}" for _, name in sorted(rated)[:2])
+
+
+def _shown(each: Said) -> str:
+    return each.error or (each.reason or "").replace("_", " ") or score(_value(each))
+
+
+def _value(each: Said) -> Any:
+    return bool(each.value) if type(each.value) is int else each.value
+
+
+def _words(stored: str | None) -> str:
+    """Return the beginning of a request as a text; what is stored may be a beginning itself."""
+    if stored is None:
+        return "-"
+    try:
+        value = json.loads(stored)
+    except ValueError:
+        return stored.lstrip('"')
+    return value if isinstance(value, str) else stored
+
+
+def _plain(said: dict[str, Said]) -> dict[str, Any]:
+    return {
+        name: {
+            key: value
+            for key, value in (
+                ("value", _value(each)),
+                ("label", each.label),
+                ("error", each.error),
+                ("not_run", each.reason),
+            )
+            if value is not None
+        }
+        for name, each in said.items()
+    }
+
+
+def _count(text: str) -> int:
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if not 1 <= count <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 1 and {_MOST:,}")
+    return count

@@ -1,0 +1,89 @@
+"""The shapes of secrets, as their makers and the maintained scanners document them: pure facts.
+
+A token is known by its prefix. A password has no shape, so it is known by the name it stands under.
+"""
+
+from __future__ import annotations
+
+
+W, D, X = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[A-Fa-f0-9]"
+_END = "(?![A-Za-z0-9])"
+
+TOKENS: tuple[tuple[str, str], ...] = (
+    # Model providers and the tools around them: `sk-` is OpenAI, Anthropic, DeepSeek, OpenRouter …
+    ("sk-", f"{D}{{20,}}"), ("hf_", f"{W}{{30,}}"), ("api_org_", f"{W}{{30,}}"),
+    ("gsk_", f"{W}{{40,}}"),
+    ("xai-", f"{W}{{40,}}"), ("pplx-", f"{W}{{32,}}"), ("r8_", f"{W}{{32,}}"),
+    ("fw_", f"{W}{{22,}}"), ("nvapi-", f"{D}{{40,}}"),
+    ("csk-", f"{W}{{40,}}"), ("pcsk_", f"{D}{{40,}}"), ("lsv2_", f"(?:pt|sk)_{X}{{32}}_{X}{{10}}"),
+    ("ls__", f"{X}{{32,}}"), ("tvly-", f"{D}{{20,}}"), ("jina_", f"{D}{{40,}}"),
+    ("pa-", f"{D}{{43}}(?!{D})"), ("tgp_v1_", f"{D}{{40,}}"),
+    ("fc-", f"{X}{{32,}}"), ("e2b_", f"{X}{{40,}}"), ("phx_", f"{W}{{40,}}"),
+    # Clouds and hosts.
+    *((kind, f"[A-Z0-9]{{16}}{_END}") for kind in ("AKIA", "ASIA", "ABIA", "ACCA")),
+    ("AIza", f"{D}{{35}}(?!{D})"), ("ya29.", f"{D}{{20,}}"), ("GOCSPX-", f"{D}{{20,}}"),
+    ("LTAI", f"{W}{{16,20}}{_END}"),
+    ("AQVN", f"{D}{{35,}}"), ("dapi", f"{X}{{32,}}"), ("HRKU-", f"{D}{{30,}}"),
+    *((f"do{kind}_v1_", f"{X}{{64,}}") for kind in "opr"), ("v1.0-", f"{X}{{24}}-{X}{{100,}}"),
+    ("fo1_", f"{D}{{43,}}"), ("fm2_", "[A-Za-z0-9+/]{100,}={0,3}"), ("pul-", f"{X}{{40,}}"),
+    ("sha256~", f"{D}{{43,}}"), ("hvs.", f"{D}{{24,}}"), ("hvb.", f"{D}{{24,}}"),
+    ("pscale_", r"(?:tkn|oauth|pw)_[A-Za-z0-9_.=-]{32,}"), ("sbp_", f"{X}{{40,}}"),
+    ("sb_secret_", f"{D}{{20,}}"), ("mdb_sa_sk_", f"{D}{{20,}}"),
+    # Code and packages.
+    *((f"gh{kind}_", f"{W}{{36,}}") for kind in "pousr"), ("github_pat_", "[A-Za-z0-9_]{22,}"),
+    ("gl", f"(?:pat|dt|ft|imt|agent|oas|ptt|rt|soat|cbt|ffct)-{D}{{20,}}"),
+    ("GR1348941", f"{D}{{20,}}"), ("npm_", f"{W}{{36,}}"), ("pypi-Ag", f"{D}{{50,}}"),
+    ("rubygems_", f"{X}{{48,}}"), ("dckr_pat_", f"{D}{{20,}}"), ("CLOJARS_", f"{W}{{60,}}"),
+    ("AKCp", f"{W}{{69,}}"), ("ATATT3", "[A-Za-z0-9_=-]{100,}"), ("ATBB", f"{W}{{28,}}"),
+    ("bkua_", f"{X}{{40,}}"), ("sgp_", f"(?:{X}{{16}}_|local_)?{X}{{40,}}"),
+    # Payments, mail, chat and the rest.
+    *((f"{side}_{mode}_", f"{W}{{16,}}") for side in ("sk", "rk") for mode in ("live", "test")),
+    ("whsec_", "[A-Za-z0-9+/]{24,}={0,2}"), ("sq0atp-", f"{D}{{22,}}"), ("sq0csp-", f"{D}{{40,}}"),
+    ("EAAA", f"{D}{{50,}}"), ("xox", "[abeoprs]-[A-Za-z0-9-]{14,}"), ("xapp-", "[A-Za-z0-9-]{20,}"),
+    ("hooks.slack.com/", "(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,}"),
+    ("discord.com/api/webhooks/", f"[0-9]{{15,}}/{D}{{50,}}"),
+    ("SG.", f"{D}{{16,}}[.]{D}{{16,}}"), ("SK", f"{X}{{32}}{_END}"), ("key-", f"{X}{{32}}{_END}"),
+    ("xkeysib-", f"{X}{{64}}-{W}{{16}}"), ("AA", f"(?<=[0-9]:AA){D}{{32,}}"),
+    *((f"shp{kind}_", f"{X}{{32,}}") for kind in ("at", "ca", "pa", "ss")),
+    ("lin_api_", f"{W}{{32,}}"), ("ntn_", f"{W}{{40,}}"), ("secret_", f"{W}{{43}}{_END}"),
+    ("glc_", "[A-Za-z0-9+/]{32,}={0,3}"), ("glsa_", f"{W}{{32}}_{X}{{8}}"),
+    ("sntryu_", f"{X}{{64,}}"), ("sntrys_", "[A-Za-z0-9_+/=-]{40,}"),
+    ("PMAK-", f"{X}{{24}}-{X}{{34}}"), ("dt0c01.", f"{W}{{24}}[.]{W}{{64}}"),
+    ("dp.pt.", f"{W}{{40,}}"), ("duffel_", f"(?:test|live)_{D}{{43}}"), ("figd_", f"{D}{{40,}}"),
+    ("EZAK", f"{W}{{54}}"), ("EZTK", f"{W}{{54}}"), ("fio-u-", f"{D}{{64}}"),
+    ("ico-", f"{W}{{32}}{_END}"), ("shippo_", f"(?:live|test)_{X}{{40}}"),
+    ("tfp_", "[A-Za-z0-9_.=-]{40,}"), ("pnu_", f"{W}{{36,}}"), ("rdme_", "[a-z0-9]{70}"),
+    ("API-", f"[A-Z0-9]{{26}}{_END}"), ("NRAK-", "[A-Z0-9]{27}"), ("tk-us-", f"{D}{{48}}"),
+    ("AGE-SECRET-KEY-1", "[A-Z0-9]{50,}"),
+)  # fmt: skip
+"""Prefix and the pattern of what follows it; together never shorter than `SHORTEST`."""
+
+SHORTEST = 18
+"""Characters of `TOKEN_CHARACTERS` in a row that every token has."""
+TOKEN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=.~"
+
+SURE_NAMES = (
+    "password", "passwd", "passphrase", "pwd", "secret", "api key", "access key", "account key",
+    "private key", "secret key", "signing key", "encryption key", "master key", "auth key",
+    "authorization",
+)  # fmt: skip
+"""Endings of names whose value is a secret, whatever it looks like; a space stands for an optional
+hyphen, underscore, dot or space."""
+
+LIKELY_NAMES = ("token", "cookie", "sig", "credential", "credentials")
+"""Endings of names that also have harmless values; in a text the value has to look random."""
+
+FIELD_NAMES = (
+    *SURE_NAMES, *LIKELY_NAMES, "secrets", "passwords", "api keys", "creds", "dsn", "db pass",
+    "user pass", "connection string", "database url",
+)  # fmt: skip
+"""Endings of the names of fields and arguments whose value never leaves."""
+
+HARMLESS_NAMES = frozenset(
+    f"{kind}token"
+    for kind in (
+        "eos", "bos", "pad", "unk", "sep", "cls", "mask", "stop", "special", "start", "end",
+        "first", "last", "nextpage", "page", "next", "continuation",
+    )
+)  # fmt: skip
+"""Names that end like one of those and belong to tokenizers or to paging."""

@@ -1,0 +1,202 @@
+"""Finds secrets in a text: tokens by how they begin, and whatever stands under a secret's name.
+
+A text is scanned once for each of the two, in linear time: nearly all of it is passed over by
+searches for single characters, and what a pattern repeats can be split in one way only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+from llmeval_sdk.redaction._forms import (
+    LIKELY_NAMES,
+    SHORTEST,
+    SURE_NAMES,
+    TOKEN_CHARACTERS,
+    TOKENS,
+)
+
+
+Span = tuple[int, int, str]
+"""Where a secret begins and ends, and what the mark calls it."""
+
+
+def redact_secrets(text: str) -> str:
+    """Replace each secret of a text by ``<redacted:…>``; names and schemes before it stay."""
+    text = f"\n{text}"  # so that something stands before the first word
+    spans = [*_assigned(text)]
+    if has_long_word(text.encode(errors="replace")):
+        spans = [*_tokens(text), *_private_keys(text), *spans]
+    spans.sort(key=lambda span: span[0])  # of two at the same place, the token says more
+    pieces: list[str] = []
+    done = 1
+    for begin, end, kind in spans:
+        if begin >= done:
+            pieces += (text[done:begin], f"<redacted:{kind}>")
+        done = max(done, end)
+    return "".join((*pieces, text[done:]))
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+_CLASSES = bytes(120 if byte in TOKEN_CHARACTERS else 32 for byte in range(256))
+_RUN = b"x" * SHORTEST
+_LEAD = 12
+"""Bytes before a long word in which its beginning, such as ``Bearer``, may stand."""
+
+
+def has_long_word(text: bytes) -> bool:
+    """Say whether a text has a word as long as a token that begins like one, or a private key."""
+    words = text.translate(_CLASSES)
+    at = words.find(_RUN)
+    if at < 0:
+        return False
+    if b"PRIVATE KEY" in text:
+        return True
+    begins = _beginning()
+    for _ in range(_MAX_RUNS):
+        end = words.find(b" ", at)
+        if end < 0:
+            end = len(text)
+        if begins(text, max(at - _LEAD, 0), end):
+            return True
+        at = words.find(_RUN, end)
+        if at < 0:
+            return False
+    return bool(begins(text, at, len(text)))
+
+
+_MAX_RUNS = 50
+"""Long words that are looked at one by one; then the rest of the text is at once."""
+
+_WORD_BEGINS = r"[^A-Za-z0-9](?=[A-Za-z0-9])(?:[nrt](?<=\\[nrt]))?"
+"""Also behind an escaped line break. A pattern that begins like this passes quickly over letters,
+and the first letter then chooses among the alternatives, of which there are a hundred."""
+_RANDOM_WORD = re.compile("[0-9]|[A-Za-z]{20}")
+"""What words joined by hyphens do not have."""
+
+
+@cache
+def _beginning() -> Callable[[bytes, int, int], object]:
+    found = _alternatives([(prefix, "") for prefix, _ in (*TOKENS, ("eyJ", ""))])
+    return re.compile(f"{_WORD_BEGINS}(?:{found}|[bB]earer )".encode()).search
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    """Compile when first needed: it costs a process some milliseconds."""
+    bearer = "[bB]earer {1,2}(?P<bearer>[A-Za-z0-9._~+/-]{18,}={0,2})"
+    return re.compile(f"{_WORD_BEGINS}(?P<token>{_alternatives(TOKENS)}|{bearer})")
+
+
+def _alternatives(pairs: Iterable[tuple[str, str]]) -> str:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for prefix, rest in pairs:
+        groups[prefix[0]].append(re.escape(prefix[1:]) + rest)
+    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in groups.items())
+
+
+def _tokens(text: str) -> Iterator[Span]:
+    """Yield the tokens of a text that begins with a line break."""
+    for match in _token().finditer(text):
+        begin, end = match.span("bearer" if match["bearer"] else "token")
+        if _RANDOM_WORD.search(text, begin, end):
+            yield begin, end, "api_key"
+
+
+_PEM_BEGINS = "-----BEGIN "
+_PEM = re.compile(
+    _PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:[^-]*(?:-(?!----)[^-]*)*-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    # A key that was cut off: its headers and its lines.
+    r"|(?:[\s\\nr]{0,8}[A-Za-z-]{4,20}: [^\n\\]{1,100}){0,3}"
+    r"(?:[\s\\nr]{0,8}[A-Za-z0-9+/=]{16,})*)"
+)
+
+
+_LONG_LINE = re.compile("[A-Za-z0-9+/=]{18}")
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    at = text.find(_PEM_BEGINS)
+    while at >= 0:
+        match = _PEM.match(text, at)
+        end = at + 1
+        if match and _LONG_LINE.search(match[0]):
+            end = match.end()
+            yield at, end, "private_key"
+        at = text.find(_PEM_BEGINS, end)
+
+
+# -- what stands under a name ----------------------------------------------------------------------
+
+_GAP = b"\"'\\ \t:"
+"""What may stand between a name and its ``=`` or ``:``: quotes, escaped or not, and space."""
+_SURE = tuple(name.replace(" ", "").encode() for name in SURE_NAMES)
+_LIKELY = tuple(name.replace(" ", "").encode() for name in LIKELY_NAMES)
+_LAST_WORDS = tuple({name.split()[-1].encode() for name in (*SURE_NAMES, *LIKELY_NAMES)})
+_BEFORE = frozenset(
+    byte for word in _LAST_WORDS for byte in (word[-1], word.upper()[-1])
+) | frozenset(_GAP)
+_NAME_ROOM = 32
+_URL_ROOM = 600
+
+
+def assignments(text: bytes) -> Iterator[tuple[int, str]]:
+    """Yield each ``=`` or ``:`` behind a secret's name or in ``://user:password@``, and its kind.
+
+    The kind is ``sure`` or ``likely`` by the name, or ``url``.
+    """
+    find, before = text.find, _BEFORE
+    for operator in b"=:":
+        at = find(operator, 1)
+        while at >= 0:
+            if text[at - 1] in before:
+                name = text[max(at - _NAME_ROOM, 0) : at].rstrip(_GAP).lower()
+                if name.endswith(_LAST_WORDS):
+                    name = name.translate(None, b"_-. ")
+                    if name.endswith(_SURE):
+                        yield at, "sure"
+                    elif name.endswith(_LIKELY):
+                        yield at, "likely"
+            if text[at + 1 : at + 3] == b"//" and b"@" in text[at : at + _URL_ROOM]:
+                yield at, "url"
+            at = find(operator, at + 1)
+
+
+def _assigned(text: str) -> Iterator[Span]:
+    # One byte for each character, so that places agree; no name has a letter beyond ASCII.
+    for at, kind in assignments(text.encode("ascii", "replace")):
+        if (match := _value(kind).match(text, at)) is not None:
+            yield *match.span(match.lastgroup or 0), "secret"
+
+
+@cache
+def _value(kind: str) -> re.Pattern[str]:
+    """Compile what may follow a name: for a likely one, only what looks random."""
+    if kind == "url":
+        return re.compile(r"""://[^\s/?#@:'"<>]{0,128}:(?P<url>[^\s/?#@'"<>]{1,128})@""")
+    ways = [_QUOTED.replace("LOOK", "" if kind == "sure" else _RANDOM), _BARE]
+    if kind == "sure":
+        ways.append("(?P<long>[A-Za-z0-9+/]{32,}={0,2})")  # so long is no word, figure or not
+    value = f"(?:{'|'.join(ways)})"
+    if kind == "sure":
+        basic = "[bB]asic {1,2}(?P<basic>[A-Za-z0-9+/]{8,}={0,2})"
+        value = f"(?:{basic}|(?:[A-Z][a-z]{{2,9}} {{1,2}})?{value})"
+    return re.compile(rf"[=:]>?[ \t]{{0,3}}{value}")
+
+
+_RANDOM = r"""(?=[^0-9\s"'<>\\]{0,60}[0-9])(?=[^A-Za-z\s"'<>\\]{0,30}[A-Za-z])"""
+"""A letter and a figure come soon: what distinguishes a password from a word or an amount."""
+_QUOTED = (
+    r'(?:"(?!<redacted:)(?P<double>LOOK(?:[^"\\\n]|\\[^\n]){4,1024})'
+    r"|'(?!<redacted:)(?P<single>LOOK(?:[^'\\\n]|\\[^\n]){4,1024})"
+    r"""|\\{1,7}["'](?!<redacted:)(?P<escaped>LOOK[^"'\\\n]{4,1024}))"""
+)
+_BARE = (
+    rf"(?=(?P<bare>{_RANDOM}[A-Za-z0-9_+/=.~!@#$%^*-]{{8,1024}}))"
+    r"(?P=bare)(?![(\[{])"  # a call or an index is code, which names secrets all the time
+)

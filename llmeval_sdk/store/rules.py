@@ -1,0 +1,106 @@
+"""What the escalation rules would find, on extractions that people or a judge have checked."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from llmeval_sdk import _values
+from llmeval_sdk.estimates.caught import caught_at
+
+
+JUDGE = "extraction_correctness"
+FEWEST, FEWEST_BAD = 20, 3
+"""Checked records, and wrong ones among them, from which on a comparison says anything."""
+MOST = 50_000
+"""Checked records that are read."""
+SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The documents' rule beside `extraction_risk`; every number but the counts is in 0..1."""
+
+    checked: int
+    """Extractions with a label of a person, or else a verdict of ``extraction_correctness``."""
+    labelled: int
+    """Those with a label of a person."""
+    wrong: int
+    plain_share: float | None = None
+    """Part of the traffic that the rule asks about: recall below its bound, or a hit limit."""
+    plain_caught: float | None = None
+    """Part of the wrong extractions among them."""
+    risk_caught: float | None = None
+    """Part of the wrong ones among as many records, where `extraction_risk` is highest."""
+    share: float = SHARE
+    share_caught: float | None = None
+    """The same for the riskiest ``share``."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is enough to compare."""
+        return self.share_caught is not None
+
+
+def compare(connection: sqlite3.Connection, threshold: float, since_ns: int | None = None) -> Rules:
+    """Compare the two rules on what was checked since a moment.
+
+    ``threshold`` is the recall below which the documents' rule asks. A verdict counts for the
+    traffic that its record was chosen from.
+    """
+    flagged: list[bool] = []
+    risks: list[float] = []
+    wrong: list[bool] = []
+    weights: list[float] = []
+    labelled = 0
+    rows = connection.execute(_CHECKED, (since_ns or 0, JUDGE, since_ns or 0, MOST))
+    for label, verdict, chance, risk, recall, warning in rows:
+        said = _values.number(label)
+        labelled += said is not None
+        good = _values.number(verdict) if said is None else said
+        score = _values.number(risk)
+        if good is None or score is None:
+            continue
+        low = isinstance(recall, (int, float)) and recall < threshold
+        flagged.append(low or warning == "HIT_RETRIEVAL_LIMIT")
+        risks.append(score)
+        wrong.append(good < 0.5)
+        weights.append(1.0 if said is not None or not chance else 1 / chance)
+    bad = sum(wrong)
+    if len(wrong) < FEWEST or bad < FEWEST_BAD:
+        return Rules(len(wrong), labelled, bad)
+    plain = [float(is_flagged) for is_flagged in flagged]
+    share = sum(w for w, is_flagged in zip(weights, flagged, strict=True) if is_flagged)
+    share /= sum(weights)
+    return Rules(
+        len(wrong),
+        labelled,
+        bad,
+        share,
+        caught_at(share, plain, wrong, weights),
+        caught_at(share, risks, wrong, weights),
+        SHARE,
+        caught_at(SHARE, risks, wrong, weights),
+    )
+
+
+_CHECKED = """
+WITH checked AS (
+  SELECT span_id, max(value) AS label, NULL AS verdict, NULL AS chance
+  FROM feedback WHERE time_ns >= ? AND span_id != '' GROUP BY span_id
+  UNION ALL
+  SELECT span_id, NULL, value, inclusion_probability
+  FROM evaluations
+  WHERE name = ? AND time_ns >= ? AND error_type IS NULL AND span_id != ''
+    AND span_id NOT IN (SELECT span_id FROM feedback)
+  LIMIT ?
+)
+SELECT checked.label, checked.verdict, checked.chance, risk.value, recall.value, warning.value
+FROM checked
+JOIN evaluations AS risk
+  ON risk.span_id = checked.span_id AND risk.name = 'extraction_risk'
+LEFT JOIN evaluations AS recall
+  ON recall.span_id = checked.span_id AND recall.name = 'context_recall_heuristic'
+LEFT JOIN evaluations AS warning
+  ON warning.span_id = checked.span_id AND warning.name = 'recall_warning'
+"""

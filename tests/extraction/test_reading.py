@@ -1,0 +1,112 @@
+"""What stands around a value: its kind, its places, its rivals, and the cues beside them."""
+
+import pytest
+
+from llmeval_sdk.extraction import read, rivals
+from llmeval_sdk.extraction.candidates import best_candidate
+from llmeval_sdk.extraction.kinds import kind_of
+from llmeval_sdk.extraction.marks import Marks
+from llmeval_sdk.extraction.passages import MAX_TEXT, lower, passages_of
+from llmeval_sdk.model import Chunk, Extraction, Record
+
+
+RECEIPT = "DATE: 25/12/2018\nSUBTOTAL 41.50\nTAX 3.32\nTOTAL DUE 44.82\nCASH 50.00"
+
+
+def record(value, *texts, field="total", **fields):
+    chunks = tuple(Chunk(text) for text in texts)
+    config = {"name": field}
+    return Record(value=value, retrieved_context=chunks, field_config=config, **fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("25/12/2018", "date"), ("12 March 2024", "date"), ("Mar 3, 2021", "date"),
+        ("2018-12-25", "date"), ("1999", "year"), ("RM 9.00", "money"), ("1,234.50", "money"),
+        ("-5.00", "money"), ("9", "number"), ("42%", "number"), ("3.8", "version"),
+        ("v3.10.1", "version"), ("https://x.org/a", "url"), ("a@b.co", "email"),
+        ("AB-1234", "code"), ("Ada Lovelace", "name"), ("YONGFATT ENTERPRISE", "name"),
+        ("lower case words", "line"), ("long text. " * 30, "text"), ("", "text"),
+    ],
+)  # fmt: skip
+def test_a_value_has_a_kind(value, kind):
+    """The strictest kind that fits all of it."""
+    assert kind_of(value) == kind
+
+
+def test_rivals_are_the_other_values_of_the_kind_the_likeliest_first():
+    """For a total they are the other amounts, not the date; the one beside "total" leads."""
+    (reading,) = read(record("41.50", RECEIPT))
+    assert [rival.value for rival in reading.rivals] == ["44.82", "50.00", "3.32"]
+    assert reading.rivals[0].cue > reading.cue
+
+
+def test_a_rival_is_shown_with_its_chunk_and_its_line():
+    """That is what a judge and a person need to look it up."""
+    shown = rivals(record("41.50", "nothing here", RECEIPT))
+    assert shown[0] == {"value": "44.82", "chunk_number": 2, "evidence": "TOTAL DUE 44.82"}
+
+
+def test_another_spelling_of_the_value_is_no_rival():
+    """1,200.00 and 1200 are one amount, and the items of a list do not compete."""
+    (reading,) = read(record("12000.00", "Total 12,000.00 and again 12000.00 and 7.00"))
+    assert [rival.value for rival in reading.rivals] == ["7.00"]
+    both = read(record(["3.32", "44.82"], RECEIPT))
+    assert all(r.value not in ("3.32", "44.82") for reading in both for r in reading.rivals)
+
+
+def test_the_nearest_cue_decides_and_cues_of_the_value_itself_count():
+    """The word right before a value speaks most for it; "MIT License" names its own field."""
+    text = "total 5.00 . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . 6.00"
+    marks = Marks.of(text, [("total", 1.0)])
+    assert marks.near(6, 10) > marks.near(len(text) - 4, len(text)) > 0
+    assert marks.near(0, 10) >= marks.near(6, 10)
+    assert marks.word(6, 10) == "total"
+
+
+def test_a_cue_far_away_says_nothing():
+    """Beyond some 120 characters a word belongs to something else."""
+    text = "total" + " " * 500 + "6.00"
+    assert Marks.of(text, [("total", 1.0)]).near(505, 509) == 0
+
+
+def test_evidence_takes_the_place_of_passages_and_joins_them():
+    """What is quoted from elsewhere is read too, and cites no chunk."""
+    quoted = Extraction("44.82", evidence="TOTAL DUE 44.82")
+    (reading,) = read(Record(value="44.82", extractions=(quoted,), field_config={"name": "total"}))
+    assert reading.spans
+    assert reading.passages.number_at(reading.spans[0][0]) == 0
+    there = Record(value="44.82", extractions=(quoted,), retrieved_context=(Chunk(RECEIPT),))
+    assert len(passages_of(there).starts) == 1
+
+
+def test_passages_are_bounded_and_keep_the_cited_ones():
+    """A megabyte is cut, after the chunk that the extraction cites."""
+    texts = [f"chunk {n} " + "x" * 9_000 for n in range(100)]
+    made = record("1", *texts, extractions=(Extraction("1", 77),))
+    passages = passages_of(made)
+    assert len(passages.text) <= MAX_TEXT + 100
+    assert passages.cut
+    assert passages.numbers[0] == 77
+
+
+@pytest.mark.parametrize("text", ["İstanbul İ", "ǅ ẞ", "ΑΣ", "plain"])
+def test_lowering_moves_nothing(text):
+    """Places in the lower-case text are places in the text."""
+    assert len(lower(text)) == len(text)
+
+
+def test_a_candidate_for_an_empty_answer_is_the_value_beside_the_cue():
+    """It is of the kind that the field calls for."""
+    shown, cue = best_candidate(record(None, RECEIPT), ("money",))
+    assert shown["value"] == "44.82"
+    assert cue > 0.5
+    assert best_candidate(record(None, "nothing"), ("money",)) == (None, 0.0)
+
+
+def test_scripts_without_spaces_or_capitals_are_read():
+    """Right-to-left and unspaced texts have values and rivals like all others."""
+    for value, text in (("٤٤٫٨٢", "المجموع ٤٤٫٨٢ ريال"), ("東京都", "住所 東京都 大阪府")):
+        (reading,) = read(record(value, text))
+        assert reading.spans

@@ -1,0 +1,185 @@
+"""One bad record costs only itself: no input of a megabyte takes a built-in heuristic long."""
+
+import random
+import string
+import time
+
+import pytest
+
+from llmeval_sdk import registry
+from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.heuristics import _budget
+from llmeval_sdk.heuristics._budget import Budget, TooLargeError, limit_processor_time
+from llmeval_sdk.heuristics.semantic_validation import semantic_validation
+from llmeval_sdk.model import Chunk, Extraction, Record
+
+
+MEGABYTE = 1 << 20
+SECONDS = 0.1
+"""20 ms on a machine of its own; five times that beside other tests. It was 9 s."""
+BUILT_IN = [
+    found for name in registry.HEURISTICS if (found := registry.evaluator(name)).kind == "heuristic"
+]
+
+
+def letters(length, seed=1):
+    return "".join(random.Random(seed).choices(string.ascii_lowercase, k=length))
+
+
+def filled(piece):
+    return piece * (MEGABYTE // len(piece.encode()))
+
+
+def addresses(count):
+    return [f"https://example.com/{letters(12, n)}/{letters(20, -n)}" for n in range(count)]
+
+
+TEXTS = {
+    "one word": letters(MEGABYTE), "words": filled("lorem ipsum dolor sit amet "),
+    "numbers": filled("1,234.50 usd "), "dates": filled("12 March 2021, 1/2/2003 "),
+    "number words": filled("one hundred and "), "initials": filled("a."), "ideographs": filled("漢字"),
+    "marks": filled("e\u0301\u0327"), "ligatures": filled("\ufdfa"), "thai": filled("ภาษาไทย"),
+    "brackets": filled("((["), "spaces": filled(" "), "lines": filled("\n"), "quotes": filled("1'"),
+    "sentences": filled("It is. "), "surrogates": filled("\U0001f600"), "nulls": filled("\0"),
+    "commas": filled("1,"), "addresses": "\n".join(addresses(18_000)), "almost": filled("aaaab "),
+}  # fmt: skip
+WORDS = "".join(f"{letters(7, n)} " for n in range(9_000))
+
+
+def answer(text):
+    return Record(
+        request=text[:4_000], response=text, value=text, retrieved_context=(Chunk(text, "d"),)
+    )
+
+
+def value_of(text):
+    return Record(
+        request="q", value=text[:130_000], extractions=(Extraction(text, 1, None),),
+        retrieved_context=(Chunk(text[::-1], "d"),),
+    )  # fmt: skip
+
+
+def shapes():
+    nested = "x"
+    for _ in range(50):
+        nested = [nested, nested]
+    urls = addresses(1_000)
+    yield "nested", Record(value=nested, retrieved_context=(Chunk(WORDS),))
+    yield (
+        "500 against addresses",
+        Record(
+            extractions=tuple(Extraction(url, 1) for url in urls[:500]),
+            retrieved_context=(Chunk(" ".join(urls)[:32_000]),),
+        ),
+    )
+    yield (
+        "500 words against addresses",
+        Record(
+            extractions=tuple(Extraction(letters(30, n), 1) for n in range(500)),
+            retrieved_context=(Chunk(" ".join(urls)[:32_000]),),
+        ),
+    )
+    yield (
+        "10,000 extractions",
+        Record(
+            extractions=tuple(Extraction(letters(9, n), n % 7, 0.5) for n in range(10_000)),
+            retrieved_context=(Chunk(WORDS),) * 7,
+        ),
+    )
+    yield (
+        "10,000 chunks",
+        Record(
+            request="q",
+            response="r",
+            retrieved_context=tuple(Chunk(letters(90, n)) for n in range(10_000)),
+        ),
+    )
+    yield (
+        "500 names of alike words",
+        Record(
+            extractions=tuple(Extraction("aaaa aaab aaaa aaac aabb", 1) for _ in range(500)),
+            retrieved_context=(Chunk("aaaa aaax " * 15_000),),
+        ),
+    )
+    yield (
+        "evidence of its own for each",
+        Record(
+            extractions=tuple(
+                Extraction(letters(12, n), None, None, WORDS[n : n + 2_000]) for n in range(500)
+            )
+        ),
+    )
+    yield (
+        "one-word values",
+        Record(
+            value=[letters(60_000, n) for n in range(4)],
+            retrieved_context=(Chunk(letters(60_000, 9)),),
+        ),
+    )
+
+
+RECORDS = {
+    **{f"answer: {name}": answer(text) for name, text in TEXTS.items()},
+    **{f"value: {name}": value_of(text) for name, text in TEXTS.items()},
+    **dict(shapes()),
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("heuristic", BUILT_IN, ids=lambda each: each.name)
+def test_no_record_holds_a_built_in_heuristic_up(heuristic, record):
+    """It has a value, none, or the error ``too_large``; and soon."""
+    seconds = float("inf")
+    for _ in range(3):
+        begun = time.thread_time()
+        made = run_heuristic(heuristic, RECORDS[record])
+        seconds = min(seconds, time.thread_time() - begun)
+        if seconds < SECONDS:
+            break
+    assert made.error is None or made.error.type == "too_large"
+    assert seconds < SECONDS
+
+
+def test_a_record_as_apps_make_them_stays_within_the_budget():
+    """Twenty chunks of 2,000 characters and an extraction from each, of every kind."""
+    text = "The rent is EUR 1,250.00 a month from 1 March 2021, payable by Harbour Trading Ltd. "
+    chunks = tuple(Chunk(f"{text * 24} page {n}", f"d{n}") for n in range(20))
+    values = ("EUR 1,250", "2021-03-01", "Harbour Tradng Ltd", "twelve months", "no such value")
+    made = run_heuristic(
+        semantic_validation,
+        Record(
+            extractions=tuple(Extraction(values[n % 5], n + 1) for n in range(20)),
+            retrieved_context=chunks,
+        ),
+    )
+    assert made.error is None
+    assert made.metadata["checked"] == 20
+
+
+def test_the_same_record_always_has_the_same_outcome():
+    """Work is counted by size, so no clock and no neighbour decides."""
+    for record in (RECORDS["500 words against addresses"], RECORDS["one-word values"]):
+        outcomes = {repr(run_heuristic(semantic_validation, record).error) for _ in range(3)}
+        assert len(outcomes) == 1
+        assert "too_large" in outcomes.pop()
+
+
+def test_a_worker_also_limits_its_own_processor_time():
+    """On a machine that is much slower than the count expects, the thread's clock ends it."""
+    limit_processor_time(0.005)
+    try:
+        budget = Budget()
+        with pytest.raises(TooLargeError, match="processor time"):
+            for _ in range(10_000_000):
+                budget.spend(0)
+    finally:
+        limit_processor_time(None)
+    Budget().spend(_budget.UNITS)
+
+
+def test_what_is_too_large_is_an_error_with_a_reason_and_no_value():
+    """It never passes for a failed or a good value."""
+    made = run_heuristic(semantic_validation, RECORDS["value: words"])
+    assert made.value is None
+    assert made.error.type == "too_large"
+    assert "characters" in made.error.message

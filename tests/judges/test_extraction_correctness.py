@@ -1,0 +1,228 @@
+"""The judge of extractions: what it is shown, what it makes of the reply, when it is not asked."""
+
+import json
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import testing
+from llmeval_sdk.extraction import abstained
+from llmeval_sdk.judges._prompt import sections_of
+from llmeval_sdk.judges.extraction_correctness import extraction_correctness
+from llmeval_sdk.model import Chunk, Extraction, Record
+
+
+RECEIPT = "SUBTOTAL 41.50\nTAX 3.32\nTOTAL DUE 44.82"
+RIGHT = {"rationale": "fits", "problem": "none", "right_value": "", "rating": "yes"}
+WRONG = {
+    "rationale": "41.50 is the subtotal of chunk 1",
+    "problem": "wrong_value",
+    "right_value": "44.82",
+    "rating": "no",
+}
+RECORD = Record(
+    request="total",
+    value="41.50",
+    field_config={"name": "total", "description": "amount to pay", "format": "number"},
+    extractions=(
+        Extraction("41.50", chunk_number=1, confidence=0.8, evidence="SUBTOTAL 41.50"),
+        Extraction("3.32", chunk_number=1, confidence="low"),
+    ),
+    retrieved_context=(Chunk(RECEIPT), Chunk("Thank you for your visit")),
+)
+
+
+def shown(llm):
+    return {section.name: section.text for section in sections_of(llm.asked[0][1].content)}
+
+
+def test_a_wrong_value_has_its_problem_and_the_right_value(scripted, judged):
+    """The no says what is wrong, and what the documents say instead."""
+    found = judged(extraction_correctness, RECORD, scripted(WRONG))
+    assert (found.value, found.explanation) == ("no", WRONG["rationale"])
+    assert found.metadata["problem"] == "wrong_value"
+    assert found.metadata["right_value"] == "44.82"
+
+
+def test_a_right_value_has_no_problem(scripted, judged):
+    """A yes carries neither a problem nor another value."""
+    found = judged(extraction_correctness, RECORD, scripted({**RIGHT, "right_value": "44.82"}))
+    assert found.value == "yes"
+    assert not {"problem", "right_value"} & set(found.metadata)
+
+
+def test_a_right_value_that_no_document_has_does_not_pass_for_one(scripted, judged):
+    """A judge may invent as well: what it did not read is kept under a name that says so."""
+    found = judged(extraction_correctness, RECORD, scripted({**WRONG, "right_value": "77.00"}))
+    assert "right_value" not in found.metadata
+    assert found.metadata["right_value_not_in_documents"] == "77.00"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {**RIGHT, "problem": "wrong_value"},
+        {**WRONG, "problem": "none"},
+        {**WRONG, "problem": "other"},
+        {"rationale": "r", "rating": "yes"},
+    ],
+)
+def test_a_verdict_that_contradicts_itself_is_malformed(reply, scripted, judged):
+    """A yes with a problem, and a no without one, leave open what was meant."""
+    found = judged(extraction_correctness, RECORD, scripted(reply))
+    assert (found.value, found.error.type) == (None, "malformed")
+
+
+def test_the_judge_reads_field_value_evidence_and_chunks(scripted, judged):
+    """Everything that is known about the field stands in a section of its own."""
+    llm = scripted(RIGHT)
+    judged(extraction_correctness, RECORD, llm)
+    read = shown(llm)
+    assert read["field"] == "name: total\ndescription: amount to pay\nformat: number"
+    assert read["value"] == "41.50"
+    assert "41.50 (chunk 1), confidence 0.8: SUBTOTAL 41.50" in read["extractions"]
+    assert read["chunk 1"] == RECEIPT
+    assert read["chunk 2"] == "Thank you for your visit"
+    assert read["rivals"].splitlines()[0] == "- 44.82 (chunk 1): TOTAL DUE 44.82"
+
+
+def test_the_strongest_rivals_are_shown_and_counted(scripted, judged):
+    """At most five other values of the same kind, with their chunk and line, the likeliest first."""
+    lines = "\n".join(f"item {n} costs {n}.00" for n in range(1, 9))
+    chunks = (Chunk(f"{lines}\nSUBTOTAL 41.50\nTOTAL DUE 44.82"),)
+    llm = scripted(RIGHT)
+    outcome = judged(extraction_correctness, replaced(retrieved_context=chunks), llm)
+    shown_rivals = shown(llm)["rivals"].splitlines()
+    assert len(shown_rivals) == outcome.metadata["rivals"] == 5
+    assert shown_rivals[0] == "- 44.82 (chunk 1): TOTAL DUE 44.82"
+
+
+def test_without_a_rival_there_is_no_section_of_them(scripted, judged):
+    """The judge works alone."""
+    llm = scripted(RIGHT)
+    alone = replaced(retrieved_context=(Chunk("Paid: 41.50"),), extractions=None)
+    found = judged(extraction_correctness, alone, llm)
+    assert found.metadata["rivals"] == 0
+    assert "rivals" not in shown(llm)
+
+
+def test_guidelines_and_examples_of_the_field_are_shown(scripted, judged):
+    """They come with the field's configuration: a text or several, texts or mappings."""
+    config = {
+        **RECORD.field_config,
+        "guidelines": ["Tax included.", "Never the cash given."],
+        "examples": [{"value": "5.00", "evidence": "CASH 5.00", "rating": "no"}, "a text"],
+    }
+    llm = scripted(RIGHT)
+    judged(extraction_correctness, replaced(field_config=config), llm)
+    read = shown(llm)
+    assert read["guidelines"] == "Tax included.\nNever the cash given."
+    first, second = read["examples of this field"].splitlines()
+    assert json.loads(first) == {"value": "5.00", "evidence": "CASH 5.00", "rating": "no"}
+    assert second == "a text"
+
+
+def replaced(**fields):
+    from dataclasses import replace
+
+    return replace(RECORD, **fields)
+
+
+NO_ANSWERS = [
+    *("", " ", "None", "n/a", "N/A.", "not found", "Not specified", "null", "-", [], {}),
+    *("I could not find the total in the documents.", "Unable to find the total."),
+    *("There is no expiry date in this contract.", "The document does not mention a total."),
+]
+ANSWERS = [
+    *("No", "0", 0, 0.0, False, "Unknown Pleasures Ltd", "The text is not binding", ["a"], "I do"),
+    *("None Such Inn", "Sorry We Missed You", "The Not Found Company", "Missing Link Inc."),
+]
+
+
+@pytest.mark.parametrize("nothing", NO_ANSWERS, ids=repr)
+def test_no_answer_is_not_judged(nothing, scripted, judged):
+    """An extraction that abstained is neither right nor wrong: no call, and the reason."""
+    llm = scripted(RIGHT)
+    found = judged(extraction_correctness, replaced(value=nothing), llm)
+    assert (found.value, found.error, llm.asked) == (None, None, [])
+    assert found.metadata["missing_inputs"] == "value (the extraction abstained)"
+
+
+@pytest.mark.parametrize("value", ANSWERS, ids=repr)
+def test_values_that_only_look_like_no_answer_are_judged(value):
+    """Names, zeros and clauses are values."""
+    assert not abstained(value)
+
+
+def test_without_an_aggregated_value_the_response_decides(scripted, judged):
+    """What the app answered is judged; where it answered nothing, it abstained."""
+    llm = scripted(RIGHT)
+    three = (Extraction("a b"), Extraction("c", evidence="c"), Extraction("a b"))
+    judged(extraction_correctness, replaced(value=None, response="a b", extractions=three), llm)
+    assert shown(llm)["value"] == "a b"
+    empty = replaced(value=None, extractions=three)
+    assert judged(extraction_correctness, empty, llm).metadata["missing_inputs"].startswith("value")
+
+
+@pytest.mark.parametrize("chunks", [None, (), (Chunk(doc_uri="a.pdf"),)])
+def test_without_anything_to_check_against_it_is_not_judged(chunks, scripted, judged):
+    """Evidence is enough, and so are chunks; neither is a missing input."""
+    llm = scripted(RIGHT)
+    bare = replaced(retrieved_context=chunks, extractions=(Extraction("41.50"),))
+    found = judged(extraction_correctness, bare, llm)
+    assert found.metadata["missing_inputs"] == "evidence or text in retrieved_context"
+    assert llm.asked == []
+    cited = replaced(retrieved_context=chunks, extractions=(Extraction("41.50", evidence="41.50"),))
+    assert judged(extraction_correctness, cited, llm).value == "yes"
+
+
+def test_online_an_abstention_is_counted_with_its_reason():
+    """`explain` can say why nobody was asked."""
+    model = testing.FakeLLM(RIGHT)
+    judges = {"evaluators": ["extraction_correctness"], "escalations": [], "llm": model}
+    with testing.capture(**judges) as captured:
+
+        @llmeval.workflow
+        def extract(field):
+            llmeval.annotate(extractions=[{"value": None, "chunk_number": 1}], value="not found")
+            return "not found"
+
+        extract("total")
+        captured.drain()
+    counted = [(each.reason, each.detail) for each in captured.not_run]
+    assert counted == [
+        ("missing_inputs", "the record has no value (the extraction abstained)"),
+    ]
+    assert model.calls == []
+
+
+def test_offline_it_stands_in_the_report_like_any_judge_of_the_answer():
+    """Paths, aggregates and missing inputs are those of the schema."""
+    row = {
+        "request": "total",
+        "value": "41.50",
+        "field_config": {"name": "total"},
+        "retrieved_context": [{"content": RECEIPT}],
+    }
+    rows = [row, {**row, "value": "not found"}]
+    model = testing.FakeLLM(WRONG)
+    report = llmeval.evaluate(rows, evaluators=["extraction_correctness"], llm=model)
+    path = "response/llm_judged/extraction_correctness/rating/percentage"
+    assert report.metrics[path] == 0.0
+    assert report.rows[0].evaluations["extraction_correctness"].metadata["right_value"] == "44.82"
+    abstention = report.rows[1].evaluations["extraction_correctness"]
+    assert abstention.metadata["missing_inputs"] == "value (the extraction abstained)"
+    assert len(model.calls) == 1
+
+
+def test_ten_thousand_extractions_and_huge_values_make_a_bounded_prompt(scripted, judged):
+    """What is shown has a limit, whatever the record holds."""
+    llm = scripted(RIGHT)
+    huge = replaced(
+        value="9" * 500_000,
+        extractions=tuple(Extraction("9" * 50_000, evidence="e" * 50_000) for _ in range(10_000)),
+        retrieved_context=tuple(Chunk("x" * 50_000) for _ in range(1_000)),
+        field_config={"name": "n" * 100_000, "guidelines": ["g" * 100_000] * 1_000},
+    )
+    judged(extraction_correctness, huge, llm)
+    assert sum(len(message.content) for message in llm.asked[0]) < 200_000

@@ -1,0 +1,161 @@
+"""Kept verdicts: private, and believed only where our own key signed them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import llmeval_sdk as llmeval
+
+
+CORRECT = "response/llm_judged/correctness/rating/percentage"
+
+
+def evaluated(rows):
+    return llmeval.evaluate(rows, evaluators=["correctness"], llm="m")
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """The file of verdicts, in the store's folder."""
+    return tmp_path / "store" / "verdicts.db"
+
+
+def forge(path, rating="yes"):
+    """Turn every kept verdict into another one, as somebody who can write the file would."""
+    with sqlite3.connect(path) as connection:
+        for key, text in connection.execute("SELECT key, verdict FROM verdicts").fetchall():
+            verdict = json.dumps({**json.loads(text), "value": rating})
+            connection.execute("UPDATE verdicts SET verdict = ? WHERE key = ?", (verdict, key))
+    connection.close()
+
+
+def test_a_changed_verdict_is_judged_anew_and_counted(rows, judge, kept):
+    """It decides nothing; the report says how many there were."""
+    first = evaluated(rows)
+    forge(kept)
+    again = evaluated(rows)
+    assert again.metrics == first.metrics
+    assert first.metrics[CORRECT] < 1
+    assert len(judge.requests) == 12
+    assert "6 kept verdicts without our signature judged anew" in again.to_markdown()
+    third = evaluated(rows)
+    assert len(judge.requests) == 12, "those judged anew are signed"
+    assert "without our signature" not in third.to_markdown()
+
+
+def test_verdicts_of_another_machine_are_not_believed(rows, judge, kept, monkeypatch, tmp_path):
+    """A file that comes with a checkout was signed with a key that is not here."""
+    evaluated(rows)
+    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "another machine"))
+    evaluated(rows)
+    assert len(judge.requests) == 12
+
+
+def test_a_verdict_of_another_question_does_not_fit(rows, judge, kept):
+    """A signature is over the judgement too: a good answer's verdict cannot be put to a bad one."""
+    evaluated(rows)
+    with sqlite3.connect(kept) as connection:
+        said = connection.execute("SELECT made, verdict, signature FROM verdicts").fetchall()
+        good = next(each for each in said if '"yes"' in each[1])
+        connection.execute("UPDATE verdicts SET made = ?, verdict = ?, signature = ?", good)
+    connection.close()
+    again = evaluated(rows)
+    assert again.metrics[CORRECT] == pytest.approx(4 / 6)
+    assert len(judge.requests) == 11, "one row had this verdict"
+
+
+def test_a_file_of_an_earlier_version_is_judged_anew(rows, judge, kept):
+    """It has no signatures; the file goes on being used."""
+    evaluated(rows)
+    with sqlite3.connect(kept) as connection:
+        connection.execute("CREATE TABLE old AS SELECT key, made, verdict FROM verdicts")
+        connection.execute("DROP TABLE verdicts")
+        connection.execute("ALTER TABLE old RENAME TO verdicts")
+    connection.close()
+    evaluated(rows)
+    assert len(judge.requests) == 12
+
+
+def test_a_secret_of_the_ci_signs_on_every_machine(rows, judge, monkeypatch, tmp_path):
+    """Two runners with the same secret share verdicts; with another one they do not."""
+    for secret, machine, asked in (
+        ("a" * 32, "one", 6),
+        ("a" * 32, "two", 6),
+        ("b" * 32, "two", 12),
+    ):
+        monkeypatch.setenv("LLMEVAL_VERDICT_KEY", secret)
+        monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / machine))
+        evaluated(rows)
+        assert len(judge.requests) == asked
+        assert not (tmp_path / machine).exists(), "no key is made where one is given"
+
+
+@pytest.mark.parametrize("make", ["short", "loose", "missing folder"])
+def test_a_key_that_cannot_be_used_is_told_and_nothing_is_believed(
+    rows, judge, monkeypatch, tmp_path, caplog, make
+):
+    """The run goes on with a key of its own."""
+    state = tmp_path / "state"
+    if make == "missing folder":
+        monkeypatch.setenv("LLMEVAL_STATE", "/proc/nowhere")
+    else:
+        state.mkdir(mode=0o700)
+        (state / "verdict.key").write_bytes(b"x" * (32 if make == "loose" else 3))
+        (state / "verdict.key").chmod(0o644 if make == "loose" else 0o600)
+    for asked in (6, 12):
+        evaluated(rows)
+        assert len(judge.requests) == asked
+    assert "no key can be kept" in caplog.text
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_what_evaluate_makes_is_private_whatever_the_umask(rows, judge, write, tmp_path):
+    """Folder, verdicts, key and report: others of the machine read and write nothing."""
+    (tmp_path / "work").mkdir()
+    command = [sys.executable, "-m", "llmeval_sdk", "evaluate", str(write(rows))]
+    command += ["--evaluators", "correctness", "--model-judge", "m"]
+    env = {**os.environ, "LLMEVAL_STORE": ".llmeval/llmeval.db"}
+    for umask in (0, 0o277):
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=tmp_path / "work", env=env,
+            umask=umask,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        folder = tmp_path / "work" / ".llmeval"
+        assert mode(folder) == mode(folder / "reports") == mode(tmp_path / "state") == 0o700
+        for file in ("verdicts.db", "reports/offline-data.jsonl"):
+            assert mode(folder / file) & 0o077 == 0
+        assert mode(tmp_path / "state" / "verdict.key") == 0o600
+        assert (folder / ".gitignore").read_text() == "*\n"
+        shutil.rmtree(folder)
+        shutil.rmtree(tmp_path / "state")
+
+
+def test_a_file_made_before_loses_the_rights_of_others(rows, judge, kept):
+    """As earlier versions made it."""
+    evaluated(rows)
+    kept.chmod(0o666)
+    evaluated(rows)
+    assert mode(kept) == 0o600
+    assert len(judge.requests) == 6
+
+
+def test_a_link_in_the_place_of_the_file_is_refused(rows, judge, kept, tmp_path):
+    """What it leads to is not ours to write."""
+    kept.parent.mkdir(mode=0o700)
+    kept.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(llmeval.errors.ConfigurationError, match="symbolic link"):
+        evaluated(rows)
+    assert not Path(tmp_path / "elsewhere").exists()
