@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmeval_sdk._chat import question, split_request
+from llmeval_sdk._chat import MAX_QUESTION, question, split_request
 from llmeval_sdk.heuristics.risk import reading
 from llmeval_sdk.model import Record
 
@@ -40,4 +40,4 @@ def test_a_long_question_is_read_from_its_end():
     """A pasted document usually stands before what is asked of it."""
     found = reading.question(Record(request="x" * 1_000_000 + ROOF))
     assert found.endswith(ROOF)
-    assert len(found) == reading.MAX_QUESTION
+    assert len(found) == MAX_QUESTION
