@@ -106,8 +106,9 @@ def _common(reading: Reading) -> float:
 def _unrelated(request: Any, reading: Reading) -> float:
     if reading.kind not in ("url", "email"):
         return 0.0
-    asked = {word for word in _WORD.findall(bounded_question(request).lower()) if len(word) > 3}
+    question = bounded_question(request).lower()
+    names = {word for word in _WORD.findall(question) if len(word) > 3}
     mine = reading.value.lower()
-    if any(word in mine for word in asked):
+    if any(word in mine for word in names):
         return 0.0
-    return float(any(word in rival.value.lower() for rival in reading.rivals for word in asked))
+    return float(any(word in rival.value.lower() for rival in reading.rivals for word in names))
