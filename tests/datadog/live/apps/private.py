@@ -88,4 +88,5 @@ for span_name in ("span-name", f"span-name late {KEY}"):
 
 from ddtrace.llmobs import LLMObs  # noqa: E402
 
+
 LLMObs.flush()
