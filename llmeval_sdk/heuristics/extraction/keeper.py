@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 from llmeval_sdk._shield import shield
 from llmeval_sdk.extraction import Reading
 from llmeval_sdk.heuristics.extraction.history import FieldHistory, traits
+from llmeval_sdk.model import Record
 
 
 T = TypeVar("T")
@@ -48,6 +49,8 @@ class Histories:
         self._news: list[tuple[str, dict[str, tuple[str, ...]] | None]] = []
         """What was learnt since the file was last written."""
         self._due = 0.0
+        self.latest: tuple[Record, list[Reading]] | None = None
+        """What was read of the record that was scored last: the worker learns from it next."""
 
     def measure(self, name: str, reading: Reading) -> dict[str, float]:
         """Compare a value with those that its field had before."""

@@ -66,6 +66,8 @@ class ExtractionRisk:
         if not values:
             return Evaluation(NAME, None, ABSTAINED, "the app gave no value")
         readings = read(record)
+        if self.histories is not None:
+            self.histories.latest = record, readings
         if not readings or not (readings[0].passages.text or len(record.extractions or ()) > 1):
             reason = "there is neither a passage nor a second extraction to compare the value with"
             return Evaluation(NAME, None, None, reason)
@@ -95,8 +97,15 @@ class ExtractionRisk:
             field = field_of(record)
             if abstained(value_of(record)):
                 self.histories.learn(field, None)
-            for reading in read(record)[:1]:
+            for reading in self._read(record)[:1]:
                 self.histories.learn(field, reading)
+
+    def _read(self, record: Record) -> list[Reading]:
+        """Return what was read to score a record, or read it now."""
+        latest = self.histories.latest if self.histories is not None else None
+        if self.histories is not None:
+            self.histories.latest = None
+        return latest[1] if latest is not None and latest[0] is record else read(record)
 
     def postponed(self, record: Record, /) -> bool:
         """Say whether the field's format is code of the app, which runs aside."""
