@@ -12,8 +12,8 @@ BEFORE, AFTER = 120, 90
 MAX_PLACES = 200
 """Of one cue."""
 _AFTER_WEIGHT = 0.6
-_OTHER_LINE = 0.75
-"""For each line break between a cue and the value, up to four."""
+_OTHER_LINE = tuple(0.75**lines for lines in range(5))
+"""For each number of line breaks between a cue and the value; more than four count as four."""
 _LONGEST_CUE = 30
 
 
@@ -44,15 +44,11 @@ class Marks(NamedTuple):
 
     def near(self, start: int, end: int) -> float:
         """Say how much the cues speak for a place, as the sum over the nearest of each."""
-        low, high = self._around(start, end)
-        if low == high:  # the usual case
+        starts = self.starts
+        low = bisect_left(starts, start - BEFORE - _LONGEST_CUE)
+        if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
             return 0.0
-        best = [0.0] * len(self.weights)
-        for at in range(low, high):
-            which = self.which[at]
-            said = self._say(at, start, end)
-            best[which] = max(best[which], said)
-        return sum(best)
+        return sum(self._nearest(start, end).values())
 
     def best(self, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int] | None, float]:
         """Return the place that cues speak for most, and how much they do."""
@@ -65,36 +61,39 @@ class Marks(NamedTuple):
 
     def word(self, start: int, end: int) -> str | None:
         """Return the cue that speaks most for a place, as the text writes it."""
-        near = range(*self._around(start, end))
-        loudest = max(near, key=lambda at: self._say(at, start, end), default=None)
-        if loudest is None:
+        nearest = self._nearest(start, end, with_places=True)
+        if not nearest:
             return None
-        place = stop = self.starts[loudest]
+        place = max(nearest, key=lambda key: nearest[key])
+        stop = place
         while stop < min(len(self.lowered), place + _LONGEST_CUE) and self.lowered[stop].isalnum():
             stop += 1
         return self.lowered[place:stop]
 
-    def _around(self, start: int, end: int) -> tuple[int, int]:
-        """Return the first cue near a place, and the one after the last."""
+    def _nearest(self, start: int, end: int, *, with_places: bool = False) -> dict[int, float]:
+        """Return each cue near a place (or, ``with_places``, its position) and its say."""
+        best: dict[int, float] = {}
         low = bisect_left(self.starts, start - BEFORE - _LONGEST_CUE)
-        return low, bisect_right(self.starts, end + AFTER, low)
-
-    def _say(self, at: int, start: int, end: int) -> float:
-        """Say how much one cue speaks for a place, from its distance and the lines between."""
-        place, stop = self.starts[at], self.ends[at]
-        if stop <= start:
-            near = 1 - (start - stop) / BEFORE
-            lines = self.lowered.count("\n", stop, start)
-        elif place >= end:
-            near = _AFTER_WEIGHT * (1 - (place - end) / AFTER)
-            lines = self.lowered.count("\n", end, place)
-        else:  # a part of the value, as in "MIT License"
-            near, lines = 1.0, 0
-        if near <= 0:
-            return 0.0
-        return (
-            near * self.weights[self.which[at]] * (_OTHER_LINE ** min(lines, 4) if lines else 1.0)
-        )
+        high = bisect_right(self.starts, end + AFTER, low)
+        lowered, starts, ends, cues, weights = self
+        for at in range(low, high):
+            place, stop, which = starts[at], ends[at], cues[at]
+            if stop <= start:
+                near, left, right = 1 - (start - stop) / BEFORE, stop, start
+            elif place >= end:
+                near, left, right = _AFTER_WEIGHT * (1 - (place - end) / AFTER), end, place
+            else:  # a part of the value, as in "MIT License"
+                near, left, right = 1.0, 0, 0
+            near *= weights[which]
+            key = place if with_places else which
+            if near <= best.get(key, 0.0):  # line breaks would only make it less
+                continue
+            if lines := lowered.count("\n", left, right):
+                near *= _OTHER_LINE[min(lines, 4)]
+                if near <= best.get(key, 0.0):
+                    continue
+            best[key] = near
+        return best
 
 
 def _places(lowered: str, stem: str) -> Iterator[int]:
