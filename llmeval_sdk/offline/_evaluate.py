@@ -105,7 +105,14 @@ def evaluate(
     bad = Bad(skip=skip_bad)
     with ExitStack() as stack:
         count = opened.count
-        items = good_rows(opened, work.chosen, bad, answered=answered, digests=bool(save))
+        items = good_rows(
+            opened,
+            work.chosen,
+            bad,
+            answered=answered,
+            digests=bool(save),
+            prices=work.settings.prices,
+        )
         if work.is_paid:
             checked = stack.enter_context(Checked())
             with bar("checking rows", count, shown=progress) as tick:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -82,7 +83,10 @@ def open_read_only(location: str | os.PathLike[str]) -> sqlite3.Connection:
             return _readable(_connect(text, uri=True))
         path = path_of(location)
         if not path.is_file():
-            raise Unusable("there is no such file")
+            refused = refusal(path)
+            also = f", and none is made: {refused}" if refused else ""
+            raise Unusable(f"there is no such file{also}")
+        _private.reclaim(path.parent)
         _private.check_file(path, reading=True)
         try:
             return _readable(_connect(f"{path.as_uri()}?mode=ro", uri=True))
@@ -150,6 +154,18 @@ def make_folder(folder: Path) -> None:
             ignored = folder / ".gitignore"
             if _private.make_file(ignored):
                 ignored.write_text("*\n")
+
+
+def refusal(path: Path) -> str | None:
+    """Say why a store is not written there, if other users could have a hand in it."""
+    try:
+        _private.reclaim(path.parent)
+        if path.parent.is_dir():
+            _private.check_folder(path.parent.lstat(), shared=True)
+        _private.check_file(path)
+    except OSError as error:
+        return _reason(error) if error.errno in (errno.EPERM, errno.ELOOP) else None
+    return None
 
 
 def _create(path: Path) -> None:
