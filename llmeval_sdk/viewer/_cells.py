@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from llmeval_sdk import _values
@@ -42,6 +43,22 @@ def cell_of(evaluation: Evaluation) -> Cell:
     if evaluation.error is not None:
         return Cell(evaluation.error.type, "bad", title="The evaluator failed")
     return cell(evaluation.name, evaluation.value, evaluation.label)
+
+
+def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
+    """Return the cells of a span in a list; those of a record without an answer have no colour."""
+    cells = {name: cell_of_said(said) for name, said in scores.items()}
+    abstention = scores.get(_values.ABSTENTION)
+    if abstention is None or abstention.value is None:
+        return cells
+    return {name: colourless(cell) for name, cell in cells.items()}
+
+
+def colourless(cell: Cell) -> Cell:
+    """Return a cell that is neither good nor bad."""
+    if cell.tone == "quiet":
+        return cell
+    return replace(cell, tone="plain", title=cell.title or "The app gave no answer")
 
 
 def cell(name: str, value: Any, label: str | None = None) -> Cell:
