@@ -95,6 +95,7 @@ def _about(said: dict[str, Said], worst: str | None) -> str:
         (good, name)
         for name, each in said.items()
         if each.reason is None
+        and not each.near_constant
         and (good := _values.goodness(name, _value(each), each.label)) is not None
         and good < _values.BAD_BELOW
     ]

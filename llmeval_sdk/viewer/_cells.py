@@ -35,14 +35,15 @@ def cell_of_said(said: Said) -> Cell:
     if said.error is not None:
         return Cell(said.error, "bad", title="The evaluator failed")
     value = bool(said.value) if type(said.value) is int else said.value
-    return cell(said.name, value, said.label)
+    return cell(said.name, value, said.label, near_constant=said.near_constant)
 
 
 def cell_of(evaluation: Evaluation) -> Cell:
     """Return the cell of an evaluation."""
     if evaluation.error is not None:
         return Cell(evaluation.error.type, "bad", title="The evaluator failed")
-    return cell(evaluation.name, evaluation.value, evaluation.label)
+    near_constant = _values.is_near_constant(evaluation.metadata)
+    return cell(evaluation.name, evaluation.value, evaluation.label, near_constant=near_constant)
 
 
 def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
@@ -61,7 +62,7 @@ def colourless(cell: Cell) -> Cell:
     return replace(cell, tone="plain", title=cell.title or "The app gave no answer")
 
 
-def cell(name: str, value: Any, label: str | None = None) -> Cell:
+def cell(name: str, value: Any, label: str | None = None, *, near_constant: bool = False) -> Cell:
     """Return the cell of a value."""
     is_rated = not isinstance(value, str) and not _values.is_unrated(name)
     if label and is_rated and _values.is_neutral(label):
@@ -70,7 +71,9 @@ def cell(name: str, value: Any, label: str | None = None) -> Cell:
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
     standing = _values.standing(name, value, label)
-    tone: Tone = "plain" if standing == "neutral" else standing
+    tone: Tone = "plain" if standing == "neutral" or near_constant else standing
+    if near_constant:
+        label = "neither good nor bad: nearly the same whatever was retrieved"
     if isinstance(value, bool):
         return Cell(_values.word(value), tone)
     if isinstance(value, str):

@@ -185,8 +185,7 @@ def _sides(event: EvaluationEvent) -> tuple[str, str] | None:
 
     ``yes`` is the good side, also for a risk, as `llmeval agreement` reads it.
     """
-    evaluation = event.evaluation
-    good = _values.goodness(evaluation.name, evaluation.value, evaluation.label)
+    good = _values.goodness_of(event.evaluation)
     if good is None:
         return None
     return ("yes", "no") if good >= 0.5 else ("no", "yes")
