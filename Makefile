@@ -166,6 +166,7 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@$(BIN)/python -m benchmarks.otel_cpu $(ARGS)
 	@$(BIN)/python -m benchmarks.forks
 	@$(BIN)/python -m benchmarks.spool
+	@$(BIN)/python -m benchmarks.redaction
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/peers.svg $(ARGS)
@@ -178,7 +179,7 @@ $(VENV)-quality/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)-quality
 	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[stats,openai,cli]' --group quality
+		-c constraints.txt -e '.[stats,demo]' --group quality
 	@touch $@
 
 DATA ?= ../shared/data
@@ -186,6 +187,7 @@ DATA ?= ../shared/data
 quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation and intervals on labelled data (DATA=folder).
 	@$(VENV)-quality/bin/python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json
 	@$(VENV)-quality/bin/python benchmarks/quality/risk_evaluate.py --data $(DATA)
+	@$(VENV)-quality/bin/python benchmarks/quality/extraction_evaluate.py --data $(DATA)
 	@$(VENV)-quality/bin/python -m benchmarks.quality.plain_rule
 	@$(VENV)-quality/bin/python -m benchmarks.quality.interval_coverage
 
@@ -194,6 +196,7 @@ judge-quality: $(VENV)-quality/.ready  ## Measure the built-in judges with your 
 
 train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and write their files (DATA=folder).
 	@$(VENV)-quality/bin/python benchmarks/quality/risk_train.py --data $(DATA) --out llmeval_sdk/heuristics/risk/data
+	@$(VENV)-quality/bin/python benchmarks/quality/extraction_train.py --data $(DATA) --out llmeval_sdk/heuristics/extraction/data
 
 readme: $(VENV)/.dev  ## Write the settings table into the README.
 	@$(BIN)/python tests/support/update_readme.py

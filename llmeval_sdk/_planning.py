@@ -68,6 +68,10 @@ def make_plan(
     )
     worker = _worker(resolved, problems, strict=strict)
     sinks = () if worker == "off" else _exporters(resolved, exporters, problems, strict=strict)
+    redactor = _redactor(resolved, redact, problems, strict=strict)
+    for sink in sinks:
+        if (use_redactor := getattr(sink, "use_redactor", None)) is not None:
+            use_redactor(redactor)
     is_stored = any(sink.name == "local" for sink in sinks)
     return Plan(
         exporters=sinks,
@@ -85,7 +89,7 @@ def make_plan(
         retrieval_limits=resolved.retrieval_limits,
         content=_captures(resolved) is True,
         names=_captures(resolved) != SCORES,
-        redactor=_redactor(resolved, redact, problems, strict=strict),
+        redactor=redactor,
         spool=_spool(resolved),
         children=None
         if resolved.spool

@@ -49,6 +49,8 @@ _CATEGORIES = {
 }  # fmt: skip
 """How good other words of the built-in evaluators are; they are no numbers to average."""
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
+ABSTENTION = "abstention_risk"
+"""The score of a record that has no answer: no other score of such a record is good or bad."""
 NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
 _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 _UNRATED = frozenset({"abstention_risk"})

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold
 
 from llmeval_sdk.heuristics.risk import groundedness, response, sentence, text
 from llmeval_sdk.heuristics.risk.additive import Additive
-from llmeval_sdk.heuristics.risk.sentence import Sentence
+from llmeval_sdk.heuristics.risk.draft import Sentence
 
 
 _PIECE = 600

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from llmeval_sdk import _values
@@ -43,6 +44,22 @@ def cell_of(evaluation: Evaluation) -> Cell:
         return Cell(evaluation.error.type, "bad", title="The evaluator failed")
     near_constant = _values.is_near_constant(evaluation.metadata)
     return cell(evaluation.name, evaluation.value, evaluation.label, near_constant=near_constant)
+
+
+def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
+    """Return the cells of a span in a list; those of a record without an answer have no colour."""
+    cells = {name: cell_of_said(said) for name, said in scores.items()}
+    abstention = scores.get(_values.ABSTENTION)
+    if abstention is None or abstention.value is None:
+        return cells
+    return {name: colourless(cell) for name, cell in cells.items()}
+
+
+def colourless(cell: Cell) -> Cell:
+    """Return a cell that is neither good nor bad."""
+    if cell.tone == "quiet":
+        return cell
+    return replace(cell, tone="plain", title=cell.title or "The app gave no answer")
 
 
 def cell(name: str, value: Any, label: str | None = None, *, near_constant: bool = False) -> Cell:

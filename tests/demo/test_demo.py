@@ -60,7 +60,7 @@ def test_every_part_is_shown(finished):
     for heading in (
         "Extraction against ground truth",
         "Scores, mean by field",
-        "Do they tell good answers from bad ones?",
+        "Which score finds a wrong answer?",
         "Agreement between chunks",
         "Escalation: recall below 0.7 or a hit limit",
         "Verdicts of stand-in",

@@ -52,8 +52,48 @@ def test_auroc_counts_pairs():
     pytest.importorskip("rich")
     from llmeval_sdk.demo.show_risk import auroc
 
-    assert auroc([0.9, 0.5], [0.5, 0.1]) == pytest.approx(3.5 / 4)
-    assert auroc([0.9], []) is None
+    assert auroc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == pytest.approx(3.5 / 4)
+    assert auroc([0.9], [True]) is None
+
+
+def made(outcome, **values):
+    """Make a result with one evaluation for each keyword."""
+    from llmeval_sdk.demo.results import Result
+    from llmeval_sdk.model import Evaluation, SpanData
+
+    span = SpanData("t", "s", None, "extract_field", "workflow", 0, 1, request="q", response="a")
+    evaluations = {
+        name: value if isinstance(value, Evaluation) else Evaluation(name, value)
+        for name, value in {"against_header": outcome, **values}.items()
+    }
+    return Result(span, evaluations, (), (), {})
+
+
+def test_risks_and_scores_are_compared_on_one_scale():
+    """A high risk is bad and a high score is good; a record without one stands in the middle."""
+    pytest.importorskip("rich")
+    from llmeval_sdk.demo.show_risk import risk_of
+
+    row = made("wrong", extraction_risk=0.9, aggregated_confidence=0.9)
+    assert risk_of(row, "extraction_risk") == pytest.approx(0.9)
+    assert risk_of(row, "aggregated_confidence") == pytest.approx(0.1)
+    assert risk_of(row, "retrieval_risk") == 0.5
+
+
+def test_the_wrong_value_that_is_shown_has_its_rival():
+    """The one whose rivals hold the header's answer goes first; without a rival none is shown."""
+    pytest.importorskip("rich")
+    from llmeval_sdk.demo.show_risk import wrong_but_present
+    from llmeval_sdk.model import Evaluation
+
+    def risk(value, rival):
+        return Evaluation("extraction_risk", value, metadata={"rivals": [{"value": rival}]})
+
+    header = Evaluation("against_header", "wrong", explanation="header: 3.9")
+    telling = made("wrong", against_header=header, extraction_risk=risk(0.4, "3.9"))
+    other = made("wrong", against_header=header, extraction_risk=risk(0.9, "3.7"))
+    assert wrong_but_present([other, telling]) is telling
+    assert wrong_but_present([made("wrong"), made("right", extraction_risk=0.1)]) is None
 
 
 def test_a_bar_fills_its_width_whatever_the_rounding():

@@ -334,6 +334,43 @@ def test_a_judge_sees_the_same_record_online():
     assert seen.scores("w")["says_slate"].value == "yes"
 
 
+SCORED = [{"content": "slate", "chunk_id": "1", "score": 0.8, "retrieval_method": "bm25"}]
+
+
+def test_early_relevance_of_chunks_that_are_an_argument():
+    """The app reads it before it asks the model, and it is exported once."""
+    read = []
+
+    @llmeval.workflow
+    def answer(question, chunks):
+        read.append(llmeval.current_span().evaluations["context_relevance"].value)
+        return "slate"
+
+    with capture() as seen:
+        answer("Which roof?", SCORED)
+        seen.drain()
+    assert read == [0.4]
+    exported = [e for e in seen.evaluations if e.evaluation.name == "context_relevance"]
+    assert [e.evaluation.value for e in exported] == [0.4]
+
+
+@pytest.mark.parametrize("how", ["annotated", "assigned"])
+def test_early_relevance_of_chunks_that_are_annotated_or_assigned(how):
+    """As soon as the span holds them, on workflows and retrievals."""
+    with capture() as seen:
+        for open_span in (llmeval.workflow, llmeval.retrieval):
+            with open_span("answer" if open_span is llmeval.workflow else "search") as span:
+                assert "context_relevance" not in span.evaluations
+                if how == "annotated":
+                    llmeval.annotate(retrieved_context=SCORED)
+                else:
+                    span.retrieved_context = SCORED
+                assert span.evaluations["context_relevance"].value == 0.4
+        seen.drain()
+    exported = [e for e in seen.evaluations if e.evaluation.name == "context_relevance"]
+    assert [e.target.span_name for e in exported] == ["answer"]
+
+
 def test_an_unknown_field_never_raises_and_is_counted_and_said_once(caplog):
     """The app goes on; the log names the field that was probably meant."""
     with capture() as seen:

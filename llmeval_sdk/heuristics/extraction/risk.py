@@ -95,7 +95,7 @@ class ExtractionRisk:
             field = field_of(record)
             if abstained(value_of(record)):
                 self.histories.learn(field, None)
-            for reading in read(record)[:1]:
+            for reading in read(record, most=1, with_rivals=False):
                 self.histories.learn(field, reading)
 
     def postponed(self, record: Record, /) -> bool:
@@ -148,6 +148,7 @@ _WHY: Mapping[str, str] = {
     "odd_place": "values of this field usually stand elsewhere",
     "odd_words": "values of this field usually have other words",
     "repeated": "the same value was given for many documents",
+    "usually_empty": "most documents have no value of this field",
 }
 _KIND_WORDS = {"line": "line of text", "text": "passage", "money": "amount", "url": "address"}
 

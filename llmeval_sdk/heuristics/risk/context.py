@@ -17,8 +17,9 @@ from llmeval_sdk.heuristics.risk.words import SCALES
 
 MAX_CHARACTERS = 40_000
 MAX_TOKENS = 8_000
-"""Of a context, a sentence counting as one more; what comes after in rank order is left out, and
-the evaluation says so."""
+MAX_SENTENCES = 2_000
+"""Of a context, a sentence counting as one token more; what comes after in rank order is left out,
+and the evaluation says so."""
 PREFIX = 5
 _GRAM = 4
 _LONGEST = 24
@@ -51,7 +52,7 @@ class Passage:
         marks = [(m.start(1), int(m[1])) for m in _MARK.finditer(content)] if ":" in content else []
         count = 0
         for start, end in text.sentences(content):
-            if count >= MAX_TOKENS:
+            if count >= MAX_TOKENS or len(self.pieces) >= MAX_SENTENCES:
                 self.capped = True
                 break
             while marks and marks[0][0] < end:
@@ -114,6 +115,7 @@ class Context:
         "_negating",
         "_parts",
         "_pieces",
+        "_units",
         "bigrams",
         "capped",
         "chunks",
@@ -128,14 +130,15 @@ class Context:
     def __init__(self, contents: Sequence[str], *, english: bool | None = None) -> None:
         self.capped = sum(map(len, contents)) > MAX_CHARACTERS
         passages: list[Passage] = []
-        characters, tokens = MAX_CHARACTERS, 0
+        characters, tokens, count = MAX_CHARACTERS, 0, 0
         for content in contents:
-            if characters <= 0 or tokens >= MAX_TOKENS:
+            if characters <= 0 or tokens >= MAX_TOKENS or count >= MAX_SENTENCES:
                 self.capped = True
                 break
             passages.append(_passages.get(content[:characters], Passage))
             self.capped = self.capped or passages[-1].capped
             characters -= len(content)
+            count += len(passages[-1].pieces)
             tokens += sum(map(len, passages[-1].pieces)) + len(passages[-1].pieces)
         self.language = text.language(_samples(passages))
         self.english = self.language.english if english is None else english
@@ -152,6 +155,7 @@ class Context:
         """Sentence -> the number under which an answer cites its passage."""
         self._parts: set[str] | None = None
         self._negating: dict[int, bool] = {}
+        self._units: dict[str, list[Unit | None]] = {}
 
     def where(self, wanted: set[str]) -> dict[str, list[int]]:
         """Return in which sentences each wanted stem stands, for those that do."""
@@ -190,8 +194,14 @@ class Context:
             self._negating[sentence] = known
         return known
 
-    def units(self, digits: str, sentences: Iterable[int]) -> Iterator[Unit | None]:
-        """Yield the unit behind each place in some sentences where a number stands."""
+    def units(self, digits: str, sentences: Iterable[int]) -> list[Unit | None]:
+        """Return the units behind the places where a number stands; read once per number."""
+        known = self._units.get(digits)
+        if known is None:
+            known = self._units[digits] = list(self._units_in(digits, sentences))
+        return known
+
+    def _units_in(self, digits: str, sentences: Iterable[int]) -> Iterator[Unit | None]:
         for sentence in sentences:
             piece = [token.lower() for token in self._pieces[sentence]]
             for at, token in enumerate(piece):

@@ -12,7 +12,7 @@ from llmeval_sdk.heuristics.risk import context as contexts
 from llmeval_sdk.heuristics.risk import languages, reading, resources, response, sentence, text
 from llmeval_sdk.heuristics.risk.additive import Additive, squashed
 from llmeval_sdk.heuristics.risk.context import Context
-from llmeval_sdk.heuristics.risk.sentence import Sentence, Side
+from llmeval_sdk.heuristics.risk.draft import Draft, Sentence, Side, draft
 from llmeval_sdk.heuristics.risk.words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
 
@@ -31,8 +31,9 @@ _DECLINED = 0.05
 _UNCOPIED, _NOVEL, _USUAL = 0.4, 0.12, 0.6
 """What the share of neighbours that are not side by side in the context, and the novel mass, add to
 the logit of the trained steps: without them most short answers share one value. Chosen by hand."""
-_REFUSAL_WORDS = 4
-"""Words of its own that a sentence may have and still count as declining to answer."""
+_REFUSAL_WORDS = {True: 4, False: 8}
+"""Words of its own that a sentence may have and still count as declining to answer: in English,
+whose turns of phrase are mostly stop words, and in other languages."""
 
 
 def compare(
@@ -77,11 +78,11 @@ def _asked(
 
 def sentences(answer: str, side: Side) -> list[Sentence]:
     """Measure the sentences of an answer, as far as the three limits allow."""
-    drafts: list[sentence.Draft] = []
+    drafts: list[Draft] = []
     tokens = 0
     wanted: set[str] = set()
     for start, end in islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES):
-        drafts.append(sentence.draft(answer, start, end, english=side.english))
+        drafts.append(draft(answer, start, end, english=side.english))
         wanted.update(drafts[-1].stems)
         tokens += len(drafts[-1].stems)
         if tokens >= MAX_TOKENS:
@@ -114,13 +115,15 @@ def score(
     whole = response.measure(found, risks)
     logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
     value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
-    return (min(value, _DECLINED) if declines(claims) else value), risks
+    return (_DECLINED * value if declines(claims) else value), risks
 
 
 def declines(claims: Sequence[Sentence]) -> bool:
     """Say whether every sentence says that the context says nothing, and little else."""
     return all(
-        each.features["refusal"] and not each.numbers_absent and each.own_words <= _REFUSAL_WORDS
+        each.features["refusal"]
+        and not each.numbers_absent
+        and each.own_words <= _REFUSAL_WORDS[each.english]
         for each in claims
     )
 

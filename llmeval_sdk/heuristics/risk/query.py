@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import languages, text
 from llmeval_sdk.heuristics.risk.context import Context, bigrams
-from llmeval_sdk.heuristics.risk.sentence import NUMBER_WEIGHT
+from llmeval_sdk.heuristics.risk.draft import NUMBER_WEIGHT
 from llmeval_sdk.heuristics.risk.words import STOP_WORDS, SYMBOLS
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from llmeval_sdk.heuristics.risk.sentence import Sentence
+from llmeval_sdk.heuristics.risk.draft import Sentence
 
 
 NAMES = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import languages
@@ -53,7 +54,7 @@ _SAMPLE = 150
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of each sentence, list item or line, without surrounding space."""
     start = 0
-    for end in [*(match.end() for match in _BREAK.finditer(text)), len(text)]:
+    for end in chain((match.end() for match in _BREAK.finditer(text)), (len(text),)):
         if end < len(text) and _goes_on(text, start, end):
             continue
         for piece in range(start, end, MAX_SENTENCE):
@@ -74,7 +75,9 @@ def _goes_on(text: str, start: int, end: int) -> bool:
         return False
     word = (tail[:-1].split() or [""])[-1].lstrip("(\"'“‘*")
     if word.isdecimal():
-        return len(word) <= 3 and text[start:end].strip(" \n\t(*") == f"{word}."
+        if len(word) > 3 or end - start > 40:
+            return False
+        return text[start:end].strip(" \n\t(*") == f"{word}."
     return word.lower() in ABBREVIATIONS
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from llmeval_sdk.heuristics.risk import resources
 
@@ -62,7 +62,7 @@ def behind(words: Sequence[str], at: int) -> Unit | None:
     return unit(words[at - 1]) if at and words[at - 1] in ("€", "$", "£", "¥") else None
 
 
-def changed(here: Unit, there: Iterator[Unit | None]) -> bool:
+def changed(here: Unit, there: Iterable[Unit | None]) -> bool:
     """Say whether the context gives a number in other units of the same dimension only."""
     alike = {other[1] for other in there if other is not None and other[0] == here[0]}
     return bool(alike) and here[1] not in alike

@@ -1,0 +1,132 @@
+"""A sentence of a response as words, each with where the context supports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from llmeval_sdk.heuristics.risk import cues, languages, text
+from llmeval_sdk.heuristics.risk.context import Context
+from llmeval_sdk.heuristics.risk.numerals import scaled
+from llmeval_sdk.heuristics.risk.words import SCALES, STOP_WORDS, SYMBOLS
+
+
+NUMBER_WEIGHT = 6.0
+NUMBER_WORD_WEIGHT = 3.0
+
+
+class Sentence(NamedTuple):
+    """One sentence of a response: where it stands, its features by name, its absent numbers."""
+
+    start: int
+    end: int
+    features: dict[str, float]
+    numbers_absent: list[str]
+    """As written."""
+    own_words: float
+    """Words that neither context nor question have, numbers included."""
+    english: bool
+
+
+class Side(NamedTuple):
+    """What a sentence is held against."""
+
+    context: Context
+    question: Collection[str]
+    """Stems of the question: what it says need not stand in the context too."""
+    weigh: Callable[[str], float]
+    english: bool
+    names_by_capitals: bool = True
+    asked: frozenset[int] = frozenset()
+    """Sentences of the context that best match the question."""
+    asked_missing: float = 0.0
+    """Share of the question's mass that the context does not have."""
+
+
+class Draft(NamedTuple):
+    """A sentence as tokens, before it is compared."""
+
+    start: int
+    end: int
+    raw: str
+    item: bool
+    tokens: list[str]
+    stems: list[str]
+    """Of the tokens; a run of a script without spaces has several."""
+    cited: list[int]
+
+
+class Word(NamedTuple):
+    """A content word or number: its place among the tokens, its weight, where it is supported."""
+
+    stem: str
+    token: str
+    at: int
+    weight: float
+    posting: Sequence[int] | None
+    known: bool
+    number: bool
+
+
+def draft(response: str, start: int, end: int, *, english: bool) -> Draft:
+    """Tokenise a sentence without its list mark and the citations it makes."""
+    raw = response[start:end]
+    item = cues.LIST_ITEM.match(raw)
+    claim = raw[item.end() :] if item else raw
+    tokens = text.tokens(claim)
+    cited: list[int] = []
+    if any(token[0].isdecimal() for token in tokens):
+        kept, rest = "", 0
+        for first, last, numbers in cues.citations(claim):
+            kept, rest = kept + claim[rest:first], last
+            cited += numbers
+        if rest:
+            tokens = text.tokens(kept + claim[rest:])
+    return Draft(
+        start, end, raw, item is not None, tokens, text.stems(tokens, english=english), cited
+    )
+
+
+def words_of(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> list[Word]:
+    """Return the content words and numbers of a sentence."""
+    words = []
+    english, question, weigh = side.english, side.question, side.weigh
+    numbers = side.context.numbers
+    tokens = sentence.tokens
+    stop = STOP_WORDS if english else languages.STOP_WORDS
+    spelled = text.SPELLED_OUT_NUMBERS[english]
+    for at, token in enumerate(tokens):
+        stem = text.stem_of(token, english=english)
+        if stem in stop or token in SYMBOLS:
+            continue
+        if not stem:
+            for gram in text.grams(token):
+                posting = postings.get(gram)
+                known = posting is not None or gram in question
+                words.append(Word(gram, gram, at, weigh(gram), posting, known, False))
+            continue
+        posting = postings.get(stem)
+        if stem < ":":
+            known = _number_known(stem, tokens[at + 1 : at + 2], side)
+            words.append(
+                Word(stem, token, at, NUMBER_WEIGHT, posting if known else None, known, True)
+            )
+            continue
+        weight = weigh(stem)
+        known = posting is not None or stem in question
+        digits = spelled.get(stem)
+        if digits is not None:
+            weight, known = min(weight, NUMBER_WORD_WEIGHT), known or digits in numbers
+        words.append(Word(stem, token, at, weight, posting, known, False))
+    return words
+
+
+def _number_known(digits: str, following: list[str], side: Side) -> bool:
+    """Look a number up with the scale word behind it: "2 million" is not "2 billion"."""
+    numbers = side.context.numbers
+    plain = digits in numbers or digits in side.question
+    scale = following[0].lower() if following else ""
+    whole = scaled(digits, scale) if scale in SCALES else None
+    if whole is None:
+        return plain
+    return whole in numbers or (plain and len(scale) < 3)
