@@ -1,4 +1,4 @@
-"""A value that was copied faithfully from the wrong place: scored, explained and acted on inline."""
+"""A value copied faithfully from the wrong place: scored, explained and acted on inline."""
 
 import llmeval_sdk as llmeval
 
@@ -9,7 +9,7 @@ INVOICES = {
 }
 FIELD = {"name": "total", "description": "total amount due, tax included", "type": "amount"}
 DOUBTFUL = 0.2
-"""Look at your own records' scores in `llmeval report`, and take what the riskiest fifth exceeds."""
+"""What the riskiest fifth of your own records exceeds; `llmeval report` shows them."""
 
 
 def read_amount(text: str, *, which: int) -> str:
