@@ -75,7 +75,8 @@ def bigrams(stems: Sequence[str]) -> list[int]:
 
 def _part_long(tokens: list[str]) -> list[int]:
     """Part sentences of more than forty tokens in place; return where each sentence now starts."""
-    firsts, parted, start = [], 0, 0
+    firsts: list[int] = []
+    parted = start = 0
     for _ in range(tokens.count(BREAK)):
         end = tokens.index(BREAK, start)
         firsts.append(len(firsts) + parted)
