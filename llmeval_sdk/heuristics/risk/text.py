@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import add
 from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import languages
@@ -140,7 +141,7 @@ def is_dense(token: str) -> bool:
 
 def grams(run: str) -> list[str]:
     """Return the pairs of neighbours of a run of a script without spaces."""
-    return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+    return list(map(add, run, run[1:])) or [run]
 
 
 class _Stems(dict[str, str]):
