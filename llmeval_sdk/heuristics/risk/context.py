@@ -8,6 +8,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Generic, TypeVar
 
+from llmeval_sdk.heuristics._budget import Budget
 from llmeval_sdk.heuristics.risk import languages, text
 from llmeval_sdk.heuristics.risk.numerals import scaled
 from llmeval_sdk.heuristics.risk.passage import MAX_SENTENCES, MAX_TOKENS, Passage
@@ -54,10 +55,12 @@ class Context:
         self.capped = sum(map(len, contents)) > MAX_CHARACTERS
         passages: list[Passage] = []
         characters, tokens, count = MAX_CHARACTERS, 0, 0
+        budget = Budget()
         for content in contents:
             if characters <= 0 or tokens >= MAX_TOKENS or count >= MAX_SENTENCES:
                 self.capped = True
                 break
+            budget.spend(len(content[:characters]))
             passage = _passages.get(content[:characters], Passage)
             passages.append(passage)
             self.capped = self.capped or passage.capped

@@ -97,7 +97,8 @@ def words_of(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> 
     tokens = sentence.tokens
     stop = STOP_WORDS if english else languages.STOP_WORDS
     spelled = text.SPELLED_OUT_NUMBERS[english]
-    for at, (token, stem) in enumerate(zip(tokens, text.stems_of(tokens, english=english))):
+    stems = text.stems_of(tokens, english=english)
+    for at, (token, stem) in enumerate(zip(tokens, stems, strict=True)):
         if stem in stop or token in SYMBOLS:
             continue
         if not stem:

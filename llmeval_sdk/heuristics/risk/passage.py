@@ -14,6 +14,8 @@ MAX_TOKENS = 8_000
 MAX_SENTENCES = 2_000
 """Of a context, a sentence counting as one token more; what comes after in rank order is left out,
 and the evaluation says so."""
+_AT_ONCE = 16
+"""Sentences that are cut into tokens by one search: few passages have more."""
 _WINDOW = 40
 _END = re.compile(r"\d[\])]?:")
 _MARK = re.compile(
@@ -34,8 +36,14 @@ class Passage:
         spans = list(islice(text.sentences(content), MAX_SENTENCES + 1))
         self.capped = len(spans) > MAX_SENTENCES
         """Whether not all of the text was read."""
-        self.tokens = text.parted_tokens(content, spans[:MAX_SENTENCES])
+        self.tokens: list[str] = []
         """Those of each sentence, at most forty in a row, and a `BREAK` behind them."""
+        for at in range(0, min(len(spans), MAX_SENTENCES), _AT_ONCE):
+            if len(self.tokens) >= MAX_TOKENS:
+                self.capped = True
+                break
+            read = spans[at : min(at + _AT_ONCE, MAX_SENTENCES)]
+            self.tokens += text.parted_tokens(content, read)
         if len(self.tokens) > MAX_TOKENS:
             end = self.tokens.index(BREAK, MAX_TOKENS - 1) + 1
             self.capped = self.capped or end < len(self.tokens)
@@ -75,7 +83,8 @@ def bigrams(stems: Sequence[str]) -> list[int]:
 
 def _part_long(tokens: list[str]) -> list[int]:
     """Part sentences of more than forty tokens in place; return where each sentence now starts."""
-    firsts, parted, start = [], 0, 0
+    firsts: list[int] = []
+    parted = start = 0
     for _ in range(tokens.count(BREAK)):
         end = tokens.index(BREAK, start)
         firsts.append(len(firsts) + parted)

@@ -141,12 +141,8 @@ def _novelty(
         mass += weight
         run += size
         run_mass += weight
-        if weight > largest:
-            largest = weight
-        if run > longest:
-            longest = run
-        if run_mass > longest_mass:
-            longest_mass = run_mass
+        largest = max(largest, weight)
+        longest, longest_mass = max(longest, run), max(longest_mass, run_mass)
         if stem not in seen:
             fresh += weight
             seen.add(stem)
@@ -169,8 +165,7 @@ def _copying(stems: list[str], context: Context, features: dict[str, float]) -> 
             current += 1
             two += 1
         else:
-            if current > longest:
-                longest = current
+            longest = max(longest, current)
             current = 0
     longest = max(longest, current)
     features["bigrams"] = two / (len(stems) - 1) if len(stems) > 1 else 1.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import add
 from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import languages
@@ -60,27 +62,20 @@ _SAMPLE = 150
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of each sentence, list item or line, without surrounding space."""
     start, size = 0, len(text)
-    for match in _BREAK.finditer(text):
-        stop, end = match.span()
-        if end < size and text[stop] == "." and _goes_on(text, start, stop, end):
-            continue
-        if end > start:
-            yield from _stripped(text, start, end)
-            start = end
-    if size > start:
-        yield from _stripped(text, start, size)
-
-
-def _stripped(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return a stretch without surrounding space, in pieces where it is long."""
-    spans = []
-    for first in range(start, end, MAX_SENTENCE):
-        piece = text[first : min(end, first + MAX_SENTENCE)]
-        kept = piece.lstrip()
-        if kept:
-            first += len(piece) - len(kept)
-            spans.append((first, first + len(kept.rstrip())))
-    return spans
+    for match in chain(_BREAK.finditer(text), (None,)):
+        if match is None:
+            end = size
+        else:
+            stop, end = match.span()
+            if end < size and text[stop] == "." and _goes_on(text, start, stop, end):
+                continue
+        while start < end:
+            piece = text[start : min(end, start + MAX_SENTENCE)]
+            kept = piece.strip()
+            if kept:
+                first = start if kept[0] == piece[0] else start + piece.index(kept[0])
+                yield first, first + len(kept)
+            start += len(piece)
 
 
 def _goes_on(text: str, start: int, stop: int, end: int) -> bool:
@@ -146,7 +141,7 @@ def is_dense(token: str) -> bool:
 
 def grams(run: str) -> list[str]:
     """Return the pairs of neighbours of a run of a script without spaces."""
-    return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+    return list(map(add, run, run[1:])) or [run]
 
 
 class _Stems(dict[str, str]):
@@ -236,6 +231,7 @@ _WRITTEN = {
 _TELLING = frozenset(_WRITTEN)
 _ENGLISH_WORDS = FUNCTION_WORDS["en"]
 _OTHERS = {name: known for name, known in FUNCTION_WORDS.items() if name != "en"}
+_ENGLISH_ALONE = _ENGLISH_WORDS.difference(*_OTHERS.values())
 
 
 def language(texts: Iterable[Sequence[str]]) -> Language:
@@ -262,6 +258,8 @@ def language(texts: Iterable[Sequence[str]]) -> Language:
         return Language(english=False, sure=True)
     telling = {_WRITTEN[written] for written in different & _TELLING}
     english = len(telling & _ENGLISH_WORDS)
+    if english > 3 * len(telling - _ENGLISH_ALONE) + 3:
+        return Language(english=True, sure=True)  # as the counts below would say
     hits = {name: len(telling & known) for name, known in _OTHERS.items()}
     name = max(hits, key=hits.__getitem__)
     other = hits[name]
