@@ -10,9 +10,10 @@ from llmeval_sdk._counters import Count, Counts
 from llmeval_sdk._shield import caught, shield, swallow, tell
 from llmeval_sdk.evaluation import is_built_in, own_copy, run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
+from llmeval_sdk.pipeline._kept import Kept
 from llmeval_sdk.pipeline._lane import Lane
 from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._spooling import Kept, Spooling
+from llmeval_sdk.pipeline._spooling import Spooling
 from llmeval_sdk.protocols import Heuristic
 from llmeval_sdk.tracing import (
     Retrieved,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from llmeval_sdk._shield import tell
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper
@@ -55,3 +56,19 @@ class Plan:
     background_share: float = 0.5
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
+
+    def prefers_llm(self, judge: Judge) -> bool:
+        """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""
+        kinds = getattr(judge, "span_kinds", ())
+        return "llm" in kinds and not self.gate.names(judge.name)
+
+    def named(self, names: Iterable[Any]) -> list[Any]:
+        """Return the evaluators that a span names; what is unknown is said."""
+        evaluators = []
+        for name in names:
+            evaluator = self.find(name)
+            if evaluator is None:
+                tell("evaluators=", f"no evaluator is named {name!r}"[:120])
+            else:
+                evaluators.append(evaluator)
+        return evaluators

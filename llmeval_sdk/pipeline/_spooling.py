@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from llmeval_sdk._counters import Count, Counts
 from llmeval_sdk._shield import swallow, tell
 from llmeval_sdk.pipeline._adopted import Adopted
-from llmeval_sdk.pipeline._delivery import Barrier, Delivery
-from llmeval_sdk.spool import Folder, Place, SpoolError, SpoolFile, Torn, Unreadable
+from llmeval_sdk.pipeline._delivery import Delivery
+from llmeval_sdk.pipeline._kept import Kept, Open, OpenBatch
+from llmeval_sdk.spool import Folder, SpoolError, SpoolFile, Torn, Unreadable
 
 
 ACKNOWLEDGE_SECONDS = 0.2
@@ -29,29 +30,6 @@ LIVING_SCAN_SECONDS = 0.2
 RETRY_SECONDS = 30.0
 MAX_ADOPTED = 500
 """Records of other processes under way at a time: they wait in their files, not in our queues."""
-
-
-class Kept(NamedTuple):
-    """A record that also stands in the spool, or whose absence there the file counts."""
-
-    item: Any
-    file: SpoolFile
-    place: Place
-    """Empty where no slot was free."""
-    adopted: bool = False
-
-
-class _Open(NamedTuple):
-    """A record that is handed on, and what has to happen before it is dealt with."""
-
-    kept: Kept
-    judgements: tuple[Future[None], ...]
-    missed: int
-
-
-class _Batch(NamedTuple):
-    records: list[_Open]
-    barriers: list[Barrier]
 
 
 class Spooling:
@@ -91,9 +69,9 @@ class Spooling:
         self._unsaved, self._saved = Count(), Count()
         self.killed = Count()
         """Records that processes held without a slot when they were killed."""
-        self._judging: list[_Open] = []
-        self._ready: list[_Open] = []
-        self._batch: _Batch | None = None
+        self._judging: list[Open] = []
+        self._ready: list[Open] = []
+        self._batch: OpenBatch | None = None
         self._acknowledged = 0.0
         self._scanned = float("-inf")
         self._adopted: dict[SpoolFile, Adopted] = {}
@@ -191,7 +169,7 @@ class Spooling:
 
     def handed_on(self, kept: Kept, judgements: Iterable[Future[None]], missed: int) -> None:
         """Note that the worker is through with a record; ``missed`` is from before it began."""
-        record = _Open(kept, tuple(judgements), missed)
+        record = Open(kept, tuple(judgements), missed)
         (self._judging if record.judgements else self._ready).append(record)
 
     def tend(self) -> Iterator[Kept]:
@@ -218,7 +196,7 @@ class Spooling:
         if batch is not None and all(barrier.done.is_set() for barrier in batch.barriers):
             self._settle(batch.records, self.missed)
             self._batch = None
-        waiting: list[_Open] = []
+        waiting: list[Open] = []
         for record in self._judging:
             done = all(judgement.done() for judgement in record.judgements)
             (self._ready if done else waiting).append(record)
@@ -228,9 +206,9 @@ class Spooling:
         if self._batch is None and self._ready and due:
             self._acknowledged = now
             barriers = [delivery.barrier() for delivery in self._deliveries]
-            self._batch, self._ready = _Batch(self._ready, barriers), []
+            self._batch, self._ready = OpenBatch(self._ready, barriers), []
 
-    def _settle(self, records: list[_Open], missed: int) -> None:
+    def _settle(self, records: list[Open], missed: int) -> None:
         """Clear the records that are dealt with; the others stay where they are."""
         for record in records:
             kept = record.kept

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk._counters import Counts
-from llmeval_sdk._shield import shield, swallow, tell, write_notices
+from llmeval_sdk._shield import shield, swallow, write_notices
 from llmeval_sdk._threads import OneThread
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.heuristics._budget import limit_processor_time
@@ -19,12 +19,14 @@ from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._guests import Guests
 from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging, event
+from llmeval_sdk.pipeline._kept import Kept
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Emitted, Privacy, bare
 from llmeval_sdk.pipeline._saying import Saying
-from llmeval_sdk.pipeline._spooling import Kept, Spooling
+from llmeval_sdk.pipeline._spooling import Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
+from llmeval_sdk.pipeline._warming import warm
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Judge
@@ -137,7 +139,7 @@ class Worker:
     def _run(self) -> None:
         off()
         limit_processor_time(HEURISTIC_SECONDS)
-        self._warm()
+        warm(self._plan)
         stop = False
         while not stop:
             patience = IDLE_SECONDS if self._spooling is None else self._spooling.patience
@@ -165,22 +167,6 @@ class Worker:
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)
-
-    def _warm(self) -> None:
-        """Give escalation by share the scores of earlier processes; without them it warms up."""
-        gate, recent = self._plan.gate, self._plan.recent
-        if recent is None or not gate.shares:
-            return
-        try:
-            for judge, by in gate.shares:
-                past: dict[str | None, list[float]] = {}
-                for span_name, score in recent(by):
-                    past.setdefault(span_name, []).append(score)
-                for span_name, scores in past.items():
-                    gate.warm(judge, span_name, by, scores)
-        except Exception as error:
-            if not swallow("warm start", error):
-                raise
 
     def _drain(self) -> None:
         """Deal with what is there now: steady load has no end, and barriers wait for one.
@@ -264,7 +250,7 @@ class Worker:
             span, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         record = self._priced(record, span)
-        asked = [found for name in span._spec.evaluators if (found := self._find(name))]
+        asked = plan.named(span._spec.evaluators)
         for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
             self._intake.evaluations.add("background")
@@ -273,13 +259,13 @@ class Worker:
         named = [each for each in asked if each.kind == "judge"]
         answered = ANSWERED in (span._collected or ())
         for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):
-            if answered and judge not in named and self._prefers_llm(judge):
+            if answered and judge not in named and self._plan.prefers_llm(judge):
                 continue  # the llm span below was judged in its place
             self._decide(judge, record, evaluations, target, named=judge in named)
 
     def _prompted(self, span: Span, target: Target) -> None:
         """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
-        judges = [judge for judge in self._plan.judges if self._prefers_llm(judge)]
+        judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
         if judges and span._response is not None:
             record = self._priced(record_of(span), span)
             for judge in judges:
@@ -290,11 +276,6 @@ class Worker:
         if record.usage is None:
             return record
         return replace(record, usage=total(spent_by(span), own=self._plan.prices))
-
-    def _prefers_llm(self, judge: Judge) -> bool:
-        """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""
-        kinds = getattr(judge, "span_kinds", ())
-        return "llm" in kinds and not self._plan.gate.names(judge.name)
 
     def _score(
         self, record: Record, done: dict[str, Evaluation], asked: list[Any]
@@ -335,9 +316,3 @@ class Worker:
         job = Job(judge, own_copy(record), target, decision)
         if (judgement := self.judging.submit(job)) is not None:
             self._judgements.append(judgement)
-
-    def _find(self, name: Any) -> Any:
-        found = self._plan.find(name)
-        if found is None:
-            tell("evaluators=", f"no evaluator is named {name!r}"[:120])
-        return found

@@ -18,8 +18,9 @@ from llmeval_sdk.model import (
 )
 from llmeval_sdk.tracing import _ids
 from llmeval_sdk.tracing._capture import Room, capture, new_room, used
-from llmeval_sdk.tracing._classes import name_of
+from llmeval_sdk.tracing._failures import failure_of
 from llmeval_sdk.tracing._fields import WRITERS
+from llmeval_sdk.tracing._mistakes import note_late, note_unknown
 from llmeval_sdk.tracing._state import recorder, state
 
 
@@ -233,7 +234,7 @@ class Span:
     def annotate(self, **fields: Any) -> None:
         """Add to the span; see `llmeval_sdk.annotate` for the fields. Never raises."""
         if self.end_ns:
-            _late(self)
+            note_late()
             return
         for name, value in fields.items():
             if value is None:
@@ -241,7 +242,7 @@ class Span:
             try:
                 writer = WRITERS.get(name)
                 if writer is None:
-                    _unknown(name)
+                    note_unknown(name)
                 else:
                     writer(self, value)
             except Exception as error:
@@ -295,11 +296,6 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     return span
 
 
-_CANCELLED = ("CancelledError", "Cancelled")
-"""What asyncio and trio throw into a task that nobody waits for any more, as when a user closes the
-tab: the app did nothing wrong, so the span has no error."""
-
-
 def finish(span: Span, error: BaseException | None = None) -> None:
     """End a span and hand it on. Never raises."""
     if span.end_ns:
@@ -307,49 +303,12 @@ def finish(span: Span, error: BaseException | None = None) -> None:
     try:
         span.end_ns = span.start_ns + perf_counter_ns() - span._perf_ns
         if error is not None and type(error) is not GeneratorExit:
-            if not isinstance(error, Exception) and type(error).__name__ in _CANCELLED:
+            span._error = failure_of(error)
+            if span._error is None:
                 span._attributes = {**(span._attributes or {}), "cancelled": True}
-            else:
-                span._error = Failure(name_of(type(error)), _first_text(error))
         target = state.recorder
         if target is not None and (span._flags & 1 or span.context is not None):
             target.on_end(span)
     except Exception as problem:
         if not swallow("span.finish", problem):
             raise
-
-
-_args_of = BaseException.__dict__["args"].__get__
-
-
-def _first_text(error: BaseException) -> str:
-    """Read an exception's message from its arguments: its own ``__str__`` is the app's code."""
-    args = _args_of(error)
-    return str(capture(args[0]))[:2_000] if args else ""
-
-
-_unknown_names: set[str] = set()
-MAX_UNKNOWN_NAMES = 100
-
-
-def _unknown(name: str) -> None:
-    """Count a field that nothing can be written to; once per name, say what was meant."""
-    from llmeval_sdk._shield import caught, tell
-
-    caught.add("annotate: unknown field")
-    if name in _unknown_names or len(_unknown_names) >= MAX_UNKNOWN_NAMES:
-        return
-    _unknown_names.add(name)
-    from llmeval_sdk.errors import nearest
-
-    tell(
-        f"annotate({name[:40]}=…)",
-        f"there is no such field and it is left out: {nearest(name[:80], WRITERS)}; "
-        "anything else goes into metadata={...} or tags={...}",
-    )
-
-
-def _late(span: Span) -> None:
-    from llmeval_sdk._shield import caught
-
-    caught.add("annotate after the span ended")

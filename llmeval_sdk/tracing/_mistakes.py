@@ -1,0 +1,33 @@
+"""Annotations that have nowhere to go: counted, and said once."""
+
+from __future__ import annotations
+
+from llmeval_sdk.tracing._fields import WRITERS
+
+
+_unknown_names: set[str] = set()
+MAX_UNKNOWN_NAMES = 100
+
+
+def note_unknown(name: str) -> None:
+    """Count a field that nothing can be written to; once per name, say what was meant."""
+    from llmeval_sdk._shield import caught, tell
+
+    caught.add("annotate: unknown field")
+    if name in _unknown_names or len(_unknown_names) >= MAX_UNKNOWN_NAMES:
+        return
+    _unknown_names.add(name)
+    from llmeval_sdk.errors import nearest
+
+    tell(
+        f"annotate({name[:40]}=…)",
+        f"there is no such field and it is left out: {nearest(name[:80], WRITERS)}; "
+        "anything else goes into metadata={...} or tags={...}",
+    )
+
+
+def note_late() -> None:
+    """Count an annotation of a span that has ended."""
+    from llmeval_sdk._shield import caught
+
+    caught.add("annotate after the span ended")
