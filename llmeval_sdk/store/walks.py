@@ -155,9 +155,9 @@ def _pattern(text: str) -> str:
 
 
 _TRIED = (
-    f"ifnull(w.label, '') NOT IN ({', '.join(map(repr, sorted(_values.NEUTRAL - {''})))})"
+    f"ifnull(w.label, '') NOT IN ({', '.join(map(repr, sorted(_values.NEUTRAL - {''})))})"  # noqa: S608 - constants
     " AND NOT EXISTS (SELECT 1 FROM evaluations a WHERE a.span_id = w.span_id"
-    f" AND a.id = w.span_id || '-{_values.ABSTENTION}' AND a.value IS NOT NULL)"  # noqa: S608 - a constant
+    f" AND a.id = w.span_id || '-{_values.ABSTENTION}' AND a.value IS NOT NULL)"
 )
 """Leaves out of the worst and the best what is neither: what its label says, such as skipped, and
 every score of a record that has no answer."""
