@@ -78,7 +78,7 @@ def make_plan(
         inline=Heuristics(inline),
         background=Heuristics(background),
         judges=judges,
-        find=_finder(asked, judges, resolved),
+        find=_finder((*inline, *background, *judges, *asked), resolved),
         gate=Gate(sampling, escalations),
         llm=lambda: _llm(llm, resolved),
         has_model=spending,
@@ -249,9 +249,10 @@ def _heuristics(asked: list[Any], resolved: Settings) -> tuple[list[Heuristic], 
 
 
 def _finder(
-    asked: list[Any], judges: tuple[Judge, ...], resolved: Settings
+    planned: tuple[Any, ...], resolved: Settings
 ) -> Callable[[Any], Heuristic | Judge | None]:
-    own = {each.name: each for each in (*judges, *asked)}
+    """Make what finds an evaluator: the planned one of a name, which may have learnt, first."""
+    own = {evaluator.name: evaluator for evaluator in planned}
     known: dict[Any, Heuristic | Judge | None] = {}
 
     def find(evaluator: Any) -> Heuristic | Judge | None:

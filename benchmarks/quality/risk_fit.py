@@ -123,7 +123,7 @@ def stack(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> tuple[Add
         [rows[i].label for i in kept],
         rounds=120,
         rate=0.08,
-        least=60,
+        least=150,
         l2=10,
     )
     return sentence_model(found, rows), whole

@@ -127,9 +127,9 @@ def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
-        schema.version_of(connection)  # before anything is altered
+        version = schema.version_of(connection)  # before anything is altered
         for pragma in (
-            "auto_vacuum = INCREMENTAL",
+            *(() if version else ("auto_vacuum = INCREMENTAL",)),  # which tables make final
             "journal_mode = WAL",
             "synchronous = NORMAL",
             f"journal_size_limit = {WAL_BYTES}",
@@ -137,7 +137,8 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
             f"cache_size = -{CACHE_KIB}",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        schema.migrate(connection)
+        if version < len(schema.MIGRATIONS):
+            schema.migrate(connection)
     except BaseException:
         connection.close()
         raise

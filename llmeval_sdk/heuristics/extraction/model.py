@@ -30,7 +30,7 @@ class Weights(NamedTuple):
         )
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
-    def loudest(self, features: Mapping[str, float], most: int = 3) -> list[str]:
+    def loudest(self, features: Mapping[str, float], most: int = 4) -> list[str]:
         """Name the features that raise the risk most above what is usual."""
         raised = {
             name: weight * (features.get(name, 0.0) - self.means.get(name, 0.0))

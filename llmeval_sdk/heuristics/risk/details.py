@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from itertools import chain, islice
 
 from llmeval_sdk.heuristics.risk import languages, text, units
-from llmeval_sdk.heuristics.risk.context import Context, bigrams
+from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.draft import Draft, Side, Word
+from llmeval_sdk.heuristics.risk.passage import bigrams
 
 
 COMMON = 24
@@ -51,14 +52,12 @@ def units_changed(
     """Count numbers that the context has in other units of the same dimension only."""
     english = context.english
     spelled = text.SPELLED_OUT_NUMBERS[english]
-    lower: list[str] = []
     changed = 0
     for word in words:
         digits = word.stem if word.number else spelled.get(word.stem)
         if digits is None or not word.known:
             continue
-        lower = lower or [token.lower() for token in sentence.tokens]
-        here = units.behind(lower, word.at)
+        here = units.behind(sentence.tokens, word.at)
         if here is not None:
             written = (digits, *text.SPELLED[english].get(digits, ()))
             places = chain.from_iterable(postings.get(form, ()) for form in written)
@@ -67,7 +66,11 @@ def units_changed(
 
 
 def polarity(
-    tokens: list[str], side: Side, aligned: tuple[int, int], features: dict[str, float]
+    tokens: list[str],
+    lower: set[str],
+    side: Side,
+    aligned: tuple[int, int],
+    features: dict[str, float],
 ) -> None:
     """Compare whether the sentence negates with whether the context does where it matches.
 
@@ -75,10 +78,11 @@ def polarity(
     is looked at whole where there is none.
     """
     context = side.context
-    here = languages.negates(tokens, english=side.english)
+    may = not (side.english and languages.NEGATIONS.isdisjoint(lower))
+    here = may and languages.negates(tokens, english=side.english)
     places = {sentence for sentence in aligned if sentence >= 0} | side.asked
-    if not places and len(context.sentences) <= _SHORT:
-        places = set(range(len(context.sentences)))
+    if not places and len(context.chunks) <= _SHORT:
+        places = set(range(len(context.chunks)))
     negated = here and bool(places) and not any(map(context.negates, places))
     first = side.asked or {aligned[0]}
     affirmed = not here and any(s >= 0 and context.negates(s) for s in first)

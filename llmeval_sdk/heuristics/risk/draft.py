@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from llmeval_sdk.heuristics.risk.numerals import scaled
 from llmeval_sdk.heuristics.risk.words import SCALES, STOP_WORDS, SYMBOLS
 
 
+_DIGIT = re.compile(r"\d")
 NUMBER_WEIGHT = 6.0
 NUMBER_WORD_WEIGHT = 3.0
 
@@ -75,7 +77,7 @@ def draft(response: str, start: int, end: int, *, english: bool) -> Draft:
     claim = raw[item.end() :] if item else raw
     tokens = text.tokens(claim)
     cited: list[int] = []
-    if any(token[0].isdecimal() for token in tokens):
+    if _DIGIT.search(claim):
         kept, rest = "", 0
         for first, last, numbers in cues.citations(claim):
             kept, rest = kept + claim[rest:first], last
@@ -95,8 +97,8 @@ def words_of(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> 
     tokens = sentence.tokens
     stop = STOP_WORDS if english else languages.STOP_WORDS
     spelled = text.SPELLED_OUT_NUMBERS[english]
-    for at, token in enumerate(tokens):
-        stem = text.stem_of(token, english=english)
+    stems = text.stems_of(tokens, english=english)
+    for at, (token, stem) in enumerate(zip(tokens, stems, strict=True)):
         if stem in stop or token in SYMBOLS:
             continue
         if not stem:

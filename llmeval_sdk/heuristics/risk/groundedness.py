@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from llmeval_sdk.heuristics._budget import Budget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
 from llmeval_sdk.heuristics.risk import languages, reading, resources, response, sentence, text
@@ -77,7 +78,11 @@ def _asked(
 
 
 def sentences(answer: str, side: Side) -> list[Sentence]:
-    """Measure the sentences of an answer, as far as the three limits allow."""
+    """Measure the sentences of an answer, as far as the three limits allow.
+
+    What is read is bounded first, so the budget's count of work is never used up, and a long record
+    has a value; its bound on the processor time of a worker's thread holds here too.
+    """
     drafts: list[Draft] = []
     tokens = 0
     wanted: set[str] = set()
@@ -95,9 +100,12 @@ def sentences(answer: str, side: Side) -> list[Sentence]:
     postings = side.context.where(wanted - stop)
     last = max(1, len(drafts) - 1)
     seen: set[str] = set()
-    return [
-        sentence.measure(made, side, postings, seen, at / last) for at, made in enumerate(drafts)
-    ]
+    budget = Budget()
+    measured = []
+    for at, made in enumerate(drafts):
+        budget.spend(len(made.stems))
+        measured.append(sentence.measure(made, side, postings, seen, at / last))
+    return measured
 
 
 def score(

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import languages, text
-from llmeval_sdk.heuristics.risk.context import Context, bigrams
+from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.draft import NUMBER_WEIGHT
+from llmeval_sdk.heuristics.risk.passage import bigrams
 from llmeval_sdk.heuristics.risk.words import STOP_WORDS, SYMBOLS
 
 
@@ -92,7 +93,7 @@ def measure(
     alike = sum(term.weight * context.resembles(term.stem, term.word) for term in uncovered)
     by_passage = sorted((passages.get(rank, 0.0) / total for rank in range(count)), reverse=True)
     by_sentence = sorted((mass / total for mass in sentences.values()), reverse=True)[:10]
-    pairs = list(bigrams(text.stems(text.tokens(question), english=english)))
+    pairs = bigrams(text.stems(text.tokens(question), english=english))
     return {
         "terms": len(wanted),
         "best_sentence": by_sentence[0] if by_sentence else 0.0,

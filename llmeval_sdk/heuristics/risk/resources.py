@@ -43,19 +43,27 @@ def model(file: str, part: str) -> Additive:
     return from_json(data(file)[part])
 
 
+class Weights(dict[str, float]):
+    """Stem -> inverse document frequency, also of a stem that is not in the table."""
+
+    def __missing__(self, stem: str) -> float:
+        return UNKNOWN_WEIGHT
+
+
 @lru_cache(None)
-def background() -> Mapping[str, float]:
-    """Return stem -> inverse document frequency in English text and answers."""
+def background() -> Weights:
+    """Return the weights in English text and answers."""
     table: Mapping[str, str] = data("background")["stems"]
-    return {stem: float(weight) for weight, stems in table.items() for stem in stems.split()}
+    return Weights(
+        {stem: float(weight) for weight, stems in table.items() for stem in stems.split()}
+    )
 
 
 def weigher(table: Mapping[str, float] | None = None, *, english: bool) -> Callable[[str], float]:
     """Return what weighs a stem: the background table for English, else the word's length."""
     if not english:
         return by_length
-    weights = background() if table is None else table
-    return lambda stem: weights.get(stem, UNKNOWN_WEIGHT)
+    return (background() if table is None else Weights(table)).__getitem__
 
 
 def by_length(word: str) -> float:

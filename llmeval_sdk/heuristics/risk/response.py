@@ -27,14 +27,15 @@ def measure(sentences: Sequence[Sentence], risks: Sequence[float]) -> dict[str, 
     rows = [sentence.features for sentence in sentences]
     weights = [row["content"] + 1e-9 for row in rows]
     weight = sum(weights)
+    shared = list(zip(rows, weights, strict=True))
 
     def total(name: str) -> float:
-        return sum(row[name] for row in rows)
+        return sum([row[name] for row in rows])
 
     def mean(name: str) -> float:
-        return sum(row[name] * share for row, share in zip(rows, weights, strict=True)) / weight
+        return sum([row[name] * share for row, share in shared]) / weight
 
-    masses = sorted((row["novel_mass"] for row in rows), reverse=True)
+    masses = sorted([row["novel_mass"] for row in rows], reverse=True)
     worst = [*sorted(risks, reverse=True)[:3], 0.0, 0.0]
     return {
         "novel_mass": total("novel_mass"),
@@ -42,25 +43,25 @@ def measure(sentences: Sequence[Sentence], risks: Sequence[float]) -> dict[str, 
         "novel_count": total("novel_count"),
         "worst_mass": masses[0],
         "second_mass": masses[1] if len(masses) > 1 else 0.0,
-        "novel_run": max(row["novel_run"] for row in rows),
-        "novel_run_mass": max(row["novel_run_mass"] for row in rows),
-        "novel_max": max(row["novel_max"] for row in rows),
+        "novel_run": max([row["novel_run"] for row in rows]),
+        "novel_run_mass": max([row["novel_run_mass"] for row in rows]),
+        "novel_max": max([row["novel_max"] for row in rows]),
         "fresh_mass": total("fresh_mass"),
         "best": mean("best"),
         "best_pair": mean("best_pair"),
-        "worst_best": min(row["best"] for row in rows),
-        "worst_best_pair": min(row["best_pair"] for row in rows),
+        "worst_best": min([row["best"] for row in rows]),
+        "worst_best_pair": min([row["best_pair"] for row in rows]),
         "bigrams": mean("bigrams"),
-        "copied": max(row["copied"] for row in rows),
+        "copied": max([row["copied"] for row in rows]),
         "numbers_absent": total("numbers_absent"),
         "numbers_far": total("numbers_far"),
         "numbers_unpaired": total("numbers_unpaired"),
         "units_changed": total("units_changed"),
-        "negated": max(row["negated"] for row in rows),
-        "affirmed": max(row["affirmed"] for row in rows),
+        "negated": max([row["negated"] for row in rows]),
+        "affirmed": max([row["affirmed"] for row in rows]),
         "asked_missing": rows[0]["asked_missing"],
         "bigrams_absent": total("bigrams_absent"),
-        "worst_bigrams": min(row["bigrams"] for row in rows),
+        "worst_bigrams": min([row["bigrams"] for row in rows]),
         "citation_gap": total("citation_gap"),
         "capitals_absent": total("capitals_absent"),
         "split_pairs": total("split_pairs") / len(rows),

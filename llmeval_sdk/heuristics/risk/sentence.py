@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llmeval_sdk.heuristics.risk import cues, details
-from llmeval_sdk.heuristics.risk.context import Context, bigrams
+from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.details import COMMON
 from llmeval_sdk.heuristics.risk.draft import Draft, Sentence, Side, Word, words_of
+from llmeval_sdk.heuristics.risk.passage import bigrams
 
 
 SOFT = 0.3
@@ -66,11 +67,16 @@ def measure(
     _copying(sentence.stems, side.context, features)
     details.numbers(words, sentence, side.context, aligned, features)
     features["units_changed"] = details.units_changed(words, sentence, side.context, postings)
-    details.polarity(sentence.tokens, side, aligned, features)
+    details.polarity(sentence.tokens, lower, side, aligned, features)
     features["asked_missing"] = side.asked_missing
     features["citation_gap"] = details.citation_gap(words, sentence.cited, side.context, total)
-    sizes = [1.0 if len(word.stem) > 2 or word.stem < "\u0e00" else GRAM_SIZE for word in words]
-    own = sum([size for word, size in zip(words, sizes, strict=True) if not word.known])
+    own = sum(
+        [
+            1.0 if len(word.stem) > 2 or word.stem < "\u0e00" else GRAM_SIZE
+            for word in words
+            if not word.known
+        ]
+    )
     return Sentence(sentence.start, sentence.end, features, absent, own, english)
 
 
@@ -92,7 +98,7 @@ def _align(words: list[Word], total: float, features: dict[str, float]) -> tuple
                 votes[sentence] = votes.get(sentence, 0.0) + weight
             if previous is not None:
                 pairs += 1
-                split += set(previous).isdisjoint(posting)
+                split += not (posting[0] in previous or any(map(previous.__contains__, posting)))
             previous = posting
     best = max(votes, key=votes.__getitem__, default=-1)
     added: dict[int, float] = {}
@@ -133,9 +139,9 @@ def _novelty(
             capitals += side.names_by_capitals and word.at > 0 and word.token[0].isupper()
         count += size
         mass += weight
-        largest = max(largest, weight)
         run += size
         run_mass += weight
+        largest = max(largest, weight)
         longest, longest_mass = max(longest, run), max(longest_mass, run_mass)
         if stem not in seen:
             fresh += weight
@@ -158,9 +164,10 @@ def _copying(stems: list[str], context: Context, features: dict[str, float]) -> 
         if known:
             current += 1
             two += 1
-            longest = max(longest, current)
         else:
+            longest = max(longest, current)
             current = 0
+    longest = max(longest, current)
     features["bigrams"] = two / (len(stems) - 1) if len(stems) > 1 else 1.0
     features["bigrams_absent"] = max(0, len(stems) - 1 - two)
     features["copied"] = (longest + 1) / len(stems) if longest else 0.0

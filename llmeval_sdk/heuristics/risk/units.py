@@ -52,11 +52,11 @@ def unit(word: str) -> Unit | None:
 
 
 def behind(words: Sequence[str], at: int) -> Unit | None:
-    """Return the unit of the number at a place among lower-case words, or a sign before it."""
+    """Return the unit of the number at a place among words, or a sign before it."""
     for word in words[at + 1 : at + 1 + _REACH]:
         if word[0].isdecimal():
             break
-        found = unit(word)
+        found = unit(word.lower())
         if found is not None:
             return found
     return unit(words[at - 1]) if at and words[at - 1] in ("€", "$", "£", "¥") else None

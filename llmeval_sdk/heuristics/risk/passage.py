@@ -1,0 +1,118 @@
+"""One retrieved passage, read once: its tokens and stems as flat lists that C code walks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice, pairwise
+
+from llmeval_sdk.heuristics.risk import text
+from llmeval_sdk.heuristics.risk.text import BREAK
+
+
+MAX_TOKENS = 8_000
+MAX_SENTENCES = 2_000
+"""Of a context, a sentence counting as one token more; what comes after in rank order is left out,
+and the evaluation says so."""
+_AT_ONCE = 16
+"""Sentences that are cut into tokens by one search: few passages have more."""
+_WINDOW = 40
+_END = re.compile(r"\d[\])]?:")
+_MARK = re.compile(
+    r"[ \t]{0,8}(?:(?:passage|document|source|chunk|context) ?)?[\[#(]?(\d{1,3})[\])]?:",
+    re.IGNORECASE,
+)
+"""A mark before a passage, such as "passage 2:" or "[2]:"; `_END` is far cheaper to look for."""
+_LONGEST = 24
+"""Characters of a mark."""
+
+
+class Passage:
+    """One retrieved text: the tokens of its sentences, and what they are reduced to when asked."""
+
+    __slots__ = ("_pieces", "_views", "capped", "count", "numbered", "tokens")
+
+    def __init__(self, content: str) -> None:
+        spans = list(islice(text.sentences(content), MAX_SENTENCES + 1))
+        self.capped = len(spans) > MAX_SENTENCES
+        """Whether not all of the text was read."""
+        self.tokens: list[str] = []
+        """Those of each sentence, at most forty in a row, and a `BREAK` behind them."""
+        for at in range(0, min(len(spans), MAX_SENTENCES), _AT_ONCE):
+            if len(self.tokens) >= MAX_TOKENS:
+                self.capped = True
+                break
+            read = spans[at : min(at + _AT_ONCE, MAX_SENTENCES)]
+            self.tokens += text.parted_tokens(content, read)
+        if len(self.tokens) > MAX_TOKENS:
+            end = self.tokens.index(BREAK, MAX_TOKENS - 1) + 1
+            self.capped = self.capped or end < len(self.tokens)
+            del self.tokens[end:]
+        firsts = _part_long(self.tokens)
+        self.count = self.tokens.count(BREAK)
+        """Sentences."""
+        self.numbered = _numbers(content, spans, firsts) if ":" in content else {}
+        """Sentence -> the number that a mark before it gives, such as "passage 2:"."""
+        self._views: dict[bool, tuple[list[str], list[int]]] = {}
+        self._pieces: list[list[str]] | None = None
+
+    @property
+    def pieces(self) -> list[list[str]]:
+        """The tokens by sentence."""
+        if self._pieces is None:
+            self._pieces, start = [], 0
+            for _ in range(self.count):
+                end = self.tokens.index(BREAK, start)
+                self._pieces.append(self.tokens[start:end])
+                start = end + 1
+        return self._pieces
+
+    def view(self, *, english: bool) -> tuple[list[str], list[int]]:
+        """Return the stems, English ones or those of any language, and their `bigrams`."""
+        known = self._views.get(english)
+        if known is None:
+            stems = text.stems(self.tokens, english=english)
+            known = self._views[english] = stems, bigrams(stems)
+        return known
+
+
+def bigrams(stems: Sequence[str]) -> list[int]:
+    """Hash each pair of neighbours: numbers cost the garbage collector nothing."""
+    return list(map(hash, pairwise(stems)))
+
+
+def _part_long(tokens: list[str]) -> list[int]:
+    """Part sentences of more than forty tokens in place; return where each sentence now starts."""
+    firsts: list[int] = []
+    parted = start = 0
+    for _ in range(tokens.count(BREAK)):
+        end = tokens.index(BREAK, start)
+        firsts.append(len(firsts) + parted)
+        while end - start > _WINDOW:
+            start += _WINDOW
+            tokens.insert(start, BREAK)
+            start, end, parted = start + 1, end + 1, parted + 1
+        start = end + 1
+    return firsts
+
+
+def _numbers(
+    content: str, spans: Sequence[tuple[int, int]], firsts: Sequence[int]
+) -> dict[int, int]:
+    """Read the marks at the start of lines."""
+    marks = []
+    for found in _END.finditer(content):
+        end = found.end()
+        line = content.rfind("\n", max(0, end - _LONGEST), end) + 1
+        mark = _MARK.fullmatch(content, line, end) if line or end <= _LONGEST else None
+        if mark is not None:
+            marks.append((mark.start(1), int(mark[1])))
+    numbered: dict[int, int] = {}
+    at = 0
+    for (_, end), first in zip(spans, firsts, strict=False):
+        if at == len(marks):
+            break
+        while at < len(marks) and marks[at][0] < end:
+            numbered[first] = marks[at][1]
+            at += 1
+    return numbered
