@@ -166,6 +166,7 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@$(BIN)/python -m benchmarks.otel_cpu $(ARGS)
 	@$(BIN)/python -m benchmarks.forks
 	@$(BIN)/python -m benchmarks.spool
+	@$(BIN)/python -m benchmarks.redaction
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/peers.svg $(ARGS)

@@ -68,13 +68,17 @@ def make_plan(
     )
     worker = _worker(resolved, problems, strict=strict)
     sinks = () if worker == "off" else _exporters(resolved, exporters, problems, strict=strict)
+    redactor = _redactor(resolved, redact, problems, strict=strict)
+    for sink in sinks:
+        if (use_redactor := getattr(sink, "use_redactor", None)) is not None:
+            use_redactor(redactor)
     is_stored = any(sink.name == "local" for sink in sinks)
     return Plan(
         exporters=sinks,
         inline=Heuristics(inline),
         background=Heuristics(background),
         judges=judges,
-        find=_finder(asked, judges, resolved),
+        find=_finder((*inline, *background, *judges, *asked), resolved),
         gate=Gate(sampling, escalations),
         llm=lambda: _llm(llm, resolved),
         has_model=spending,
@@ -85,7 +89,7 @@ def make_plan(
         retrieval_limits=resolved.retrieval_limits,
         content=_captures(resolved) is True,
         names=_captures(resolved) != SCORES,
-        redactor=_redactor(resolved, redact, problems, strict=strict),
+        redactor=redactor,
         spool=_spool(resolved),
         children=None
         if resolved.spool
@@ -245,9 +249,10 @@ def _heuristics(asked: list[Any], resolved: Settings) -> tuple[list[Heuristic], 
 
 
 def _finder(
-    asked: list[Any], judges: tuple[Judge, ...], resolved: Settings
+    planned: tuple[Any, ...], resolved: Settings
 ) -> Callable[[Any], Heuristic | Judge | None]:
-    own = {each.name: each for each in (*judges, *asked)}
+    """Make what finds an evaluator: the planned one of a name, which may have learnt, first."""
+    own = {evaluator.name: evaluator for evaluator in planned}
     known: dict[Any, Heuristic | Judge | None] = {}
 
     def find(evaluator: Any) -> Heuristic | Judge | None:

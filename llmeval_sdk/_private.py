@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -22,12 +23,13 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 def make_folder(path: Path) -> bool:
     """Make a folder 0700, and 0700 those above it that are missing; return whether it is new.
 
-    The process's umask does not matter.
+    The process's umask does not matter. One that is there is closed again where `reclaim` may.
 
     Raises:
         OSError: it cannot be made, or one of the names on the way is a file.
     """
     if path.is_dir():
+        reclaim(path)
         return False
     if path.parent != path:
         make_folder(path.parent)
@@ -39,6 +41,34 @@ def make_folder(path: Path) -> bool:
         return False  # another process made it meanwhile
     path.chmod(0o700)
     return True
+
+
+def reclaim(folder: Path) -> None:
+    """Close a folder of ours, and our files in it, that the mount of a volume opened to its group.
+
+    Where a Kubernetes pod has an ``fsGroup``, each start of the pod gives all that is on its
+    volumes to that group, to read and to write, and sets the bit by which new files inherit it.
+    What this user made 0700 and 0600 is made so again: only where that bit is set, the group is one
+    of this process's, and nobody else can write. The root of such a volume belongs to somebody
+    else, and stays as it is. Never raises.
+    """
+    if not _has_owners():
+        return
+    with suppress(OSError):
+        about = folder.lstat()
+        groups = {os.getegid(), *os.getgroups()}
+        if (
+            not stat.S_ISDIR(about.st_mode)
+            or about.st_uid != os.geteuid()
+            or about.st_mode & (stat.S_ISGID | _OTHERS_WRITE) != stat.S_ISGID | stat.S_IWGRP
+            or about.st_gid not in groups
+        ):
+            return
+        folder.chmod(0o700)
+        for each in folder.iterdir():
+            inside = each.lstat()
+            if stat.S_ISREG(inside.st_mode) and inside.st_uid == about.st_uid:
+                each.chmod(0o600)
 
 
 def make_file(path: Path) -> bool:
@@ -75,7 +105,7 @@ def check_folder(about: os.stat_result, *, shared: bool = False) -> None:
         return
     if about.st_mode & _OTHERS_WRITE:
         raise _refusal(
-            "other users can write to its folder: give it a folder of its own, "
+            "other users can write to its folder: give it a folder of its own below, "
             "which is made for you, or take their right away with chmod go-w"
         )
     _check_owner("its folder", about, root_too=True)

@@ -5,13 +5,19 @@ comparison with human labels all call it, so that they agree.
 
 A value is good, bad, something between, or neutral. Neutral is what nobody should be warned about:
 a score that does not apply, a check that had nothing to look at (``skipped``), an answer that was
-not attempted (``abstained``), a count or a duration, and a category nobody told us the meaning of.
+not attempted (``abstained``), a count or a duration, a score that would be nearly the same whatever
+had happened (its metadata says ``near_constant``), and a category nobody told us the meaning of.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.model import Evaluation
 
 
 Standing = Literal["good", "fair", "bad", "neutral"]
@@ -43,10 +49,14 @@ _CATEGORIES = {
 }  # fmt: skip
 """How good other words of the built-in evaluators are; they are no numbers to average."""
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
+ABSTENTION = "abstention_risk"
+"""The score of a record that has no answer: no other score of such a record is good or bad."""
 NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
 _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 _UNRATED = frozenset({"abstention_risk"})
 """Numbers from 0 to 1 that no answer is to blame for: one who did not answer may be right."""
+NEAR_CONSTANT = "near_constant"
+"""Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
 _MEASURES = ("_count", "_seconds")
 _HIGH_IS_BAD = ("_risk", "_seconds", "_token_count")
 
@@ -91,6 +101,23 @@ def high_is_bad(name: str) -> bool:
     return name.endswith(_HIGH_IS_BAD)
 
 
+def is_near_constant(metadata: Mapping[str, Any]) -> bool:
+    """Say whether an evaluation's metadata takes the meaning from its score."""
+    return metadata.get(NEAR_CONSTANT) is True
+
+
+def goodness_of(evaluation: Evaluation) -> float | None:
+    """Return how good an evaluation is, by all that it says; see `goodness`."""
+    if is_near_constant(evaluation.metadata):
+        return None
+    return goodness(evaluation.name, evaluation.value, evaluation.label)
+
+
+def standing_of(evaluation: Evaluation) -> Standing:
+    """Return whether an evaluation without an error is good, fair, bad or neutral."""
+    return _standing(goodness_of(evaluation))
+
+
 def goodness(name: str, value: Any, label: str | None = None) -> float | None:
     """Return how good an outcome is, from 0 for bad to 1 for good.
 
@@ -116,7 +143,10 @@ def goodness(name: str, value: Any, label: str | None = None) -> float | None:
 
 def standing(name: str, value: Any, label: str | None = None) -> Standing:
     """Return whether an outcome is good, fair, bad or neutral; see `goodness`."""
-    good = goodness(name, value, label)
+    return _standing(goodness(name, value, label))
+
+
+def _standing(good: float | None) -> Standing:
     if good is None:
         return "neutral"
     return "good" if good > GOOD_ABOVE else "bad" if good < BAD_BELOW else "fair"

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal
 
+from llmeval_sdk._quick_init import quicken
+
 
 SpanKind = Literal["workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"]
 EvaluatorKind = Literal["heuristic", "judge", "human"]
@@ -286,3 +288,6 @@ class ModelCall:
     response: str | None = None
     error: str | None = None
     """The low-cardinality type of what went wrong."""
+
+
+quicken(Chunk, Extraction, Record, Evaluation, SpanData, EvaluationEvent)  # made at each request

@@ -156,8 +156,9 @@ class Exporter(Protocol):
     shall, ``annotation_context(**fields)`` opens the library's own, ``mirror(span)`` tells it of a
     prompt or session at once, and ``inject(headers)`` and ``extract(headers)`` carry its baggage to
     other processes, the latter returning what to ``put()`` back. With ``on_drop(span)`` an exporter
-    hears of spans that ended and will not be exported; ``gives_ids`` lets its ``on_start`` run
-    before the others'. With ``keeps_foreign = True`` it is given the spans, too, that another
+    hears of spans that ended and will not be exported; ``use_redactor(redactor)`` gives it what
+    redacts, for what its live hooks hand on before delivery; ``gives_ids`` lets its ``on_start``
+    run before the others'. With ``keeps_foreign = True`` it is given the spans, too, that another
     library made and ours evaluated. ``at_exit_signal(deliver)`` may have ``deliver`` called on
     SIGTERM.
     """

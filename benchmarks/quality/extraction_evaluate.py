@@ -123,7 +123,7 @@ def abstentions(cases: Mapping[str, Sequence[Case]]) -> None:
     for name, rows in cases.items():
         empty = [case for case in rows if not case.answered]
         labels = [int(case.kind == "missed") for case in empty]
-        scores = [abstention_risk(case.record).value for case in empty]
+        scores = [abstention_risk(case.record).value or 0.0 for case in empty]
         print(
             f"| {name} | {sum(labels)} | {len(labels) - sum(labels)} | {auroc(labels, scores):.3f} |"
         )

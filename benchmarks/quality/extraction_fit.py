@@ -29,6 +29,7 @@ PRIOR = {
     "cut_off": 0.5, "has_label": 1.0, "long": 1.0, "common": 1.0, "unrelated": 1.0, "absent": 2.0,
     "uncited": 1.0, "low_rank": 0.8, "one_side": 0.5, "low_score": 0.7, "qualified": 0.3,
     "odd_shape": 0.3, "odd_label": 0.6, "odd_place": 0.3, "odd_words": 0.3, "repeated": 0.7,
+    "usually_empty": 1.0,
 }  # fmt: skip
 NAMES = tuple(PRIOR)
 PULL = 0.05
@@ -60,19 +61,21 @@ def measure(cases: Sequence[Case], *, with_history: bool = True, seed: int = 1) 
     places = list(range(len(order)))
     random.Random(seed).shuffle(places)
     dice = random.Random(seed + 1)
-    answered = [case for case in cases if case.answered and read(case.record)]
+    stream = list(cases)
     if len(order) < 50:  # few long sources: their records come mixed
-        dice.shuffle(answered)
+        dice.shuffle(stream)
     else:
-        answered.sort(key=lambda case: (places[order[case.group]], dice.random()))
+        stream.sort(key=lambda case: (places[order[case.group]], dice.random()))
     histories: dict[str, Histories] = defaultdict(Histories)
-    rows = []
-    for case in answered:
+    answered, rows = [], []
+    for case in stream:
         own = histories[case.app]
         name = str(case.record.field_config["name"])
-        readings = read(case.record)
-        rows.append(features(case.record, readings[0], own if with_history else None, name))
-        own.learn(name, readings[0])
+        reading = next(iter(read(case.record)), None) if case.answered else None
+        if reading is not None:
+            answered.append(case)
+            rows.append(features(case.record, reading, own if with_history else None, name))
+        own.learn(name, reading)
     matrix = np.array([[row.get(name, 0.0) for name in NAMES] for row in rows])
     return Measured(answered, matrix, np.array([case.label for case in answered]))
 
@@ -97,10 +100,10 @@ def fit(sources: Sequence[Measured], pull: float = PULL) -> Weights:
         )
 
     bounds = [(None, None)] + [(0, None)] * len(NAMES)
-    found = minimize(loss, np.concatenate([[0.0], prior]), jac=True, bounds=bounds)
-    weights = dict(zip(NAMES, map(float, found.x[1:]), strict=True))
+    fitted = minimize(loss, np.concatenate([[0.0], prior]), jac=True, bounds=bounds)
+    weights = dict(zip(NAMES, map(float, fitted.x[1:]), strict=True))
     means = dict(zip(NAMES, map(float, share @ matrix), strict=True))
-    return Weights(float(found.x[0]), weights, means)
+    return Weights(float(fitted.x[0]), weights, means)
 
 
 def risks(source: Measured, weights: Weights) -> np.ndarray:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -149,6 +149,8 @@ def rules(settings: Settings) -> Iterator[Finding]:
 def store(settings: Settings) -> Finding:
     """Check that the store can be written, without making anything."""
     path = path_of(settings.store)
+    if refused := refusal(path):
+        return Finding(False, str(path), f"{refused}. Until then scores are kept in memory only")
     if path.exists():
         try:
             with StoreReader(path) as reader:

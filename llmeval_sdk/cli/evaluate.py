@@ -166,7 +166,10 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--calls-per-minute", type=float, metavar="N", help="judge calls in any minute; then wait"
     )
     limits.add_argument(
-        "--resume", action="store_true", help="do only what the saved report lacks, or what failed"
+        "--resume",
+        action="store_true",
+        help="do only what the saved report lacks, or what failed; a saved row counts only where "
+        "the key of this machine, or LLMEVAL_VERDICT_KEY, signed it",
     )
     limits.add_argument("--no-cache", action="store_true", help="ask the judges anew")
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk import config
+from llmeval_sdk import _values, config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import Alert, alert
 from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
@@ -147,6 +147,7 @@ def _exit_code(alerts: list[tuple[Alert, Population]]) -> int:
 
 def _scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
     estimates = {(each.judge, each.span_name): each.estimate for each in judged}
+    unrated = [each for each in scores if _values.is_unrated(each.evaluator)]
     heading("Scores")
     titles = ("evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost")
     rows = [
@@ -162,8 +163,27 @@ def _scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
             "-" if each.cost_usd is None else f"${each.cost_usd:.4f}",
         )
         for each in scores
+        if each not in unrated
     ]
     table(titles, rows, numbers="count failed n/a cost")
+    if any(each.count for each in unrated):
+        _abstained(unrated)
+
+
+def _abstained(unrated: list[ScoreSummary]) -> None:
+    heading("Abstained: no value was given, which is neither good nor bad")
+    titles = ("span", "abstained", "by", "mean", "from nothing to find, to a value missed")
+    rows = [
+        (
+            each.span_name or "-",
+            f"{each.count:,}",
+            each.evaluator,
+            _mean(each, None),
+            _distribution(each),
+        )
+        for each in unrated
+    ]
+    table(titles, rows, numbers="abstained")
 
 
 def _mean(each: ScoreSummary, estimate: Estimate | None) -> str:

@@ -89,10 +89,13 @@ def _about(said: dict[str, Said], worst: str | None) -> str:
     """Return one evaluator's value, else the two worst values of all."""
     if worst:
         return _shown(said[worst]) if worst in said else ""
+    if _values.ABSTENTION in said and said[_values.ABSTENTION].value is not None:
+        return "abstained"
     rated = [
         (good, name)
         for name, each in said.items()
         if each.reason is None
+        and not each.near_constant
         and (good := _values.goodness(name, _value(each), each.label)) is not None
         and good < _values.BAD_BELOW
     ]

@@ -74,6 +74,8 @@ def wrong_but_present(results: Sequence[Result]) -> Result | None:
     wrong.sort(
         key=lambda row: (
             not _names_the_truth(row),
+            row.field == "summary",
+            not _is_nearer(row),
             row.value("semantic_validation") != "pass",
             -float(row.value("extraction_risk") or 0),
         )
@@ -107,5 +109,12 @@ def _rivals(row: Result) -> list[Mapping[str, object]]:
 
 def _names_the_truth(row: Result) -> bool:
     truth = row.evaluations.get("against_header")
-    expected = (truth.explanation or "").casefold() if truth is not None else ""
+    header = (truth.explanation or "") if truth is not None else ""
+    expected = header.casefold().removeprefix("header: ").split(" or ")
     return any(str(rival.get("value", "")).casefold() in expected for rival in _rivals(row))
+
+
+def _is_nearer(row: Result) -> bool:
+    """Say whether the strongest reason is a rival that cues speak for more."""
+    reasons = row.evaluations["extraction_risk"].metadata.get("reasons")
+    return isinstance(reasons, list) and reasons[:1] == ["rival_nearer"]

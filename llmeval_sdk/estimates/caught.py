@@ -33,13 +33,13 @@ def caught_at(
     all_bad = sum(weight for _, is_bad, weight in rows if is_bad)
     if not all_bad:
         return None
-    left, found = share * total, 0.0
+    left, caught = share * total, 0.0
     for _, tied in groupby(rows, key=lambda row: row[0]):
         group = list(tied)
         size = sum(weight for _, _, weight in group)
         part = min(1.0, left / size) if size else 0.0
-        found += part * sum(weight for _, is_bad, weight in group if is_bad)
+        caught += part * sum(weight for _, is_bad, weight in group if is_bad)
         left -= size
         if left <= 0:
             break
-    return found / all_bad
+    return caught / all_bad

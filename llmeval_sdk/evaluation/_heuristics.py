@@ -82,7 +82,8 @@ class Heuristics:
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_Plan] = []
-        self._learners: list[Callable[[Record], None]] = []
+        self._learners: list[tuple[Callable[[Record], None], list[list[str]]]] = []
+        """What learns, and of which fields of a Record one has to be there for it."""
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
         self.reads_anything = False
@@ -110,7 +111,9 @@ class Heuristics:
         self._bits = bits
         self._plans = [*others, plan]
         self._learners = [
-            each.heuristic.learn for each in self._plans if isinstance(each.heuristic, Learner)
+            (each.heuristic.learn, [need.split("|") for need in each.heuristic.needs])
+            for each in self._plans
+            if isinstance(each.heuristic, Learner)
         ]
         self.reads_anything = not all(_waits(each.heuristic) for each in self._plans)
 
@@ -118,10 +121,11 @@ class Heuristics:
         return len(self._plans)
 
     def learn(self, record: Record) -> None:
-        """Show a live record to the heuristics that learn from them. Call it once per record."""
-        for learn in self._learners:
-            with shield("heuristic: learn"):
-                learn(record)
+        """Show a live record to the heuristics that learn from such. Call it once per record."""
+        for learn, needs in self._learners:
+            if all(any(getattr(record, name) is not None for name in names) for names in needs):
+                with shield("heuristic: learn"):
+                    learn(record)
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""

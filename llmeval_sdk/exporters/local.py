@@ -36,13 +36,18 @@ class LocalExporter:
         """What this process could not deliver so far; the runtime puts its own here."""
         self._noted: Losses = {}
         self._told = False
+        self.in_memory = 0
+        """Spans and evaluations that were kept in memory only, and end with the process."""
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
         """Write a batch; raises `ExportError` when the disk is full or the file stays locked."""
         refused = self.store.write(batch)
-        if self.store.fallback_reason and not self._told:
-            self._told = True
-            _log.warning("llmeval: %s", self.store.fallback_reason)
+        if self.store.fallback_reason:
+            gone = sum(refused.values()) if refused else 0
+            self.in_memory += len(batch.spans) + len(batch.evaluations) - gone
+            if not self._told:
+                self._told = True
+                _log.warning("llmeval: %s", self.store.fallback_reason)
         self._note_losses()
         return refused
 
@@ -52,6 +57,10 @@ class LocalExporter:
             with suppress(ExportError):  # it is noted with the next batch
                 self.store.note_losses(key_of(_STARTED_NS, os.getpid()), lost)
                 self._noted = lost
+
+    def after_fork(self) -> None:
+        """Begin to count anew in a child."""
+        self.in_memory = 0
 
     def flush(self, timeout: float, /) -> None:
         """Do nothing: a batch is in the file when `export` returns."""

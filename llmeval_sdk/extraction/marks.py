@@ -12,8 +12,8 @@ BEFORE, AFTER = 120, 90
 MAX_PLACES = 200
 """Of one cue."""
 _AFTER_WEIGHT = 0.6
-_OTHER_LINE = 0.75
-"""For each line break between a cue and the value, up to four."""
+_OTHER_LINE = tuple(0.75**lines for lines in range(5))
+"""For each number of line breaks between a cue and the value; more than four count as four."""
 _LONGEST_CUE = 30
 
 
@@ -74,23 +74,25 @@ class Marks(NamedTuple):
         """Return each cue near a place (or, ``with_places``, its position) and its say."""
         best: dict[int, float] = {}
         low = bisect_left(self.starts, start - BEFORE - _LONGEST_CUE)
-        high = bisect_right(self.starts, end + AFTER)
+        high = bisect_right(self.starts, end + AFTER, low)
+        lowered, starts, ends, cues, weights = self
         for at in range(low, high):
-            place, stop, which = self.starts[at], self.ends[at], self.which[at]
+            place, stop, which = starts[at], ends[at], cues[at]
             if stop <= start:
-                near = 1 - (start - stop) / BEFORE
-                lines = self.lowered.count("\n", stop, start)
+                near, left, right = 1 - (start - stop) / BEFORE, stop, start
             elif place >= end:
-                near = _AFTER_WEIGHT * (1 - (place - end) / AFTER)
-                lines = self.lowered.count("\n", end, place)
+                near, left, right = _AFTER_WEIGHT * (1 - (place - end) / AFTER), end, place
             else:  # a part of the value, as in "MIT License"
-                near, lines = 1.0, 0
-            if near <= 0:
-                continue
-            near *= self.weights[which] * _OTHER_LINE ** min(lines, 4)
+                near, left, right = 1.0, 0, 0
+            near *= weights[which]
             key = place if with_places else which
-            if near > best.get(key, 0.0):
-                best[key] = near
+            if near <= best.get(key, 0.0):  # line breaks would only make it less
+                continue
+            if lines := lowered.count("\n", left, right):
+                near *= _OTHER_LINE[min(lines, 4)]
+                if near <= best.get(key, 0.0):
+                    continue
+            best[key] = near
         return best
 
 

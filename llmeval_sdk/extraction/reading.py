@@ -68,17 +68,20 @@ def value_of(record: Record) -> Any:
 
 def values_of(record: Record) -> list[Any]:
     """Return the single values in a record's value that are an answer, one more than are read."""
-    found = (item for item in items(value_of(record)) if not abstained(item))
-    return list(islice(found, MAX_VALUES + 1))
+    answers = (item for item in items(value_of(record)) if not abstained(item))
+    return list(islice(answers, MAX_VALUES + 1))
 
 
-def read(record: Record) -> list[Reading]:
-    """Read each single value of a record against its passages; empty where it has no value."""
-    values = [text for value in values_of(record)[:MAX_VALUES] if (text := text_of(value))]
+def read(record: Record, *, most: int = MAX_VALUES, with_rivals: bool = True) -> list[Reading]:
+    """Read the single values of a record against its passages; empty where it has no value.
+
+    ``most`` values are read. Without ``with_rivals`` nothing competes with them, which is cheaper.
+    """
+    values = [text for value in values_of(record)[:most] if (text := text_of(value))]
     passages = passages_of(record)
     marks = Marks.of(passages.lowered, cues(record.field_config, record.request))
     forms = frozenset(map(normal, values))
-    return [_read(value, forms, passages, marks) for value in values]
+    return [_read(value, forms, passages, marks, with_rivals=with_rivals) for value in values]
 
 
 def rivals(record: Record) -> list[dict[str, Any]]:
@@ -92,12 +95,14 @@ def rivals(record: Record) -> list[dict[str, Any]]:
     return [reading.shown(rival) for reading, rival in every[:MAX_SHOWN]]
 
 
-def _read(value: str, forms: Collection[str], passages: Passages, marks: Marks) -> Reading:
+def _read(
+    value: str, forms: Collection[str], passages: Passages, marks: Marks, *, with_rivals: bool
+) -> Reading:
     kind = kind_of(value)
     form = normal(value)
     spans = tuple(_spans(value, form, kind, passages))
     best, cue = marks.best(spans)
-    opponents = _rivals(kind, spans, forms, passages, marks)
+    opponents = _rivals(kind, spans, forms, passages, marks) if with_rivals else ()
     return Reading(value, form, kind, passages, marks, spans, best, cue, opponents)
 
 

@@ -70,7 +70,8 @@ def evaluate(
         experiment: what the run is called in every backend.
         exporters: where spans and scores go beside the report: names or objects. Default: nowhere.
         save: a file to which each row is written as soon as it is done; see `Report.load`.
-        resume: go on with the rows that ``save`` does not have, or that failed.
+        resume: go on with the rows that ``save`` does not have, or that failed. Rows that this
+            machine's key (in CI ``LLMEVAL_VERDICT_KEY``) did not sign are evaluated anew.
         skip_bad: leave out rows that cannot be read, and count them.
         cache: use verdicts of earlier runs where judge, model and inputs are the same.
         prices: own prices by model: USD per million input and output tokens. They win over those
@@ -105,13 +106,20 @@ def evaluate(
     bad = Bad(skip=skip_bad)
     with ExitStack() as stack:
         count = opened.count
-        items = good_rows(opened, work.chosen, bad, answered=answered, digests=bool(save))
+        items = good_rows(
+            opened,
+            work.chosen,
+            bad,
+            answered=answered,
+            digests=bool(save),
+            prices=work.settings.prices,
+        )
         if work.is_paid:
             checked = stack.enter_context(Checked())
             with bar("checking rows", count, shown=progress) as tick:
                 checked.fill(items, tick)
             count, items = checked.count, iter(checked)
-        out = Collected(save, header, resume=resume)
+        out = Collected(save, header, work.settings, resume=resume)
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))
 
         def emit(row: Row) -> None:

@@ -122,7 +122,9 @@ class Delivery:
         for reason, times in self._dropped.snapshot().items():
             dropped[reason] = dropped.get(reason, 0) + times
         gone = self._delivered + self._unknown + sum(dropped.values())
-        return ExporterStats(created, self._delivered, dropped, created - gone, self._unknown)
+        in_memory = getattr(self.exporter, "in_memory", 0)
+        waiting = created - gone
+        return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
 
     def work(self) -> None:
         """Do the thread's work in this one, where no thread can start: once, without retries."""

@@ -48,7 +48,7 @@ class Privacy:
         kind, known, content = _plain(item)
         packed = (kind, known, content if self._spooled_content else None)
         record = _dumps(packed)
-        if self._redactor.may_concern(record, packed):
+        if self._redactor.may_concern(record, packed[2]):
             record = _dumps(self._redactor.detect(packed))
         return record
 

@@ -22,6 +22,9 @@ class ExporterStats:
     """Still waiting, here or in the queue before."""
     unknown: int = 0
     """Sent, and no answer came."""
+    in_memory: int = 0
+    """Of the delivered: kept in memory only, because the store's file was refused or could not be
+    written; it ends with the process."""
 
     def __add__(self, other: ExporterStats) -> ExporterStats:
         """Join the accounts of one exporter under two configurations."""
@@ -31,6 +34,7 @@ class ExporterStats:
             _sum(self.dropped, other.dropped),
             self.undelivered + other.undelivered,
             self.unknown + other.unknown,
+            self.in_memory + other.in_memory,
         )
 
     @property
@@ -105,9 +109,11 @@ class Stats:
         dropped.pop("spooled", None)  # which somebody else delivers
         reasons = ", ".join(f"{reason} {times}" for reason, times in dropped.items())
         cut_off = sum(reasons.get("shutdown", 0) for reasons in self.not_run.values())
+        in_memory = sum(each.in_memory for each in self.exporters.values())
         told = (
             (self.undelivered, f"{self.undelivered} records not delivered in time"),
             (dropped, f"{sum(dropped.values())} dropped ({reasons})"),
+            (in_memory, f"{in_memory} records kept in memory only, which end with this process"),
             (cut_off, f"{cut_off} judgements not made in time"),
         )
         return ", ".join(words for there, words in told if there)

@@ -26,10 +26,10 @@ from llmeval_sdk.pipeline._saying import Saying
 from llmeval_sdk.pipeline._spooling import Kept, Spooling
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.decisions import Refused
-from llmeval_sdk.policy.prices import with_cost
+from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.registry import HEURISTICS
-from llmeval_sdk.tracing import ANSWERED, Span, disabled, off, record_of, span_data
+from llmeval_sdk.tracing import ANSWERED, Span, disabled, off, record_of, span_data, spent_by
 
 
 LINGER_SECONDS = 0.02
@@ -263,6 +263,7 @@ class Worker:
         record = span._record or record_of(
             span, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
+        record = self._priced(record, span)
         asked = [found for name in span._spec.evaluators if (found := self._find(name))]
         for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
@@ -280,9 +281,15 @@ class Worker:
         """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
         judges = [judge for judge in self._plan.judges if self._prefers_llm(judge)]
         if judges and span._response is not None:
-            record = record_of(span)
+            record = self._priced(record_of(span), span)
             for judge in judges:
                 self._decide(judge, record, {}, target, named=False)
+
+    def _priced(self, record: Record, span: Span) -> Record:
+        """Add what its model calls cost: the app's own thread, which may hold it, reads no list."""
+        if record.usage is None:
+            return record
+        return replace(record, usage=total(spent_by(span), own=self._plan.prices))
 
     def _prefers_llm(self, judge: Judge) -> bool:
         """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -55,10 +55,36 @@ def cost(
 
 def with_cost(span: SpanData, *, own: Mapping[str, tuple[float, float]] | None = None) -> SpanData:
     """Return a span of a model call with what it cost; as it is where that is unknown or said."""
-    if span.usage is None or span.usage.cost_usd is not None or not span.model_name:
+    if span.usage is None:
         return span
-    usd = cost(span.model_name, span.usage, own=own)
-    return span if usd is None else replace(span, usage=replace(span.usage, cost_usd=usd))
+    usage = _priced(span.usage, span.model_name, own)
+    return span if usage is span.usage else replace(span, usage=usage)
+
+
+def total(
+    calls: Iterable[tuple[Usage, str | None]],
+    *,
+    own: Mapping[str, tuple[float, float]] | None = None,
+) -> Usage | None:
+    """Sum what calls of models used, each with its model's name; ``None`` where there were none.
+
+    The cost is that of the calls whose price is known; ``None`` where none is.
+    """
+    found: Usage | None = None
+    for usage, model in calls:
+        priced = _priced(usage, model, own)
+        found = priced if found is None else found + priced
+    return found
+
+
+def _priced(
+    usage: Usage, model: str | None, own: Mapping[str, tuple[float, float]] | None
+) -> Usage:
+    """Return a usage with its cost; the same object where that is unknown or was said."""
+    if usage.cost_usd is not None or not model:
+        return usage
+    usd = cost(model, usage, own=own)
+    return usage if usd is None else replace(usage, cost_usd=usd)
 
 
 @lru_cache(maxsize=256)

@@ -73,6 +73,10 @@ hyphen, underscore, dot or space."""
 LIKELY_NAMES = ("token", "cookie", "sig", "credential", "credentials")
 """Endings of names that also have harmless values; in a text the value has to look random."""
 
+PAIRED_NAME = "value"
+NAMING_FIELDS = ("name", "key", "field", "variable", "header", "Name", "Key")
+"""Fields of a pair: ``{"name": "DB_PASSWORD", "value": "…"}``, as in lists of variables."""
+
 FIELD_NAMES = (
     *SURE_NAMES, *LIKELY_NAMES, "secrets", "passwords", "api keys", "creds", "dsn", "db pass",
     "user pass", "connection string", "database url",

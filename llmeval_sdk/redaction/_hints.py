@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from llmeval_sdk.redaction._secrets import assignments, has_long_word
+from llmeval_sdk.redaction._secrets import has_assignment, has_long_word
 
 
 Hint = Callable[[bytes], object]
@@ -17,7 +17,7 @@ _BETWEEN = b" .()/-"
 
 
 def _secrets(record: bytes) -> bool:
-    return has_long_word(record) or next(assignments(record), None) is not None
+    return has_long_word(record) or has_assignment(record)
 
 
 def _digits(length: int) -> Hint:

@@ -8,7 +8,7 @@ from typing import Any
 from llmeval_sdk.redaction._aside import Aside
 from llmeval_sdk.redaction._detectors import detectors
 from llmeval_sdk.redaction._hints import hints
-from llmeval_sdk.redaction._names import has_secret_name, is_secret_name
+from llmeval_sdk.redaction._names import has_secret_name, hides
 
 
 FAILED = "<redaction failed>"
@@ -48,12 +48,13 @@ class Redactor:
     def may_concern(self, record: bytes, value: Any = None) -> bool:
         """Say whether the built-in detectors can find anything in a plain value.
 
-        ``record`` is the ``marshal`` form of the value, whose texts are looked at there.
+        ``record`` is the ``marshal`` form of the value, whose texts are looked at there, and
+        which has a brace where the value has a mapping.
         """
         for hint in self._hints:
             if hint(record):
                 return True
-        return self._reads_names and has_secret_name(value)
+        return self._reads_names and b"{" in record and has_secret_name(value)
 
     def detect(self, value: Any) -> Any:
         """Redact all texts of a plain value, keys of mappings too, by the built-in detectors."""
@@ -84,7 +85,7 @@ class Redactor:
         if cls is dict:
             return {
                 text(key) if type(key) is str else key: _hidden(item)
-                if self._reads_names and type(key) is str and is_secret_name(key)
+                if self._reads_names and hides(value, key)
                 else self._walk(item, text)
                 for key, item in value.items()
             }

@@ -13,6 +13,7 @@ from functools import cache
 
 from llmeval_sdk.redaction._forms import (
     LIKELY_NAMES,
+    PAIRED_NAME,
     SHORTEST,
     SURE_NAMES,
     TOKEN_CHARACTERS,
@@ -133,52 +134,95 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 # -- what stands under a name ----------------------------------------------------------------------
 
-_GAP = b"\"'\\ \t:"
-"""What may stand between a name and its ``=`` or ``:``: quotes, escaped or not, and space."""
-_SURE = tuple(name.replace(" ", "").encode() for name in SURE_NAMES)
-_LIKELY = tuple(name.replace(" ", "").encode() for name in LIKELY_NAMES)
-_LAST_WORDS = tuple({name.split()[-1].encode() for name in (*SURE_NAMES, *LIKELY_NAMES)})
-_BEFORE = frozenset(
-    byte for word in _LAST_WORDS for byte in (word[-1], word.upper()[-1])
-) | frozenset(_GAP)
-_NAME_ROOM = 32
-_URL_ROOM = 600
+_MOST = 10_000
+"""How many names with each operator, and how many addresses, are looked at in one text. It bounds
+the time; of a text with more, the rest is taken out whole."""
+_NAMES = (*SURE_NAMES, *LIKELY_NAMES)
 
 
-def assignments(text: bytes) -> Iterator[tuple[int, str]]:
-    """Yield each ``=`` or ``:`` behind a secret's name or in ``://user:password@``, and its kind.
+def has_assignment(text: bytes) -> bool:
+    """Say whether something stands behind a secret's name, or ``://user:password@`` does."""
+    for operator in (":", "="):
+        if (
+            operator.encode() in text
+            and _behind_name(operator).search(text)
+            and _named(operator).search(text.lower()[::-1])
+        ):
+            return True
+    return b"@" in text and _address_bytes().search(text) is not None
 
-    The kind is ``sure`` or ``likely`` by the name, or ``url``.
+
+@cache
+def _behind_name(operator: str) -> re.Pattern[bytes]:
+    """Compile an operator behind the last three letters of a name, or behind what may be between.
+
+    Clean texts rarely need more than this look, which makes no copy of them.
     """
-    find, before = text.find, _BEFORE
-    for operator in b"=:":
-        at = find(operator, 1)
-        while at >= 0:
-            if text[at - 1] in before:
-                name = text[max(at - _NAME_ROOM, 0) : at].rstrip(_GAP).lower()
-                if name.endswith(_LAST_WORDS):
-                    name = name.translate(None, b"_-. ")
-                    if name.endswith(_SURE):
-                        yield at, "sure"
-                    elif name.endswith(_LIKELY):
-                        yield at, "likely"
-            if text[at + 1 : at + 3] == b"//" and b"@" in text[at : at + _URL_ROOM]:
-                yield at, "url"
-            at = find(operator, at + 1)
+    ends = {name[-3:] for name in (*_NAMES, PAIRED_NAME)}
+    letters = ["".join(f"[{letter}{letter.upper()}]" for letter in end) for end in sorted(ends)]
+    last = "".join(sorted({end[-1] + end[-1].upper() for end in ends}))
+    gap = r"""["'\\ \t:]"""
+    return re.compile(
+        rf"{operator}(?:(?<=[{last}]{operator})(?<=(?:{'|'.join(letters)}){operator})"
+        rf"|(?<={gap}{operator}))".encode()
+    )
+
+
+@cache
+def _named(operator: str) -> re.Pattern[bytes]:
+    """Compile an operator and the end of a name, both backwards: so only operators are tried.
+
+    It searches lower case. The name may also be that of a pair, whose ``value`` stands between.
+    """
+
+    def backwards(names: Iterable[str]) -> str:
+        return "|".join(name[::-1].replace(" ", "[_. -]{0,2}") for name in names)
+
+    first = "".join({name[-1] for name in (*_NAMES, PAIRED_NAME)})
+    between = r"""["'\\ \t\r\n,]|[nr](?=\\)"""
+    pair = rf"(?:{PAIRED_NAME[::-1]}(?:{between}){{1,40}})?"
+    names = f"(?:(?P<sure>{backwards(SURE_NAMES)})|(?P<likely>{backwards(LIKELY_NAMES)}))"
+    return re.compile(rf"""{operator}:?["'\\ \t]{{0,12}}(?=[{first}]){pair}{names}""".encode())
 
 
 def _assigned(text: str) -> Iterator[Span]:
     # One byte for each character, so that places agree; no name has a letter beyond ASCII.
-    for at, kind in assignments(text.encode("ascii", "replace")):
-        if (match := _value(kind).match(text, at)) is not None:
-            yield *match.span(match.lastgroup or 0), "secret"
+    plain = text.encode("ascii", "replace").lower()[::-1]
+    last = len(plain) - 1
+    for operator in ":=":
+        if operator not in text:
+            continue
+        for count, name in enumerate(_named(operator).finditer(plain)):
+            at = last - name.start()
+            if (match := _value(str(name.lastgroup)).match(text, at)) is not None:
+                yield *match.span(match.lastgroup or 0), "secret"
+            if count == _MOST:
+                yield 1, at, "secret"
+                break
+    if "@" in text:
+        for count, match in enumerate(_address().finditer(text)):
+            if count == _MOST:
+                yield match.start("password"), len(text), "secret"
+                break
+            yield *match.span("password"), "secret"
+
+
+_ADDRESS = r"""://[^\s/?#@:'"<>]{0,%d}:(?P<password>[^\s/?#@'"<>]{1,%d})@"""
+
+
+@cache
+def _address() -> re.Pattern[str]:
+    return re.compile(_ADDRESS % (128, 128))
+
+
+@cache
+def _address_bytes() -> re.Pattern[bytes]:
+    return re.compile((_ADDRESS % (512, 512)).encode())  # a character has up to four bytes
 
 
 @cache
 def _value(kind: str) -> re.Pattern[str]:
     """Compile what may follow a name: for a likely one, only what looks random."""
-    if kind == "url":
-        return re.compile(r"""://[^\s/?#@:'"<>]{0,128}:(?P<url>[^\s/?#@'"<>]{1,128})@""")
     ways = [_QUOTED.replace("LOOK", "" if kind == "sure" else _RANDOM), _BARE]
     if kind == "sure":
         ways.append("(?P<long>[A-Za-z0-9+/]{32,}={0,2})")  # so long is no word, figure or not

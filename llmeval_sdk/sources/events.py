@@ -9,7 +9,7 @@ from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_usage
 from llmeval_sdk.model import Chunk, Failure
 from llmeval_sdk.sources import messages
 from llmeval_sdk.sources.conventions import parsed
-from llmeval_sdk.tracing import ANSWERED, Link, Retrieved, Span, capture
+from llmeval_sdk.tracing import ANSWERED, Link, Retrieved, Span, Spent, capture
 from llmeval_sdk.tracing._span import Spec
 
 
@@ -157,6 +157,6 @@ def _collect(span: Span, each: Seen, *, prompted: bool) -> None:
     elif each.kind == "llm":
         usage = to_usage(dict(each.event.get("metrics") or {}))
         if usage is not None:
-            span.collect(usage)
+            span.collect(Spent(usage, each.meta.get("model_name")))
         if prompted and _response(each) is not None:
             span.collect(ANSWERED)

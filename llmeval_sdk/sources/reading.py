@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Failure, SpanKind
 from llmeval_sdk.sources import conventions
-from llmeval_sdk.tracing import Link, Retrieved, Span, capture
+from llmeval_sdk.tracing import Link, Retrieved, Span, Spent, capture
 from llmeval_sdk.tracing._span import Spec
 
 
@@ -136,7 +136,7 @@ def _collect(span: Span, each: Seen) -> None:
     elif each.kind == "llm":
         usage = conventions.usage_of(each.attributes)
         if usage is not None:
-            span.collect(usage)
+            span.collect(Spent(usage, conventions.model_of(each.attributes)[0]))
 
 
 _ROLES_OF = {

@@ -48,6 +48,10 @@ class Database:
         self._pid = os.getpid()
         self._inherited = False
         self._held_for_fork = False
+        self._fork_waits = False
+        self.forks = False
+        """True once this process, or the one it came from, forked with the file in use: forks wait
+        for what is done at a time, and after each the file is opened again."""
         _databases[:] = [ref for ref in _databases if ref() is not None]
         _databases.append(weakref.ref(self))
 
@@ -59,13 +63,30 @@ class Database:
         """
         if os.getpid() != self._pid:
             self._in_child()
+        opened = False
+        while True:
+            with self._turn():
+                if self._inherited:
+                    raise Inherited
+                missing = self._connection is None
+                if missing:
+                    self._connection = self._opener()
+                    self._anchor = self._open_anchor()
+                if missing and not opened:  # a turn of its own: it takes as long as a transaction
+                    opened = True
+                    continue
+                assert self._connection is not None
+                yield self._connection
+                return
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the lock, but let a fork that waits for it go first: the lock itself is not fair."""
+        deadline = time.monotonic() + FORK_WAIT_SECONDS
+        while self._fork_waits and time.monotonic() < deadline:
+            time.sleep(0.0005)
         with self._lock:
-            if self._inherited:
-                raise Inherited
-            if self._connection is None:
-                self._connection = self._opener()
-                self._anchor = self._open_anchor()
-            yield self._connection
+            yield
 
     def close(self) -> None:
         """Close this process's own connection; the next use opens another."""
@@ -81,12 +102,15 @@ class Database:
                 connection.close()
 
     def _before_fork(self, deadline: float) -> None:
+        self._fork_waits = True
         wait = max(0.0, deadline - time.monotonic())
         self._held_for_fork = self._lock.acquire(timeout=wait)
         if self._held_for_fork and not self._in_memory:
+            self.forks = self.forks or self._connection is not None
             self._close(self._connection, self._anchor)
 
     def _in_parent(self) -> None:
+        self._fork_waits = False
         if self._held_for_fork:
             self._held_for_fork = False
             self._lock.release()
@@ -94,7 +118,7 @@ class Database:
     def _in_child(self) -> None:
         in_use = self._lock.locked() and not self._held_for_fork
         self._pid = os.getpid()
-        self._held_for_fork = False
+        self._held_for_fork = self._fork_waits = False
         self._lock = threading.Lock()
         left = [each for each in (self._connection, self._anchor) if each is not None]
         self._connection = self._anchor = None

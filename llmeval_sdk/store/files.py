@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -82,7 +83,10 @@ def open_read_only(location: str | os.PathLike[str]) -> sqlite3.Connection:
             return _readable(_connect(text, uri=True))
         path = path_of(location)
         if not path.is_file():
-            raise Unusable("there is no such file")
+            refused = refusal(path)
+            also = f", and none is made: {refused}" if refused else ""
+            raise Unusable(f"there is no such file{also}")
+        _private.reclaim(path.parent)
         _private.check_file(path, reading=True)
         try:
             return _readable(_connect(f"{path.as_uri()}?mode=ro", uri=True))
@@ -123,9 +127,9 @@ def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
-        schema.version_of(connection)  # before anything is altered
+        version = schema.version_of(connection)  # before anything is altered
         for pragma in (
-            "auto_vacuum = INCREMENTAL",
+            *(() if version else ("auto_vacuum = INCREMENTAL",)),  # which tables make final
             "journal_mode = WAL",
             "synchronous = NORMAL",
             f"journal_size_limit = {WAL_BYTES}",
@@ -133,7 +137,8 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
             f"cache_size = -{CACHE_KIB}",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        schema.migrate(connection)
+        if version < len(schema.MIGRATIONS):
+            schema.migrate(connection)
     except BaseException:
         connection.close()
         raise
@@ -150,6 +155,18 @@ def make_folder(folder: Path) -> None:
             ignored = folder / ".gitignore"
             if _private.make_file(ignored):
                 ignored.write_text("*\n")
+
+
+def refusal(path: Path) -> str | None:
+    """Say why a store is not written there, if other users could have a hand in it."""
+    try:
+        _private.reclaim(path.parent)
+        if path.parent.is_dir():
+            _private.check_folder(path.parent.lstat(), shared=True)
+        _private.check_file(path)
+    except OSError as error:
+        return _reason(error) if error.errno in (errno.EPERM, errno.ELOOP) else None
+    return None
 
 
 def _create(path: Path) -> None:

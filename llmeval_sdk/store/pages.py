@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.store import walks
 from llmeval_sdk.store.query import Place, Query
 
@@ -99,6 +100,8 @@ class Said:
     reason: str | None = None
     """Why it did not run; then there is nothing else."""
     judge: bool = False
+    near_constant: bool = False
+    """Its metadata says that the score is nearly the same whatever happened."""
 
 
 def said_of(
@@ -112,10 +115,10 @@ def said_of(
         scores.setdefault(span_id, {})[name] = Said(name, reason=reason, judge=True)
     people: dict[str, dict[str, Said]] = {}
     for table, into in (("evaluations", scores), ("feedback", people)):
-        for span_id, name, value, label, error, kind in connection.execute(
+        for span_id, name, value, label, error, kind, same in connection.execute(
             _SAID.format(table, marks), wanted
         ):
-            said = Said(name, value, label, error, judge=kind == "judge")
+            said = Said(name, value, label, error, judge=kind == "judge", near_constant=bool(same))
             into.setdefault(span_id, {})[name] = said
     return scores, people
 
@@ -126,9 +129,10 @@ SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_ty
 FROM spans WHERE seq IN ({})
 """
 
-_SAID = """
-SELECT span_id, name, value, label, error_type, evaluator_kind FROM {}
-WHERE span_id IN ({}) ORDER BY time_ns, seq
-"""
+_SAID = f"""
+SELECT span_id, name, value, label, error_type, evaluator_kind,
+  instr(ifnull(metadata, ''), '"{_values.NEAR_CONSTANT}":true') FROM {{}}
+WHERE span_id IN ({{}}) ORDER BY time_ns, seq
+"""  # noqa: S608
 
 _REFUSALS = "SELECT span_id, evaluator, reason FROM not_run WHERE span_id IN ({}) ORDER BY seq"

@@ -55,9 +55,9 @@ def compare(connection: sqlite3.Connection, threshold: float, since_ns: int | No
     labelled = 0
     rows = connection.execute(_CHECKED, (since_ns or 0, JUDGE, since_ns or 0, MOST))
     for label, verdict, chance, risk, recall, warning in rows:
-        said = _values.number(label)
-        labelled += said is not None
-        good = _values.number(verdict) if said is None else said
+        person = _values.number(label)
+        labelled += person is not None
+        good = _values.number(verdict) if person is None else person
         score = _values.number(risk)
         if good is None or score is None:
             continue
@@ -65,7 +65,7 @@ def compare(connection: sqlite3.Connection, threshold: float, since_ns: int | No
         flagged.append(low or warning == "HIT_RETRIEVAL_LIMIT")
         risks.append(score)
         wrong.append(good < 0.5)
-        weights.append(1.0 if said is not None or not chance else 1 / chance)
+        weights.append(1.0 if person is not None or not chance else 1 / chance)
     bad = sum(wrong)
     if len(wrong) < FEWEST or bad < FEWEST_BAD:
         return Rules(len(wrong), labelled, bad)

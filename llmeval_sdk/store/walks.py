@@ -154,8 +154,13 @@ def _pattern(text: str) -> str:
     return f"%{inside}%"
 
 
-_TRIED = f"ifnull(w.label, '') NOT IN ({', '.join(map(repr, sorted(_values.NEUTRAL - {''})))})"
-"""Leaves out of the worst and the best what its label says to be neither, such as abstained."""
+_TRIED = (
+    f"ifnull(w.label, '') NOT IN ({', '.join(map(repr, sorted(_values.NEUTRAL - {''})))})"  # noqa: S608 - constants
+    " AND NOT EXISTS (SELECT 1 FROM evaluations a WHERE a.span_id = w.span_id"
+    f" AND a.id = w.span_id || '-{_values.ABSTENTION}' AND a.value IS NOT NULL)"
+)
+"""Leaves out of the worst and the best what is neither: what its label says, such as skipped, and
+every score of a record that has no answer."""
 
 _EVALUATED = (
     "EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator{})"

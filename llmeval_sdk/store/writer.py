@@ -27,6 +27,12 @@ from llmeval_sdk.store.rows import COLUMNS, Row
 
 
 TRANSACTION_ROWS = 500
+ROWS_BESIDE_FORKS = 64
+"""In a process that forks, which waits for the end of a transaction."""
+LOG_BYTES_BESIDE_FORKS = 1 << 20
+"""After a fork, who opens the file next reads the whole log, which took 60 ms for 16 MB."""
+SETTLE_SECONDS = 0.5
+"""How often such a log is moved into the file; it stays as it is while others read it."""
 MEMORY_BYTES = 32 << 20
 """Bound of the stand-in in memory."""
 AGE_CHECK_SECONDS = 60.0
@@ -75,9 +81,10 @@ class StoreWriter:
         self._database = Database(self._open, anchor=partial(open_anchor, self.path))
         self._file_id: tuple[int, int] | None = None
         self._next_age_check = 0.0
+        self._next_settling = 0.0
 
     def write(self, batch: Batch) -> Mapping[str, int] | None:
-        """Write one batch, in transactions of at most 500 rows.
+        """Write one batch, in transactions of at most 500 rows; fewer in a process that forks.
 
         Returns how many spans and evaluations could not be stored, by reason, or ``None``. Raises
         `ExportError`, retryable unless the file itself is broken; writing the batch again is safe.
@@ -85,10 +92,12 @@ class StoreWriter:
         refused: dict[str, int] = {}
         if self.fallback_reason is None and self._file_id not in (None, _file_id(self.path)):
             self._database.close()  # the file was deleted or replaced under us
-        for part in _slices(batch, refused):
+        size = ROWS_BESIDE_FORKS if self._database.forks else TRANSACTION_ROWS
+        for part in _slices(batch, refused, size):
             self._transact(partial(_insert, part))
         with suppress(ExportError):  # what was written is written; the next batch prunes
             self._prune_if_due()
+            self._settle_if_due()
         return refused or None
 
     def note_losses(self, key: str, lost: losses.Losses) -> None:
@@ -109,6 +118,15 @@ class StoreWriter:
     def settle(self) -> None:
         """Move the log into the file, so that what was freed leaves the disk while others read."""
         self._transact(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), begin="")
+
+    def _settle_if_due(self) -> None:
+        """Keep the log short in a process that forks."""
+        now = time.monotonic()
+        if not self._database.forks or self.fallback_reason or now < self._next_settling:
+            return
+        if _size(f"{self.path}-wal") > LOG_BYTES_BESIDE_FORKS:
+            self._next_settling = now + SETTLE_SECONDS
+            self.settle()
 
     def _prune_if_due(self) -> None:
         """Look at the size after every batch, at the age every minute."""
@@ -204,12 +222,21 @@ def _file_id(path: Any) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _slices(batch: Batch, refused: dict[str, int]) -> Iterator[list[tuple[str, list[Row]]]]:
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - once per write
+    except OSError:
+        return 0
+
+
+def _slices(
+    batch: Batch, refused: dict[str, int], size: int
+) -> Iterator[list[tuple[str, list[Row]]]]:
     """Give the rows of a batch by table, a transaction's worth at a time."""
     people = [e for e in batch.evaluations if e.evaluation.evaluator_kind == "human"]
     others = [e for e in batch.evaluations if e.evaluation.evaluator_kind != "human"]
     found: list[tuple[str, list[Row]]] = []
-    room = TRANSACTION_ROWS
+    room = size
     for table, nouns, to_row in (
         ("spans", batch.spans, rows.span_row),
         ("evaluations", others, rows.evaluation_row),
@@ -224,7 +251,7 @@ def _slices(batch: Batch, refused: dict[str, int]) -> Iterator[list[tuple[str, l
             room -= len(part)
             if not room:
                 yield found
-                found, room = [], TRANSACTION_ROWS
+                found, room = [], size
     if found:
         yield found
 

@@ -27,9 +27,10 @@ from llmeval_sdk.tracing._records import (
     request_of,
     settle,
     span_data,
+    spent_by,
     without_content,
 )
-from llmeval_sdk.tracing._span import Link, Retrieved, Span
+from llmeval_sdk.tracing._span import Link, Retrieved, Span, Spent
 from llmeval_sdk.tracing._state import Recorder, State, current, state
 
 
@@ -40,6 +41,7 @@ __all__ = [
     "Recorder",
     "Retrieved",
     "Span",
+    "Spent",
     "State",
     "agent",
     "annotate",
@@ -66,6 +68,7 @@ __all__ = [
     "retrieval",
     "settle",
     "span_data",
+    "spent_by",
     "state",
     "task",
     "to_plain",

@@ -13,7 +13,7 @@ from typing import Any
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Usage
 from llmeval_sdk.tracing._capture import new_room
 from llmeval_sdk.tracing._records import ANSWERED
-from llmeval_sdk.tracing._span import Retrieved, Span, Spec
+from llmeval_sdk.tracing._span import Retrieved, Span, Spec, Spent
 
 
 _KNOWN = (
@@ -150,8 +150,8 @@ def _expected(expected: dict[str, Any]) -> dict[str, Any]:
 
 
 def _collected(item: Any) -> tuple[Any, ...]:
-    if type(item) is Usage:
-        return (_USAGE, _usage(item))
+    if type(item) is Spent:
+        return (_USAGE, _usage(item.usage), item.model)
     if type(item) is Retrieved:
         return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
     if item is ANSWERED:
@@ -161,7 +161,7 @@ def _collected(item: Any) -> tuple[Any, ...]:
 
 def _item(item: tuple[Any, ...]) -> Any:
     if item[0] == _USAGE:
-        return Usage(*item[1])
+        return Spent(Usage(*item[1]), *item[2:])
     if item[0] == _RETRIEVED:
         return Retrieved(item[1], _chunks(item[2]) or (), ())
     if item[0] == _ANSWERED:

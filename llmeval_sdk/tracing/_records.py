@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.tracing._llm_records import contexts_of, last_message, question_of
-from llmeval_sdk.tracing._span import CONTEXT_ARGUMENTS, Retrieved, Span
+from llmeval_sdk.tracing._span import CONTEXT_ARGUMENTS, Retrieved, Span, Spent
 
 
 ANSWERED = object()
@@ -46,7 +47,7 @@ def leave_to_owner(span: Span) -> None:
         if span._retrieval is not None:  # limits said inside the retrieval are the request's
             owner._retrieval = {**span._retrieval, **(owner._retrieval or {})}
     if kind == "llm" and span._usage is not None:
-        owner.collect(span._usage)
+        owner.collect(Spent(span._usage, span._spec.model_name))
     if kind == "llm" and span._prompt is not None and span._response is not None:
         above: Span | None = owner
         while above is not None:
@@ -62,12 +63,12 @@ def leave_to_owner(span: Span) -> None:
 
 def record_of(span: Span, *, retrieved: str = "last", limits: Any = None) -> Record:
     """Build what evaluators see of a span: its own values first, then its finished descendants'."""
-    own_usage = span._usage if span.kind == "llm" else None
-    usage, extractions = own_usage, span._extractions
+    usage: Usage | None = None
+    for spent in spent_by(span):
+        usage = spent.usage if usage is None else usage + spent.usage
+    extractions = span._extractions
     for item in span._collected or ():
-        if type(item) is Usage:
-            usage = item if usage is None else usage + item
-        elif type(item) is tuple and span._extractions is None:
+        if type(item) is tuple and span._extractions is None:
             extractions = item if extractions is None else extractions + item
     request, response, context = request_of(span), span._response, context_of(span, retrieved)
     text = response if type(response) is str else to_text(response)
@@ -101,6 +102,15 @@ def record_of(span: Span, *, retrieved: str = "last", limits: Any = None) -> Rec
         span.name,
         span.kind,
     )
+
+
+def spent_by(span: Span) -> Iterator[Spent]:
+    """Yield what each model call used: the span itself, if it is one, then those below it."""
+    if span.kind == "llm" and span._usage is not None:
+        yield Spent(span._usage, span._spec.model_name)
+    for item in span._collected or ():
+        if type(item) is Spent:
+            yield item
 
 
 def request_of(span: Span) -> Any:

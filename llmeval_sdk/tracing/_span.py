@@ -56,6 +56,13 @@ class Retrieved(NamedTuple):
     evaluations: tuple[Evaluation, ...]
 
 
+class Spent(NamedTuple):
+    """What a model call used, on the evaluated span it belongs to; the model tells its price."""
+
+    usage: Usage
+    model: str | None = None
+
+
 _OWNERS = ("workflow", "agent")
 CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "documents"))
 """Arguments of an evaluated function that may hold the chunks it works on."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from llmeval_sdk import _values
@@ -34,17 +35,34 @@ def cell_of_said(said: Said) -> Cell:
     if said.error is not None:
         return Cell(said.error, "bad", title="The evaluator failed")
     value = bool(said.value) if type(said.value) is int else said.value
-    return cell(said.name, value, said.label)
+    return cell(said.name, value, said.label, near_constant=said.near_constant)
 
 
 def cell_of(evaluation: Evaluation) -> Cell:
     """Return the cell of an evaluation."""
     if evaluation.error is not None:
         return Cell(evaluation.error.type, "bad", title="The evaluator failed")
-    return cell(evaluation.name, evaluation.value, evaluation.label)
+    near_constant = _values.is_near_constant(evaluation.metadata)
+    return cell(evaluation.name, evaluation.value, evaluation.label, near_constant=near_constant)
 
 
-def cell(name: str, value: Any, label: str | None = None) -> Cell:
+def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
+    """Return the cells of a span in a list; those of a record without an answer have no colour."""
+    cells = {name: cell_of_said(said) for name, said in scores.items()}
+    abstention = scores.get(_values.ABSTENTION)
+    if abstention is None or abstention.value is None:
+        return cells
+    return {name: colourless(cell) for name, cell in cells.items()}
+
+
+def colourless(cell: Cell) -> Cell:
+    """Return a cell that is neither good nor bad."""
+    if cell.tone == "quiet":
+        return cell
+    return replace(cell, tone="plain", title=cell.title or "The app gave no answer")
+
+
+def cell(name: str, value: Any, label: str | None = None, *, near_constant: bool = False) -> Cell:
     """Return the cell of a value."""
     is_rated = not isinstance(value, str) and not _values.is_unrated(name)
     if label and is_rated and _values.is_neutral(label):
@@ -53,7 +71,9 @@ def cell(name: str, value: Any, label: str | None = None) -> Cell:
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
     standing = _values.standing(name, value, label)
-    tone: Tone = "plain" if standing == "neutral" else standing
+    tone: Tone = "plain" if standing == "neutral" or near_constant else standing
+    if near_constant:
+        label = "neither good nor bad: nearly the same whatever was retrieved"
     if isinstance(value, bool):
         return Cell(_values.word(value), tone)
     if isinstance(value, str):

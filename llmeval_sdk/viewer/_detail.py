@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llmeval_sdk import _values
@@ -20,7 +20,7 @@ from llmeval_sdk.store import traces
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.traces import JudgeRun, Outline
-from llmeval_sdk.viewer._cells import Cell, cell, cell_of
+from llmeval_sdk.viewer._cells import Cell, cell, cell_of, colourless
 from llmeval_sdk.viewer._format import number, text
 from llmeval_sdk.viewer._marks import Marked, marked, places
 from llmeval_sdk.viewer._waterfall import last_retrieval
@@ -118,6 +118,10 @@ def read(reader: StoreReader, span: SpanData, spans: Sequence[Outline]) -> Detai
     people = reader.feedback_of(span.span_id)
     said = {each.evaluation.name: text(each.evaluation.value) for each in people}
     verdicts = (_verdict(event, said.get(event.evaluation.name, "")) for event in events)
+    if any(
+        e.evaluation.name == _values.ABSTENTION and e.evaluation.value is not None for e in events
+    ):
+        verdicts = (replace(verdict, cell=colourless(verdict.cell)) for verdict in verdicts)
     unsupported = _unsupported(events) if isinstance(span.response, str) else ()
     return Detail(
         span,
@@ -181,8 +185,7 @@ def _sides(event: EvaluationEvent) -> tuple[str, str] | None:
 
     ``yes`` is the good side, also for a risk, as `llmeval agreement` reads it.
     """
-    evaluation = event.evaluation
-    good = _values.goodness(evaluation.name, evaluation.value, evaluation.label)
+    good = _values.goodness_of(event.evaluation)
     if good is None:
         return None
     return ("yes", "no") if good >= 0.5 else ("no", "yes")

@@ -23,8 +23,9 @@ MAX_COLUMNS = 12
 _TEXTS = ("q", "span", "evaluator", "op", "value", "judge", "reason", "range", "sort")
 _FLAGS = ("errors", "runs")
 _FIRST_COLUMNS = (
-    "context_relevance", "context_recall_heuristic", "groundedness_risk", "semantic_validation",
-    "aggregated_confidence", "agreement_pattern", "context_precision", "retrieval_risk",
+    "extraction_risk", "groundedness_risk", "context_relevance", "context_recall_heuristic",
+    "semantic_validation", "aggregated_confidence", "agreement_pattern", "context_precision",
+    "retrieval_risk",
 )  # fmt: skip
 EXTRACTED = "context_precision"
 """What has a number only where records have extractions."""

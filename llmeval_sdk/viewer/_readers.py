@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 
 from llmeval_sdk import runtime
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -61,7 +61,10 @@ class Readers:
         try:
             found = self.path.stat()
         except OSError:
-            raise NoStoreError("") from None
+            refused = refusal(self.path)
+            raise NoStoreError(
+                f"{self.path} is not written: {refused}" if refused else ""
+            ) from None
         return found.st_dev, found.st_ino
 
     def _take(self, file: tuple[int, int]) -> StoreReader:

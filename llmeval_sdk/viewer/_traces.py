@@ -13,7 +13,7 @@ from llmeval_sdk.store.names import Known
 from llmeval_sdk.store.pages import Item, Page
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.viewer import _filters, _live
-from llmeval_sdk.viewer._cells import Cell, cell_of_said
+from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
 from llmeval_sdk.viewer._filters import Filters
 from llmeval_sdk.viewer._render import page, url
 
@@ -48,7 +48,7 @@ def show(request: Request) -> Response:
     rows = [
         Row(
             item,
-            {name: cell_of_said(said) for name, said in scores.get(item.span_id, {}).items()},
+            cells_of_said(scores.get(item.span_id, {})),
             tuple(
                 (name, cell_of_said(each)) for name, each in people.get(item.span_id, {}).items()
             ),

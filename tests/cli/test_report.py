@@ -335,3 +335,21 @@ def test_a_trend_shows_each_period(llmeval, store):
     assert found[0]["estimate"]["mean"] > found[1]["estimate"]["mean"]
     assert [each["funnel"]["eligible"] for each in found] == [400, 400]
     assert re.search(r"groundedness +answer +2026-01-02 +400 +88 ", llmeval(*args).stdout)
+
+
+def test_records_that_abstained_stand_apart(llmeval, store):
+    """No value is neither good nor bad: it is counted beside the scores, not among them."""
+    for number, risk in enumerate((0.1, 0.8)):
+        span = store.span(f"{number + 1:02d}" * 8)
+        store.evaluation(span, "abstention_risk", risk, label="abstained")
+        store.evaluation(span, "context_precision", 0.5)
+    done = llmeval("report", "--store", store.path)
+    scores, _, apart = done.stdout.partition("Abstained: no value was given")
+    assert "abstention_risk" not in scores
+    assert re.search(r"extract_field +2 +abstention_risk +0\.45", apart)
+
+
+def test_without_an_abstention_there_is_no_such_table(llmeval, store):
+    """Apps that extract nothing read nothing about it."""
+    store.evaluation(store.span("01" * 8), "context_precision", 0.5)
+    assert "Abstained" not in llmeval("report", "--store", store.path).stdout

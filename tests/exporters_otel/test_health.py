@@ -96,6 +96,7 @@ def test_the_metrics_are_the_counters(reader):
     assert found["llmeval.judge.tokens", ("gen_ai.token.type", "input")] == used.input_tokens
     assert found["llmeval.judge.tokens", ("gen_ai.token.type", "output")] == used.output_tokens
     assert found["llmeval.judge.cost",] == used.cost_usd > 0
+    assert found["llmeval.judge.cut_prompts",] == stats.cut_prompts == 0
 
 
 def test_each_collection_reads_anew_and_counts_nothing_twice(reader):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from llmeval_sdk.extraction import read
+from llmeval_sdk.heuristics.aggregated_confidence import aggregated_confidence
 from llmeval_sdk.heuristics.extraction import fit, place, rivalry, votes
 from llmeval_sdk.model import Chunk, Extraction, Record
 
@@ -26,10 +27,14 @@ GOOD = Record(
 
 def of(module, record):
     (reading,) = read(record)
-    try:
-        return module.measure(record, reading)
-    except TypeError:
+    if module is rivalry:
         return module.measure(reading)
+    confidence = aggregated_confidence(record)
+    if module is votes:
+        return module.measure(record, reading, confidence.value)
+    if module is fit:
+        return module.measure(record, reading, fits=confidence.metadata.get("format_valid"))
+    return module.measure(record, reading)
 
 
 CASES = [
@@ -88,7 +93,7 @@ def test_extractions_in_lists_vote_for_each_item():
     """An extraction of two values supports both."""
     made = replace(GOOD, value=["a", "b"], extractions=(Extraction(["a", "b"], 1),) * 2)
     for reading in read(made):
-        assert votes.measure(made, reading)["against"] == 0
+        assert votes.measure(made, reading, 0.9)["against"] == 0
 
 
 def test_ten_thousand_extractions_cost_no_more_than_two_hundred():

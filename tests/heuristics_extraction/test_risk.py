@@ -149,3 +149,22 @@ def test_a_format_that_is_code_of_the_app_runs_aside():
     risk = registry.evaluator("extraction_risk")
     assert risk.postponed(dated("x", field_config={"name": "d", "format": r"\d+"}))
     assert not risk.postponed(dated("x", field_config={"name": "d", "format": "date"}))
+
+
+def test_at_once_and_in_the_background_it_knows_the_same_history():
+    """What the worker learnt counts for the score that an app asks for inside a span."""
+    from llmeval_sdk import runtime
+
+    with capture() as captured:
+        for _ in range(40):
+            with llmeval.workflow("extract_field", request="total?"):
+                llmeval.annotate(
+                    extractions=[{"value": "9.00"}],
+                    retrieved_context=[{"content": "Total 9.00"}],
+                    value="9.00",
+                )
+        captured.drain()
+        plan = runtime.pipeline().plan
+        at_once, planned = plan.find("extraction_risk"), plan.background.get("extraction_risk")
+    assert at_once is planned
+    assert at_once.histories._fields["extract_field/"].values == 40

@@ -167,7 +167,7 @@ def test_a_comparison_prints_as_a_few_lines():
 
     def rows(answer):
         return [{"request_id": f"q{n}", "request": "q", "response": answer * 2_000,
-                 "retrieved_context": [{"content": "slate " * 2_000}]} for n in range(60)]  # fmt: skip
+                 "value": answer, "retrieved_context": [{"content": "slate " * 2_000}]} for n in range(60)]  # fmt: skip
 
     names = ["semantic_validation", "groundedness_risk"]
     before, after = (llmeval.evaluate(rows(each), evaluators=names) for each in ("slate ", "gold "))

@@ -118,6 +118,27 @@ def test_the_environment_gives_groundedness_a_budget(monkeypatch):
     assert "groundedness_risk" in scores
 
 
+def test_extractions_get_the_judge_of_extractions(monkeypatch):
+    """LLMEVAL_JUDGE_SHARE=1 asks about the value of an extraction, and about no empty one."""
+    monkeypatch.setenv("LLMEVAL_JUDGE_SHARE", "1")
+    verdict = {"rationale": "fits", "problem": "none", "right_value": "", "rating": "yes"}
+    with capture(llm=FakeLLM(verdict), escalations=[]) as seen:
+        for name, value in (("full", "slate"), ("empty", None)):
+            with llmeval.workflow(name, request="roof?") as span:
+                span.annotate(
+                    response=value,
+                    value=value,
+                    extractions=[{"value": "slate", "chunk_number": 1}] if value else [],
+                    retrieved_context=GROUNDED,
+                    field_config={"name": "roof"},
+                )
+        seen.drain()
+    scores = seen.scores("full")
+    assert scores["extraction_correctness"].metadata["why"].startswith("extraction_risk")
+    assert "groundedness" not in scores
+    assert not {"extraction_correctness", "groundedness"} & set(seen.scores("empty"))
+
+
 def test_a_budget_without_a_judge_model_does_nothing(monkeypatch):
     """Money needs a model that was named: the share alone adds no judge."""
     monkeypatch.setenv("LLMEVAL_JUDGE_SHARE", "0.2")

@@ -7,11 +7,19 @@ from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import Chunk, Extraction, Prompt, runtime
+from llmeval_sdk import Chunk, Extraction, Prompt, config, runtime
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters import memory
+from llmeval_sdk.exporters.otel.app import AppOtelExporter
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -82,6 +90,29 @@ def wire():
     server.server_close()
 
 
+class _Providers:
+    """OpenTelemetry providers of an app, and what they exported."""
+
+    def __init__(self):
+        self.spans, self.logs = InMemorySpanExporter(), InMemoryLogRecordExporter()
+        tracers = TracerProvider(shutdown_on_exit=False)
+        tracers.add_span_processor(SimpleSpanProcessor(self.spans))
+        loggers = LoggerProvider(shutdown_on_exit=False)
+        loggers.add_log_record_processor(SimpleLogRecordProcessor(self.logs))
+        self.reader = InMemoryMetricReader()
+        self.exporter = AppOtelExporter(
+            config.Settings(),
+            tracer_provider=tracers,
+            logger_provider=loggers,
+            meter_provider=MeterProvider([self.reader], shutdown_on_exit=False),
+        )
+
+    def written(self):
+        logs = [log.to_json() for log in self.logs.get_finished_logs()]
+        spans = [span.to_json() for span in self.spans.get_finished_spans()]
+        return "\n".join([*spans, *logs, self.reader.get_metrics_data().to_json()]).encode()
+
+
 def sent(exporter, value, wire, tmp_path, capsys):
     """Run with one exporter, and return all that it wrote or sent, as bytes."""
     url = f"http://127.0.0.1:{wire.server_port}"
@@ -92,8 +123,9 @@ def sent(exporter, value, wire, tmp_path, capsys):
         "mlflow": {"mlflow_uri": url, "mlflow_experiment_id": "1"},
     }.get(exporter, {})
     memory.clear()
+    app = _Providers() if exporter == "global" else None
     llmeval.configure(
-        exporters=[exporter], capture_content=value, llm=FakeLLM(VERDICT),
+        exporters=[app.exporter if app else exporter], capture_content=value, llm=FakeLLM(VERDICT),
         evaluators=[own_score, "relevance_to_query"], **options,
     )  # fmt: skip
     run()
@@ -101,6 +133,8 @@ def sent(exporter, value, wire, tmp_path, capsys):
     if exporter == "local":
         with closing(sqlite3.connect(tmp_path / "s.db")) as store:
             return "\n".join(store.iterdump()).encode()
+    if app:
+        return app.written()
     if exporter == "console":
         return capsys.readouterr().err.encode()
     if exporter == "memory":
@@ -108,7 +142,8 @@ def sent(exporter, value, wire, tmp_path, capsys):
     return b"\n".join(wire.seen)
 
 
-EXPORTERS = ("local", "otlp", "console", "memory", "phoenix", "mlflow")
+EXPORTERS = ("local", "otlp", "console", "memory", "phoenix", "mlflow", "global")
+"""``global`` stands for ``otel="global"``: through the app's own OpenTelemetry providers."""
 
 
 @pytest.mark.parametrize("exporter", EXPORTERS)
@@ -125,21 +160,20 @@ def test_with_scores_only_nothing_leaves_that_the_app_named(exporter, wire, tmp_
     seen = sent(exporter, "scores", wire, tmp_path, capsys)
     assert [text for text in (*TEXTS, *NAMES) if text.encode() in seen] == []
     assert b"own_score" in seen
-    if exporter in ("local", "memory", "otlp"):
+    if exporter in ("local", "memory", "otlp", "global"):
         assert b"gpt-4o" in seen
         assert b"ValueError" in seen
 
 
-def test_all_that_was_put_there_leaves_by_default(wire, tmp_path, capsys):
+@pytest.mark.parametrize("exporter", ["local", "global"])
+def test_all_that_was_put_there_leaves_by_default(exporter, wire, tmp_path, capsys):
     """Else the tests above would prove nothing."""
-    seen = sent("local", True, wire, tmp_path, capsys)
+    seen = sent(exporter, True, wire, tmp_path, capsys)
     assert [text for text in (*TEXTS, *NAMES) if text.encode() not in seen] == []
 
 
 def test_the_variable_takes_three_values(monkeypatch):
     """And the words of OpenTelemetry's variable."""
-    from llmeval_sdk import config
-
     for text, value in (("0", False), ("true", True), ("Scores", "scores"), ("NO_CONTENT", False)):
         read = config.from_environment({"LLMEVAL_CAPTURE_CONTENT": text})
         assert read.capture_content == value

@@ -73,6 +73,50 @@ def test_fields_of_json_inside_of_a_text_are_known(quote):
     assert Redactor(["api_key"]).detect(text) == text.replace("correct horse", "<redacted:secret>")
 
 
+PAIRS = (
+    {"name": "DB_PASSWORD", "value": "hunter two"}, {"value": "hunter two", "key": "api-key"},
+    {"Name": "clientSecret", "Value": "hunter two"},
+    {"env": [{"name": "A", "value": "b"}, {"name": "GITHUB_TOKEN", "value": "hunter two"}]},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", PAIRS)
+def test_the_value_of_a_pair_goes_by_the_name_beside_it(value):
+    """As in the variables of a container, or the headers of a request."""
+    redactor = Redactor(["api_key"])
+    assert redactor.may_concern(marshal.dumps(value, 2), value)
+    assert "hunter" not in repr(redactor.detect(value))
+
+
+PAIR_TEXTS = (
+    '{"name": "DB_PASSWORD", "value": "hunter2 two"}', "- name: DB_PASSWORD\n  value: hunter2two",
+    '{\\"key\\": \\"api_key\\",\\n  \\"value\\": \\"hunter2 two\\"}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PAIR_TEXTS)
+def test_pairs_are_known_in_json_and_yaml_inside_of_a_text(text):
+    """A manifest in a prompt is a text."""
+    redactor = Redactor(["api_key"])
+    assert redactor.may_concern(marshal.dumps(text, 2))
+    assert "hunter2" not in redactor.detect(text)
+
+
+def test_the_tokens_of_log_probabilities_stay():
+    """They are pieces of the answer, as harmless as it is."""
+    piece = {"token": "Hello", "logprob": -0.3, "bytes": [72], "top_logprobs": []}
+    value = {"content": [{**piece, "top_logprobs": [piece]}], "pair": {"name": "a", "value": "b"}}
+    redactor = Redactor(["api_key"])
+    assert redactor.detect(value) == value
+    assert not redactor.may_concern(marshal.dumps(value, 2), value)
+
+
+@pytest.mark.parametrize("piece", ["password=a1b2c3d4e5 ", "x://u:hunter2@h "])
+def test_a_text_with_more_secrets_than_are_looked_at_loses_the_rest_whole(piece):
+    """The bound of time is no way around the redaction."""
+    assert piece[-11:-1].strip("@h ") not in Redactor(["api_key"]).detect(piece * 12_000)
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=30), st.integers(0, 50), st.sampled_from(NAMES), st.text(max_size=30))
 def test_the_quick_look_never_loses_what_the_detectors_find(before, seed, name, after):
@@ -88,7 +132,7 @@ def test_the_quick_look_never_loses_what_the_detectors_find(before, seed, name, 
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.text(alphabet="sk-hf_ABEGINPRVTKY:=/@\"'\\ \nnbearer01password", max_size=80))
+@given(st.text(alphabet="sk-hf_ABEGINPRVTKY:=/@\"'\\ \nnbearer01passwordvalue,", max_size=80))
 def test_the_quick_look_agrees_on_any_text_of_such_letters(text):
     """Also where the parts of secrets are mixed as nobody thought of."""
     redactor = Redactor(["api_key", "jwt"])

@@ -105,3 +105,86 @@ def test_offline_judges_have_the_prices_of_the_environment(monkeypatch):
     usage = report.rows[0].evaluations["relevance_to_query"].usage
     assert usage.input_tokens > 0
     assert usage.cost_usd == pytest.approx(usage.input_tokens)
+
+
+MIXED = {"mine": (1.0, 0.0), "gpt-4o": (2.0, 0.0)}
+"""USD per million tokens: two models of one request."""
+
+
+def answer_with_two_models(question="q"):
+    """Call two models of known price and one of unknown price below a workflow."""
+
+    @llmeval.workflow
+    def answer(question):
+        for model in ("mine", "gpt-4o", "who knows"):
+            with llmeval.llm(model, name="call") as span:
+                span.annotate(metrics={"input_tokens": 1_000_000, "output_tokens": 0})
+        return "a"
+
+    return answer(question)
+
+
+class Spending:
+    """A heuristic that keeps what it saw of a record's usage."""
+
+    name, kind, version, needs = "spending", "heuristic", "1", ()
+    automatic = inline = False
+
+    def __init__(self):
+        """Have seen nothing."""
+        self.seen = []
+
+    def evaluate(self, record):
+        """Keep the usage, and score nothing."""
+        self.seen.append(record.usage)
+
+
+def test_a_workflows_record_sums_what_its_models_cost():
+    """Each call by the price of its own model; what is unknown adds nothing."""
+    spending = Spending()
+    with testing.capture(evaluators=[spending], prices=MIXED) as captured:
+        answer_with_two_models()
+        captured.drain()
+    (usage,) = spending.seen
+    assert usage.input_tokens == 3_000_000
+    assert usage.cost_usd == pytest.approx(3.0)
+
+
+def test_a_row_of_an_app_under_evaluation_sums_it_too():
+    """`evaluate(model=…, prices=…)` says what the app's calls cost."""
+    report = llmeval.evaluate(
+        [{"request": "q"}],
+        model=answer_with_two_models,
+        evaluators=["latency_seconds"],
+        prices=MIXED,
+    )
+    assert report.rows[0].record.usage.cost_usd == pytest.approx(3.0)
+
+
+def test_a_trace_as_a_column_sums_it_too():
+    """The prices of the run count for the calls that a trace tells."""
+    call = {"kind": "llm", "parent_id": "1", "start_ns": 1, "end_ns": 2, "model_name": "mine"}
+    usage = {"input_tokens": 500_000, "output_tokens": 0}
+    spans = [
+        {"span_id": "1", "kind": "workflow", "start_ns": 0, "end_ns": 3, "response": "a"},
+        {**call, "span_id": "2", "usage": usage},
+        {**call, "span_id": "3", "usage": usage, "model_name": "gpt-4o"},
+    ]
+    rows = [{"request": "q", "trace": {"spans": spans}}]
+    report = llmeval.evaluate(rows, evaluators=["latency_seconds"], prices=MIXED)
+    assert report.rows[0].record.usage.cost_usd == pytest.approx(1.5)
+
+
+def test_a_stored_request_keeps_the_sum(tmp_path):
+    """What the store and an export tell of a workflow has the cost of the calls below it."""
+    from llmeval_sdk import runtime
+    from llmeval_sdk.cli import main
+
+    store, out = tmp_path / "own" / "llmeval.db", tmp_path / "day.jsonl"
+    with runtime.isolated():
+        llmeval.configure(exporters=["local"], store=str(store), prices=MIXED)
+        answer_with_two_models()
+        assert llmeval.flush(10).complete
+    assert main(["export", "--store", str(store), "--out", str(out)]) == 0
+    report = llmeval.evaluate(str(out), evaluators=["latency_seconds"])
+    assert report.rows[0].record.usage.cost_usd == pytest.approx(3.0)

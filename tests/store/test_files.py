@@ -298,7 +298,7 @@ def belongs_to_another_user(path):
 @pytest.mark.parametrize(
     ("plant", "words"),
     [
-        (is_open_to_all, "other users can write to its folder: give it a folder of its own"),
+        (is_open_to_all, "other users can write to its folder: give it a folder of its own below"),
         (is_open_to_a_group, "other users can write to its folder"),
         (is_a_file_for_all, "other users can write to it: take their right away, chmod go-w"),
         (has_a_log_for_all, "other users can write to the file llmeval.db-wal"),
@@ -356,3 +356,108 @@ def test_a_sticky_folder_for_all_will_do(tmp_path, make):
         writer.write(Batch((make.span(),)))
         assert writer.fallback_reason is None
     assert mode(shared / "llmeval.db") == 0o600
+
+
+def mount_as_a_pod_does(volume, group):
+    """Give all on a volume to a group, as kubelet does at each start of a pod with an fsGroup."""
+    for each in (volume, *volume.rglob("*")):
+        os.chown(each, -1, group)
+        extra = 0o2770 if each.is_dir() else 0o660
+        each.chmod(stat.S_IMODE(each.stat().st_mode) | extra)
+
+
+@pytest.fixture
+def volume(tmp_path):
+    """The root of a Kubernetes volume: root's, open to the pod's fsGroup, which is one of ours."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    group, before = 23_456, os.getgroups()
+    path = tmp_path / "volume"
+    path.mkdir()
+    tmp_path.chmod(0o755)
+    os.setgroups([*before, group])
+    mount_as_a_pod_does(path, group)
+    yield path, group
+    os.setgroups(before)
+
+
+def test_a_volume_of_a_pod_works_at_each_start(volume, make):
+    """A folder of our own below the volume's root is made 0700, and made so again after a mount."""
+    root, group = volume
+    path = root / "llmeval" / "llmeval.db"
+    for start in range(1, 4):
+        with closing(StoreWriter(path)) as writer:
+            writer.write(Batch((make.span(),)))
+            assert writer.fallback_reason is None
+            assert mode(path.parent) == 0o700
+            assert mode(path) == 0o600
+        with closing(StoreReader(path)) as reader:
+            assert reader.counts().spans == start
+        mount_as_a_pod_does(root, group)
+        assert mode(path.parent) == 0o2770
+    with closing(StoreReader(path)) as reader:
+        assert reader.counts().spans == 3
+
+
+def test_the_root_of_a_volume_is_refused_with_what_to_do(volume, make):
+    """All of the group could replace a file there; the sentence asks for a folder below it."""
+    root, _ = volume
+    os.chown(root, 12_345, -1)
+    with closing(StoreWriter(root / "llmeval.db")) as writer:
+        writer.write(Batch((make.span(),)))
+        assert "give it a folder of its own below" in writer.fallback_reason
+
+
+@pytest.mark.parametrize("spoil", ["a strange group", "open to all", "no inherited group"])
+def test_a_folder_that_no_mount_has_opened_stays_refused(volume, make, spoil):
+    """Only what looks as a pod's mount leaves it is closed again."""
+    root, group = volume
+    folder = root / "shared"
+    folder.mkdir()
+    strange = spoil == "a strange group"
+    mount_as_a_pod_does(root, 34_567 if strange else group)
+    folder.chmod({"open to all": 0o2777, "no inherited group": 0o770}.get(spoil, 0o2770))
+    before = mode(folder)
+    with closing(StoreWriter(folder / "llmeval.db")) as writer:
+        writer.write(Batch((make.span(),)))
+        assert "other users can write to its folder" in writer.fallback_reason
+    assert mode(folder) == before
+
+
+def test_what_another_of_the_group_put_there_is_refused(volume, make):
+    """A file that somebody else left, while the folder was open, is not believed."""
+    root, group = volume
+    path = root / "llmeval" / "llmeval.db"
+    with closing(StoreWriter(path)) as writer:
+        writer.write(Batch((make.span(),)))
+    mount_as_a_pod_does(root, group)
+    os.chown(path, 12_345, -1)
+    with closing(StoreWriter(path)) as writer:
+        writer.write(Batch((make.span(),)))
+        assert "other users can write to it" in writer.fallback_reason
+
+
+def test_what_was_kept_in_memory_is_counted_and_told(tmp_path, monkeypatch, capsys):
+    """stats(), the line at the end, `llmeval doctor` and the viewer say that a store was refused."""
+    import llmeval_sdk as llmeval
+    from llmeval_sdk import runtime
+    from llmeval_sdk.cli import main
+    from llmeval_sdk.viewer._readers import NoStoreError, Readers
+
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    monkeypatch.setenv("LLMEVAL_STORE", str(folder / "llmeval.db"))
+    with runtime.isolated():
+        llmeval.configure(exporters=["local"])
+        llmeval.workflow(lambda question: "a")("q")
+        stats = llmeval.flush(10)
+    account = stats.exporters["local"]
+    assert account.in_memory == account.delivered > 0
+    assert f"{account.in_memory} records kept in memory only" in stats.losses
+    assert main(["doctor", "--offline"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "other users can write to its folder" in told
+    assert "kept in memory only" in told
+    with pytest.raises(NoStoreError, match="other users can write"), Readers(None).lend():
+        pass

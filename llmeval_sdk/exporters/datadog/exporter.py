@@ -48,6 +48,7 @@ class DatadogExporter:
         self.on_start = self.surroundings.on_start
         self.on_end = self.surroundings.on_end
         self.on_drop = self.surroundings.on_drop
+        self.use_redactor = self.surroundings.use_redactor
         self._spans = Spans(library, self.surroundings)
         self._intake = Intake(library, timeout=settings.datadog_timeout)
         self._labels = Labels()

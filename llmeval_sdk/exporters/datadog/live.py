@@ -6,13 +6,17 @@ id of LLM Observability. An evaluation finds its span by them, from any process 
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict, deque
+from collections.abc import Callable
+from functools import lru_cache
 from traceback import walk_tb
 from typing import Any
 
 from llmeval_sdk._shield import swallow
-from llmeval_sdk.exporters.datadog.content import prompt_of
+from llmeval_sdk.exporters.datadog.content import dumps, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
+from llmeval_sdk.redaction import Redactor
 
 
 KEY = "datadog"
@@ -20,6 +24,8 @@ OWN = "llmeval.own"
 """Item on ddtrace's spans that are ours, so that a TraceFilter does not take them in again."""
 MODELS = frozenset(("llm", "embedding"))
 KNOWN_TRACES = 10_000
+KNOWN_TEXTS = 1_000
+"""Names and sessions whose redaction is remembered: every span begins with some."""
 MAX_FRAMES = 30
 
 
@@ -34,20 +40,31 @@ class Open:
         self.around_apm = around_apm
         self.process = process
         self.finished = False
-        self.frames: deque[tuple[str, int, str, None]] | None = None
+        self.frames: deque[tuple[str, int, str, str | None]] | None = None
         self.type = ""
 
 
 class Live:
-    """The live hooks. Every call is cheap, and guarded: ddtrace raises in user code."""
+    """The live hooks. Every call is cheap, and guarded: ddtrace raises in user code.
+
+    What is put on ddtrace's span here may be sent as it is, so it is redacted here. The app's own
+    function may hang and cannot run on the app's thread: with one, the prompt waits for delivery.
+    """
 
     def __init__(self, library: Library, *, content: bool = True, names: bool = True) -> None:
         self._library = library
         self._content = content
         self._names = names
         self._traces: OrderedDict[int, str] = OrderedDict()
+        self.use_redactor(Redactor(("all",)))
         self.process = object()
         """Replaced in a child after a fork: spans of the parent are the parent's to finish."""
+
+    def use_redactor(self, redactor: Redactor) -> None:
+        """Redact by this from now on; until it is called, all built-in detectors do."""
+        self._detect = redactor.detect
+        self._has_custom = redactor.has_custom
+        self._detect_text: Callable[[str], str] = lru_cache(KNOWN_TEXTS)(redactor.detect)
 
     def on_start(self, span: Any) -> None:
         """Open ddtrace's span of the same kind, and take over its ids."""
@@ -106,21 +123,23 @@ class Live:
         found = span.context.get(KEY) if span.context else None
         if found is None:
             return
-        session = {"session_id": span.session_id} if span.session_id and self._names else None
-        prompt = prompt_of(span._prompt) if span.kind == "llm" and self._content else None
         try:
-            self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=session)
+            session = self._text(span.session_id)
+            prompt = self._prompt(span._prompt) if span.kind == "llm" else None
+            tags = {"session_id": session} if session else None
+            if prompt or tags:
+                self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=tags)
         except Exception as error:
             if not swallow("exporter datadog: prompt", error, calls_out=True):
                 raise
 
     def annotation_context(self, **fields: Any) -> Any:
         """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""
-        prompt = prompt_of(fields.get("prompt")) if self._content else None
+        tags = fields.get("tags") if self._names else None
         return self._library.llmobs.annotation_context(
-            prompt=prompt,
-            tags=fields.get("tags") if self._names else None,
-            name=fields.get("name") if self._names else None,
+            prompt=self._prompt(fields.get("prompt")),
+            tags=tags and self._plain(tags),
+            name=self._text(fields.get("name")),
         )
 
     # -- the contexts, for generators -----------------------------------------------------------
@@ -142,6 +161,20 @@ class Live:
 
     # -- inside ---------------------------------------------------------------------------------
 
+    def _text(self, text: Any) -> str | None:
+        """Return a name or a session as it may leave."""
+        return self._detect_text(str(text)) if text and self._names else None
+
+    def _prompt(self, prompt: Any) -> dict[str, Any] | None:
+        """Return a prompt as it may leave at once."""
+        fields = prompt_of(prompt) if self._content and not self._has_custom else None
+        return fields and self._plain(fields)
+
+    def _plain(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Redact what the app gave, whose texts may be of classes of its own."""
+        redacted: dict[str, Any] = self._detect(json.loads(dumps(fields)))
+        return redacted
+
     def _open(self, span: Any) -> None:
         library = self._library
         llmobs = library.llmobs
@@ -150,7 +183,7 @@ class Live:
         around, around_apm = library.active.active(), library.apm.active()
         spec = span._spec
         begin = getattr(llmobs, spec.kind)
-        name, session = (spec.name, span.session_id) if self._names else (spec.kind, None)
+        name, session = self._text(spec.name) or spec.kind, self._text(span.session_id)
         if spec.kind in MODELS:
             opened = begin(
                 name=name,
@@ -193,21 +226,25 @@ class Live:
             library.active.activate(found.around)
         if library.apm.active() is found.span:
             library.apm.activate(found.around_apm)
-        if span._error is not None:
-            _keep_traceback(span._error.type, found)
+        if span._error is not None and self._names:
+            _keep_traceback(span._error.type, found, None if self._content else "")
         if not span._flags & 1:  # another library's sampler left it out
             self.on_drop(span)
 
 
-def _keep_traceback(name: str, found: Open) -> None:
-    """Keep where an exception came from, without reading a source file on the app's thread."""
+def _keep_traceback(name: str, found: Open, source: str | None) -> None:
+    """Keep where an exception came from, without reading a source file on the app's thread.
+
+    ``source`` stands for each line of it: ``None`` has delivery read the line, which may quote a
+    text, and an empty one leaves it out.
+    """
     import sys
 
     kind, _, trace = sys.exc_info()
     if trace is not None and kind is not None and kind.__name__ == name:
         found.frames = deque(
             (
-                (frame.f_code.co_filename, line, frame.f_code.co_name, None)
+                (frame.f_code.co_filename, line, frame.f_code.co_name, source)
                 for frame, line in walk_tb(trace)
             ),
             MAX_FRAMES,

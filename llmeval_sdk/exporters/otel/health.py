@@ -102,6 +102,10 @@ READINGS = (
         _one(lambda stats: stats.judge_usage.cost_usd),
     ),
     Reading(
+        names.CUT_PROMPTS, "{judgement}", "Judgements whose prompt was too long and was cut",
+        _one(lambda stats: stats.cut_prompts),
+    ),
+    Reading(
         names.PROBLEMS, "{exception}", "Exceptions of evaluators and of the SDK that were caught",
         _by("problems", names.SITE),
     ),

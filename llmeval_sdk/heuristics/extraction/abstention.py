@@ -31,7 +31,7 @@ def _abstention_risk(record: Record) -> Evaluation:
     """
     if values_of(record):
         return Evaluation(NAME, None, None, "the app gave a value")
-    if not record.extractions and not record.retrieved_context:
+    if record.extractions is None and record.retrieved_context is None:
         return Evaluation(NAME, None, None, "there is nothing in which a value could stand")
     extracted = next(
         (e for e in (record.extractions or ())[:MAX_EXTRACTIONS] if not abstained(e.value)), None
@@ -48,8 +48,10 @@ def _abstention_risk(record: Record) -> Evaluation:
         why = f"{candidate['value'][:60]!r} stands where the field's value could be"
     elif near:
         why = "the passages name the field, but hold nothing that looks like its value"
-    else:
+    elif record.retrieved_context or record.extractions:
         why = "nothing in the passages names the field"
+    else:
+        why = "nothing was retrieved"
     return Evaluation(NAME, round(chance, 4), "abstained", why, None, metadata)
 
 

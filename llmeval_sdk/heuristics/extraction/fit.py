@@ -9,7 +9,6 @@ from typing import Any
 from llmeval_sdk._chat import bounded_question
 from llmeval_sdk.extraction import Reading
 from llmeval_sdk.extraction.kinds import FREE_FORM
-from llmeval_sdk.heuristics.formats import matches
 from llmeval_sdk.model import Record
 
 
@@ -41,9 +40,10 @@ _WORD = re.compile(r"[^\W\d_]{3,30}")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def measure(record: Record, reading: Reading) -> dict[str, float]:
+def measure(record: Record, reading: Reading, *, fits: bool | None) -> dict[str, float]:
     """Check a value's format, kind and edges.
 
+    ``fits`` says whether the value has its field's format, where that is known. What is returned:
     ``wrong_format``: it does not match the field's ``format``. ``wrong_kind``: the field's name
     calls for another kind of value. ``free_form``: it is of no kind that can be checked.
     ``cut_off``: the text goes on where the value ends. ``has_label``: a label came along with it.
@@ -52,8 +52,6 @@ def measure(record: Record, reading: Reading) -> dict[str, float]:
     that this one lacks.
     """
     config = record.field_config if isinstance(record.field_config, Mapping) else {}
-    form = config.get("format")
-    fits = matches(reading.value, form) if form is not None else None
     kinds = expected_kinds(config)
     words = reading.value.count(" ") + 1
     return {
@@ -106,8 +104,9 @@ def _common(reading: Reading) -> float:
 def _unrelated(request: Any, reading: Reading) -> float:
     if reading.kind not in ("url", "email"):
         return 0.0
-    asked = {word for word in _WORD.findall(bounded_question(request).lower()) if len(word) > 3}
+    question = bounded_question(request).lower()
+    names = {word for word in _WORD.findall(question) if len(word) > 3}
     mine = reading.value.lower()
-    if any(word in mine for word in asked):
+    if any(word in mine for word in names):
         return 0.0
-    return float(any(word in rival.value.lower() for rival in reading.rivals for word in asked))
+    return float(any(word in rival.value.lower() for rival in reading.rivals for word in names))

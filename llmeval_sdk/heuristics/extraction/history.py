@@ -82,6 +82,7 @@ class FieldHistory:
         ``odd_shape``: values of this field usually look different. ``odd_label``: other words stand
         before them. ``odd_place``: they stand elsewhere. ``odd_words``: they are made of other
         words. ``repeated``: the same value for many documents, in a field that varies.
+        ``usually_empty``: most documents have no value of this field.
         """
         trust = self.values / (self.values + _BELIEVED)
         return {
@@ -90,13 +91,8 @@ class FieldHistory:
             "odd_place": trust * self.places.rarity(traits["places"]),
             "odd_words": trust * self._odd_words(traits["words"]),
             "repeated": trust * self._repeated(traits["seen"][0]),
+            "usually_empty": self.empty / (self.values + self.empty + _BELIEVED),
         }
-
-    @property
-    def usually_empty(self) -> float | None:
-        """Share of the answers without a value; ``None`` before the history is worth a look."""
-        total = self.values + self.empty
-        return self.empty / total if total >= _BELIEVED else None
 
     def _odd_words(self, words: tuple[str, ...]) -> float:
         """Say how few of a value's words are usual, as far as the field has usual words."""

@@ -54,11 +54,6 @@ class Histories:
         history = self._fields.get(name)
         return {} if history is None else history.measure(traits(reading, self._key))
 
-    def usually_empty(self, name: str) -> float | None:
-        """Return the share of a field's answers without a value, once it is known."""
-        history = self._fields.get(name)
-        return None if history is None else history.usually_empty
-
     def learn(self, name: str, reading: Reading | None) -> None:
         """Count one answer, and share what was counted now and then. For the worker only."""
         if self._clock() >= self._due or len(self._news) >= SYNC_ANSWERS:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from llmeval_sdk.extraction import Reading
+from llmeval_sdk.heuristics.aggregated_confidence import OTHERWISE, aggregated_confidence
 from llmeval_sdk.heuristics.extraction import fit, place, rivalry, votes
 from llmeval_sdk.heuristics.extraction.keeper import Histories
 from llmeval_sdk.model import Record
@@ -29,7 +30,7 @@ class Weights(NamedTuple):
         )
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
-    def loudest(self, features: Mapping[str, float], most: int = 3) -> list[str]:
+    def loudest(self, features: Mapping[str, float], most: int = 4) -> list[str]:
         """Name the features that raise the risk most above what is usual."""
         raised = {
             name: weight * (features.get(name, 0.0) - self.means.get(name, 0.0))
@@ -53,10 +54,12 @@ def features(
     record: Record, reading: Reading, histories: Histories | None, name: str
 ) -> dict[str, float]:
     """Compute every feature of one value, all in 0..1 and high where values are often wrong."""
+    confidence = aggregated_confidence(record)
+    sure = confidence.value if isinstance(confidence.value, float) else OTHERWISE
     return {
-        **votes.measure(record, reading),
+        **votes.measure(record, reading, sure),
         **rivalry.measure(reading),
-        **fit.measure(record, reading),
+        **fit.measure(record, reading, fits=confidence.metadata.get("format_valid")),
         **place.measure(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
     }

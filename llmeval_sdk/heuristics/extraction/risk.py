@@ -84,7 +84,8 @@ class ExtractionRisk:
             metadata["values_cut"] = True
         if reading.passages.cut:
             metadata["passages_cut"] = True
-        why = explain(reasons[0], reading) if reasons else None
+        telling = next((reason for reason in reasons if reason not in _GENERAL), None)
+        why = explain(telling or reasons[0], reading) if reasons else None
         return Evaluation(NAME, round(weights.risk(worst), 4), None, why, None, metadata)
 
     __call__ = evaluate
@@ -95,7 +96,7 @@ class ExtractionRisk:
             field = field_of(record)
             if abstained(value_of(record)):
                 self.histories.learn(field, None)
-            for reading in read(record)[:1]:
+            for reading in read(record, most=1, with_rivals=False):
                 self.histories.learn(field, reading)
 
     def postponed(self, record: Record, /) -> bool:
@@ -116,6 +117,8 @@ def field_of(record: Record) -> str:
     return f"{record.span_name or ''}/{config.get('name', '')!s:.100}"
 
 
+_GENERAL = ("free_form", "opposed", "crowded", "lone")
+"""True of many values of a field: told only where nothing more telling raises the risk."""
 _WHY: Mapping[str, str] = {
     "against": "other extractions have another value",
     "split": "the extractions are divided",
@@ -148,6 +151,7 @@ _WHY: Mapping[str, str] = {
     "odd_place": "values of this field usually stand elsewhere",
     "odd_words": "values of this field usually have other words",
     "repeated": "the same value was given for many documents",
+    "usually_empty": "most documents have no value of this field",
 }
 _KIND_WORDS = {"line": "line of text", "text": "passage", "money": "amount", "url": "address"}
 

@@ -6,7 +6,7 @@ from math import log2
 
 from llmeval_sdk.extraction import Reading, abstained, items, normal
 from llmeval_sdk.heuristics._reading import chunk_number, number
-from llmeval_sdk.heuristics.aggregated_confidence import WORDS, aggregated_confidence
+from llmeval_sdk.heuristics.aggregated_confidence import WORDS
 from llmeval_sdk.model import Extraction, Record
 
 
@@ -16,9 +16,10 @@ _UNKNOWN = 0.7
 _ONE_VOTE = {"against": 0.0, "split": 0.5, "lone": 1.0, "few_sources": 0.5, "outvoted": 0.0}
 
 
-def measure(record: Record, reading: Reading) -> dict[str, float]:
+def measure(record: Record, reading: Reading, confidence: float) -> dict[str, float]:
     """Compare the extractions with the value that was settled on.
 
+    ``confidence`` is the aggregated one. What is returned:
     ``against``: weighted share of the extractions that have another value. ``split``: how little
     the value leads the next one. ``lone``: there is one extraction, or none. ``few_sources``: the
     value comes from few chunks. ``outvoted``: another value has more weight. ``unsure``: 1 - the
@@ -41,9 +42,8 @@ def measure(record: Record, reading: Reading) -> dict[str, float]:
         else:
             other = normal(extraction.value)
             weights[other] = weights.get(other, 0.0) + sure
-    confidence = aggregated_confidence(record).value
     features = {
-        "unsure": 1 - confidence if isinstance(confidence, float) else 1 - _UNKNOWN,
+        "unsure": 1 - confidence,
         "unsure_self": 1 - surest if count else 1 - _UNKNOWN,
     }
     if count <= 1:

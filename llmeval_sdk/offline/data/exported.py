@@ -113,5 +113,5 @@ def _seconds(row: Mapping[str, Any]) -> float | None:
 
 
 def _flat_usage(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    usage = {name: row[name] for name in USAGE if row.get(name) is not None}
+    usage = {name: row[name] for name in (*USAGE, "cost_usd") if row.get(name) is not None}
     return usage or None

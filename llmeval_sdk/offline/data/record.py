@@ -13,11 +13,16 @@ from llmeval_sdk.offline.data.parsing import check_size
 
 
 def record_from(
-    row: Mapping[str, Any] | Record, *, number: int = 1, place: str | None = None
+    row: Mapping[str, Any] | Record,
+    *,
+    number: int = 1,
+    place: str | None = None,
+    prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Record:
     """Read one row; ``place`` (else its 1-based ``number``) names it in errors.
 
-    NaN in a cell is absent. What a ``trace`` tells fills the columns that are missing. A column
+    NaN in a cell is absent. What a ``trace`` tells fills the columns that are missing, with
+    the cost of its model calls by ``prices`` (USD per million tokens) or the known ones. A column
     that is no column of the schema goes to ``attributes`` under its name.
 
     Raises:
@@ -52,7 +57,7 @@ def record_from(
         fields["attributes"] = {**others, **fields.get("attributes", {})}
     trace = fields.pop("trace", None)
     if trace is not None:
-        fields = {**trace.fields, **fields}
+        fields = {**trace.priced(prices), **fields}
     if fields.get("expected_facts") is not None and fields.get("expected_response") is not None:
         raise DataError(f"{where}: give expected_facts or expected_response, not both")
     if "response" in fields and "value" not in fields:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from operator import add
 from typing import Any, NamedTuple
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_text, to_usage
 from llmeval_sdk.model import Chunk, Extraction, SpanKind, Usage
 from llmeval_sdk.offline.data import otlp
+from llmeval_sdk.policy.prices import total
 from llmeval_sdk.sources import conventions, messages
 from llmeval_sdk.sources.reading import attributes_of
+
+
+Prices = Mapping[str, tuple[float, float]]
 
 
 class Step(NamedTuple):
@@ -32,12 +34,21 @@ class Step(NamedTuple):
     chunks: tuple[Chunk, ...] | None = None
     usage: Usage | None = None
     extractions: tuple[Extraction, ...] | None = None
+    model: str | None = None
 
 
 class Trace(NamedTuple):
     """What a trace says, by the fields of Record; a field that it does not know is left out."""
 
     fields: Mapping[str, Any]
+    calls: Sequence[tuple[Usage, str | None]] = ()
+    """Of the models: what each used, and the model's name."""
+
+    def priced(self, prices: Prices | None) -> Mapping[str, Any]:
+        """Return the fields with what the calls cost, by own prices and those that are known."""
+        return (
+            {**self.fields, "usage": total(self.calls, own=prices)} if self.calls else self.fields
+        )
 
 
 def read_trace(value: Any) -> Trace:
@@ -50,7 +61,7 @@ def read_trace(value: Any) -> Trace:
         value = json.loads(value.to_json())
     found = value.get("data", value) if isinstance(value, Mapping) else value
     if isinstance(found, Mapping) and ("resourceSpans" in found or "resource_spans" in found):
-        return Trace(derive([_of_attributes(span) for span in otlp.spans(found)]))
+        return _trace([_of_attributes(span) for span in otlp.spans(found)])
     spans = found.get("spans") if isinstance(found, Mapping) else found
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
@@ -59,12 +70,16 @@ def read_trace(value: Any) -> Trace:
         )
     if not all(isinstance(span, Mapping) for span in spans):
         raise TypeError("is no trace: its spans have to be mappings")
-    fields = derive([_step(span) for span in spans])
+    fields, calls = _trace([_step(span) for span in spans])
     if isinstance(found, Mapping) and isinstance(value, Mapping):
         fields = {**_of_info(value.get("info"), found), **fields}
     if not fields:
         raise ValueError("is a trace without spans")
-    return Trace(fields)
+    return Trace(fields, calls)
+
+
+def _trace(steps: Sequence[Step]) -> Trace:
+    return Trace(derive(steps), _calls(steps))
 
 
 def derive(steps: Sequence[Step]) -> dict[str, Any]:
@@ -80,19 +95,28 @@ def derive(steps: Sequence[Step]) -> dict[str, Any]:
     spoken = [step for step in roots if step.kind is not None or step.response is not None]
     root = min(spoken or roots or steps, key=lambda step: step.start_ns)
     retrievals = [step for step in steps if step.kind == "retrieval" and step.chunks is not None]
-    calls = [step for step in steps if step.usage is not None and not _counted(step, known)]
     extractions = [step.extractions for step in steps if step.extractions is not None]
     found: dict[str, Any] = {
         "request": root.request,
         "response": to_text(root.response),
         "retrieved_context": root.chunks,
         "extractions": root.extractions or (sum(extractions, ()) if extractions else None),
-        "usage": reduce(add, (step.usage for step in calls if step.usage)) if calls else None,
+        "usage": total(_calls(steps)),
         "latency_seconds": (root.end_ns - root.start_ns) / 1e9 if root.end_ns else None,
     }
     if retrievals and (root.kind == "retrieval" or root.chunks is None):
         found["retrieved_context"] = max(retrievals, key=lambda step: step.start_ns).chunks
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _calls(steps: Sequence[Step]) -> list[tuple[Usage, str | None]]:
+    """Return what the models used, each call once."""
+    known = {step.id: step for step in steps}
+    return [
+        (step.usage, step.model)
+        for step in steps
+        if step.usage is not None and not _counted(step, known)
+    ]
 
 
 def _counted(step: Step, known: Mapping[str, Step]) -> bool:
@@ -128,6 +152,7 @@ def _own(span: Mapping[str, Any]) -> Step:
         to_chunks(span.get("retrieved_context")),
         to_usage(span.get("usage")) if span.get("kind") == "llm" else None,
         to_extractions(span.get("extractions")),
+        span.get("model_name"),
     )
 
 
@@ -156,6 +181,7 @@ def _of_attributes(span: otlp.Plain) -> Step:
         conventions.response_of(attributes),
         conventions.chunks_of(attributes) if kind == "retrieval" else None,
         None if kind == "embedding" else conventions.usage_of(attributes),
+        model=conventions.model_of(attributes)[0],
     )
 
 
@@ -199,6 +225,7 @@ def steps_of(spans: Iterable[Any]) -> list[Step]:
             span.retrieved_context,
             span.usage if span.kind == "llm" else None,
             span.extractions,
+            span.model_name,
         )
         for span in spans
     ]

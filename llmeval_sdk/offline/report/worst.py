@@ -12,12 +12,12 @@ from llmeval_sdk.offline.results.row import Row
 
 def goodness(evaluation: Evaluation) -> float | None:
     """Return 0 for bad to 1 for good; ``None`` for what is neither, such as a token count."""
-    return _values.goodness(evaluation.name, evaluation.value, evaluation.label)
+    return _values.goodness_of(evaluation)
 
 
 def standing(evaluation: Evaluation) -> _values.Standing:
     """Return whether an evaluation without an error is good, fair, bad or neutral."""
-    return _values.standing(evaluation.name, evaluation.value, evaluation.label)
+    return _values.standing_of(evaluation)
 
 
 def direction(name: str, path: str) -> int:

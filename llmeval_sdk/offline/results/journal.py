@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from llmeval_sdk import _private
 from llmeval_sdk.errors import ConfigurationError, DataError
@@ -33,6 +33,16 @@ class Line(NamedTuple):
     length: int
 
 
+class Seal(Protocol):
+    """Signs the lines of rows, and knows its own signatures."""
+
+    def __call__(self, line: bytes, /) -> bytes:
+        """Return a line with its signature."""
+
+    def holds(self, line: bytes, /) -> bool:
+        """Say whether a line has the signature of this key, for a run of this kind."""
+
+
 class Saved(NamedTuple):
     """What a file holds."""
 
@@ -44,7 +54,7 @@ class Saved(NamedTuple):
     """Bytes up to the last whole row."""
 
 
-def begin(path: Path, header: Mapping[str, Any]) -> Rows:
+def begin(path: Path, header: Mapping[str, Any], seal: Seal | None = None) -> Rows:
     """Start a file anew.
 
     Raises:
@@ -54,7 +64,7 @@ def begin(path: Path, header: Mapping[str, Any]) -> Rows:
     try:
         _private.make_folder(path.parent)
         path.unlink(missing_ok=True)  # whoever reads the old one goes on reading it
-        rows = Rows(path)
+        rows = Rows(path, seal=seal)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
     rows.write(_line({"llmeval_report": VERSION, **header}))
@@ -133,11 +143,14 @@ def load(path: Path) -> tuple[Saved, Rows, Aggregate]:
 class Resumed:
     """The rows of an interrupted run that need not be evaluated again.
 
+    Only rows that this machine's key signed count: a file that came with a checkout could hold
+    verdicts that nobody gave.
+
     Raises:
         ConfigurationError: the run was of other evaluators.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, header: Mapping[str, Any], seal: Seal) -> None:
         saved = scan(path)
         for name in ("evaluators", "judge"):
             before, now = saved.header.get(name), header.get(name)
@@ -147,13 +160,18 @@ class Resumed:
                     "anew without resume"
                 )
         os.truncate(path, saved.length)
-        self.rows = Rows(path)
+        self.rows = Rows(path, seal=seal)
+        self.distrusted = 0
+        self._seal = seal
         self._lines = {line.number: line for line in saved.lines}
 
     def take(self, number: int, digest: str) -> Row | None:
         """Return a row that is done, unless it is another one now or something failed on it."""
         line = self._lines.pop(number, None)
         if line is None or line.digest != digest:
+            return None
+        if not self._seal.holds(self.rows.line_at(line.start, line.length)):
+            self.distrusted += 1
             return None
         row = self.rows.read_at(line.start, line.length)
         if row.error is not None or any(each.error for each in row.evaluations.values()):
@@ -162,12 +180,18 @@ class Resumed:
         return row
 
 
-def copy(path: Path, header: Mapping[str, Any], rows: Iterator[Row], aggregate: Aggregate) -> None:
+def copy(
+    path: Path,
+    header: Mapping[str, Any],
+    rows: Iterator[Row],
+    aggregate: Aggregate,
+    seal: Seal | None = None,
+) -> None:
     """Write a report in one go; the file is there whole or not at all."""
     _spare(path)
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        written = begin(beside, header)
+        written = begin(beside, header, seal)
         for row in rows:
             written.append(row)
         finish(written, aggregate, {})

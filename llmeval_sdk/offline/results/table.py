@@ -7,7 +7,7 @@ import tempfile
 import threading
 import weakref
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import overload
@@ -31,9 +31,17 @@ class Rows(Sequence[Row]):
     Args:
         path: the file to append to; without it a temporary one, and only once it is needed.
         writable: False where the file's rows are only read.
+        seal: signs each line of a row.
     """
 
-    def __init__(self, path: Path | None = None, *, writable: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        writable: bool = True,
+        seal: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        self._seal = seal
         self._held: list[Row] | None = [] if path is None else None
         self._file: int | None = None
         self._end = 0
@@ -58,6 +66,8 @@ class Rows(Sequence[Row]):
                 self._spill()
             return
         line = write_row(row)
+        if self._seal is not None:
+            line = self._seal(line)
         self.locate(row.number, self._end + len(self._pending), len(line))
         self._pending += line
         now = monotonic()
@@ -132,9 +142,13 @@ class Rows(Sequence[Row]):
 
     def read_at(self, start: int, length: int) -> Row:
         """Read the row that stands somewhere in the file."""
+        return read_row(self.line_at(start, length))
+
+    def line_at(self, start: int, length: int) -> bytes:
+        """Return the line that stands somewhere in the file."""
         self.flush()
         assert self._file is not None
-        return read_row(os.pread(self._file, length, start))
+        return os.pread(self._file, length, start)
 
     def _read(self, index: int) -> Row:
         return self.read_at(self._starts[index], self._lengths[index])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from llmeval_sdk.errors import DataError
@@ -40,7 +40,13 @@ class Bad:
 
 
 def good_rows(
-    data: Data, chosen: Chosen, bad: Bad, *, answered: bool, digests: bool
+    data: Data,
+    chosen: Chosen,
+    bad: Bad,
+    *,
+    answered: bool,
+    digests: bool,
+    prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Iterator[Item]:
     """Yield the rows that can be evaluated."""
     seen: set[int] = set()
@@ -53,7 +59,7 @@ def good_rows(
                     continue
                 record = record_of_row(row, place)
             else:
-                record = record_from(row, number=number, place=place)
+                record = record_from(row, number=number, place=place, prices=prices)
             chosen.check(record, place, answered=answered)
             if record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million

@@ -6,31 +6,37 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from llmeval_sdk._shield import tell
+from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.results import journal
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.results.table import Rows
 from llmeval_sdk.offline.run.engine import Item
+from llmeval_sdk.offline.run.signing import RowSeal, signer_of
 
 
 class Collected:
     """The rows that are done, in memory or in a file, and their aggregate."""
 
-    def __init__(self, save: Any, header: dict[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, save: Any, header: dict[str, Any], settings: Settings, *, resume: bool
+    ) -> None:
         self.aggregate = Aggregate()
         self._path = None if save is None else Path(save)
         self._header = header
         self._resumed: journal.Resumed | None = None
-        if self._path is None:
+        self._seal = None if save is None else RowSeal(signer_of(settings), header)
+        if self._path is None or self._seal is None:
             if resume:
                 raise ConfigurationError("resume needs the file that was saved to: pass save=")
             self.rows = Rows()
         elif resume and self._path.exists():
-            self._resumed = journal.Resumed(self._path, header)
+            self._resumed = journal.Resumed(self._path, header, self._seal)
             self.rows = self._resumed.rows
         else:
-            self.rows = journal.begin(self._path, header)
+            self.rows = journal.begin(self._path, header, self._seal)
 
     def add(self, row: Row) -> None:
         """Take a row that is done."""
@@ -46,6 +52,12 @@ class Collected:
             else:
                 self.aggregate.add(done)
                 tick(1)
+        if self._resumed is not None and self._resumed.distrusted:
+            tell(
+                "resume",
+                f"{self._resumed.distrusted:,} saved rows were evaluated anew: the key of this "
+                "machine has not signed them (in CI, LLMEVAL_VERDICT_KEY is the key)",
+            )
 
     def finish(self, about: dict[str, Any]) -> None:
         """Complete the file."""
@@ -53,6 +65,8 @@ class Collected:
             return
         self.rows.flush()
         if self._resumed is not None or about["skipped"]:
-            journal.copy(self._path, {**self._header, **about}, iter(self.rows), self.aggregate)
+            journal.copy(
+                self._path, {**self._header, **about}, iter(self.rows), self.aggregate, self._seal
+            )
         else:
             journal.finish(self.rows, self.aggregate, about)

@@ -94,6 +94,7 @@ def recording(
         exporters=names if exporters else ("memory",),  # whatever the environment names
         evaluators=(),
         judge_share=0.0,
+        prices=settings.prices,
         enabled=True,
         trace_sample_rate=1.0,
         spool="",
@@ -113,7 +114,7 @@ def recording(
     with runtime.isolated():
         runtime._install(resolved, plan, problems)
         assert state.recorder is not None
-        found = state.recorder = Recording(state.recorder, others)
+        found = state.recorder = Recording(state.recorder, others, settings.prices)
         yield Experiment(name, found, exports=bool(exporters))
 
 

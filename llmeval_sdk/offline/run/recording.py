@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Any, NamedTuple
 
-from llmeval_sdk.model import Chunk, Evaluation, Record, Usage
-from llmeval_sdk.tracing import Link, Recorder, Span, current, new_trace_id, settle
+from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.policy.prices import total
+from llmeval_sdk.tracing import Link, Recorder, Span, Spent, current, new_trace_id, settle
 from llmeval_sdk.tracing._kinds import Scope
 
 
@@ -20,14 +19,15 @@ class _Seen(NamedTuple):
     kind: str
     start_ns: int
     retrieved: tuple[Chunk, ...] | None
-    usage: Usage | None
+    spent: Spent | None
     said: dict[str, Any]
 
 
 class Trail:
     """The spans below one row's span, in the order in which they ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, prices: Mapping[str, tuple[float, float]] | None = None) -> None:
+        self._prices = prices
         self._seen: list[_Seen] = []
 
     def add(self, span: Span) -> None:
@@ -39,7 +39,9 @@ class Trail:
             "field_config": span._field_config,
             "retrieval": span._retrieval,
         }
-        self._seen.append(_Seen(span.kind, span.start_ns, span._retrieved, span._usage, said))
+        usage = span._usage if span.kind == "llm" else None
+        spent = None if usage is None else Spent(usage, span._spec.model_name)
+        self._seen.append(_Seen(span.kind, span.start_ns, span._retrieved, spent, said))
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of Record that the spans tell.
@@ -63,9 +65,9 @@ class Trail:
         if retrievals:
             last = max(retrievals, key=lambda each: each.start_ns)
             found.setdefault("retrieved_context", last.retrieved)
-        usages = [each.usage for each in self._seen if each.kind == "llm" and each.usage]
-        if usages:
-            found["usage"] = reduce(add, usages)
+        usage = total((each.spent for each in self._seen if each.spent), own=self._prices)
+        if usage is not None:
+            found["usage"] = usage
         return found
 
     def seconds(self, span: Span) -> float | None:
@@ -76,7 +78,13 @@ class Trail:
 class Recording:
     """A recorder that keeps the trails of rows, and hands every span on to where it belongs."""
 
-    def __init__(self, ours: Recorder, others: Recorder | None) -> None:
+    def __init__(
+        self,
+        ours: Recorder,
+        others: Recorder | None,
+        prices: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        self._prices = prices
         self._ours = ours
         self._others = others
         self._trails: dict[int, Trail] = {}
@@ -84,7 +92,7 @@ class Recording:
     @contextmanager
     def row(self, scope: Scope) -> Iterator[tuple[Span, Trail]]:
         """Open a row's span as the root of a trace of its own, and keep that trace's trail."""
-        number, trail = new_trace_id(), Trail()
+        number, trail = new_trace_id(), Trail(self._prices)
         self._trails[number] = trail
         before = current.get()
         current.set(Link(number, 0, 1))

@@ -62,7 +62,8 @@ def test_an_llm_span_arrives_with_messages_prompt_model_and_tokens(arrived):
     assert prompt["variables"] == {"question": "roof?", "context": "slate"}
     assert prompt["_dd_context_variable_keys"] == ["context"]
     assert (meta["model_name"], meta["model_provider"]) == ("gpt-4o", "openai")
-    assert span["metrics"] == {"input_tokens": 11, "output_tokens": 2, "total_tokens": 13}
+    tokens = {"input_tokens": 11, "output_tokens": 2, "total_tokens": 13}
+    assert span["metrics"] == {**tokens, "total_cost": pytest.approx(4.75e-05)}
 
 
 def test_a_workflow_arrives_with_tags_session_and_metadata(arrived):
