@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 
 from llmeval_sdk._counters import Counts
@@ -126,12 +127,16 @@ class Delivery:
         waiting = created - gone
         return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
 
-    def work(self) -> None:
-        """Do the thread's work in this one, where no thread can start: once, without retries."""
+    def work(self, deadline: float) -> None:
+        """Do the thread's work in this one, where no thread can start: once, without retries.
+
+        Nothing is begun after a monotonic deadline; what was begun ends by its own timeout.
+        """
         self._closing.set()
         with shield(f"exporter {self.name}", calls_out=True):
-            self._drain()
-            self.exporter.flush(1.0)
+            self._drain(deadline)
+            if (left := deadline - monotonic()) > 0:
+                self.exporter.flush(min(1.0, left))
 
     # -- its own thread -------------------------------------------------------------------------
 
@@ -155,10 +160,10 @@ class Delivery:
             with shield(f"exporter {self.name}", on_own_thread=True):
                 self.exporter.close(1.0)
 
-    def _drain(self) -> None:
+    def _drain(self, deadline: float = float("inf")) -> None:
         """Send all that waits; what comes meanwhile gathers for the next time."""
         full = True
-        while full and (items := self._next_items()):
+        while full and monotonic() < deadline and (items := self._next_items()):
             full = len(items) == MAX_BATCH
             batch = Batch(
                 tuple(item for item in items if type(item) is SpanData),

@@ -201,7 +201,7 @@ class Pipeline:
         while True:
             self._worker.work()
             for delivery in self._deliveries.values():
-                delivery.work()
+                delivery.work(deadline)
             if spooling.is_idle:
                 return True
             if monotonic() > deadline:

@@ -9,6 +9,8 @@ from doubles import Exporter, Failing, Hanging, Refusing, busy
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
 from llmeval_sdk.errors import ExportError
+from llmeval_sdk.model import SpanData
+from llmeval_sdk.pipeline._delivery import MAX_BATCH, Delivery
 
 
 @llmeval.workflow
@@ -263,3 +265,30 @@ def test_no_thread_is_started_before_the_first_record(finished_threads):
     finished_threads()
     llmeval.configure(exporters=[Exporter()])
     assert not [t for t in threading.enumerate() if t.name.startswith("llmeval")]
+
+
+def test_without_a_thread_nothing_is_begun_after_the_deadline():
+    """At exit a far end that hangs in one batch is not asked to take the next ones too."""
+
+    class Slow(Exporter):
+        def export(self, batch):
+            late.set()
+            deadline = time.monotonic() + 10
+            while time.monotonic() < until and time.monotonic() < deadline:
+                time.sleep(0.01)
+            return super().export(batch)
+
+    late, slow, flushed = threading.Event(), Slow(), []
+    slow.flush = flushed.append
+    delivery = Delivery(slow, max_records=5_000, max_bytes=1 << 30)
+    delivery._thread.start = lambda: False
+    for number in range(3 * MAX_BATCH):
+        delivery.offer(SpanData("t", str(number), None, "n", "task", 1, 2), 100)
+    until = time.monotonic() + 0.2
+    delivery.work(until)
+    assert late.is_set()
+    assert slow.received == MAX_BATCH
+    assert flushed == []
+    delivery.work(time.monotonic() + 10)
+    assert slow.received == 3 * MAX_BATCH
+    assert len(flushed) == 1
