@@ -19,6 +19,8 @@ from typing import Any
 from llmeval_sdk import _shield, config, registry
 from llmeval_sdk._forks import wait_for_imports
 from llmeval_sdk._hard_exit import after_children, before_hard_exit
+from llmeval_sdk._in_force import InForce
+from llmeval_sdk._neighbours import meet
 from llmeval_sdk._planning import make_plan
 from llmeval_sdk._setting import price_table
 from llmeval_sdk.config import Secret, Settings
@@ -29,13 +31,11 @@ from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
 from llmeval_sdk.spool import CHILDREN
-from llmeval_sdk.tracing import Link, is_off, state
+from llmeval_sdk.tracing import is_off, state
 
 
 _lock = threading.RLock()
-_pipeline: Pipeline | None = None
-_retired: list[Pipeline] = []
-_settings: Settings | None = None
+_in_force = InForce()
 _exit_registered = False
 _shown = threading.Lock()
 """Taken, and kept, by the worker that shows the counters to OpenTelemetry: once in a process."""
@@ -112,7 +112,7 @@ def configure(
 def configure_from_environment() -> None:
     """Set the SDK up from the environment alone. Never raises; problems are one log line each."""
     with _lock:
-        if _pipeline is not None:
+        if _in_force.pipeline is not None:
             return
         problems: list[str] = []
         try:
@@ -134,7 +134,7 @@ def flush(timeout: float = 10.0) -> Stats:
     """
     deadline = monotonic() + timeout
     _meet_children()
-    return _merged([pipeline.flush(_left(deadline)) for pipeline in _newest_first()])
+    return _in_force.flush(deadline)
 
 
 def shutdown(timeout: float | None = None) -> Stats:
@@ -142,20 +142,14 @@ def shutdown(timeout: float | None = None) -> Stats:
 
     Returns the counters, with what was dropped by reason. Runs by itself when the process exits.
     """
-    if timeout is None:
-        timeout = (_settings or Settings()).shutdown_timeout
-    deadline = monotonic() + timeout
-    return _merged([pipeline.shutdown(_left(deadline)) for pipeline in _newest_first()])
+    return _in_force.shutdown(
+        monotonic() + (_in_force.exit_seconds if timeout is None else timeout)
+    )
 
 
 def stats() -> Stats:
     """Return all counters as they stand; they add up, see `Stats`."""
-    return _merged([pipeline.stats() for pipeline in [*_retired, *_current()]])
-
-
-def _lost() -> Mapping[str, Mapping[str, int]]:
-    """Return what no exporter will deliver, by exporter and reason."""
-    return {name: each.lost for name, each in stats().exporters.items() if each.lost}
+    return _in_force.stats()
 
 
 def enabled() -> bool:
@@ -174,36 +168,21 @@ def enabled() -> bool:
 
 def settings() -> Settings:
     """Return the settings in force."""
-    return _settings or config.from_environment(problems=[])
+    return _in_force.settings_or_default()
 
 
 def pipeline() -> Pipeline | None:
     """Return the pipeline in force, setting it up from the environment if there is none."""
-    if _pipeline is None and state.enabled:
+    if _in_force.pipeline is None and state.enabled:
         configure_from_environment()
-    return _pipeline if state.enabled else None
+    return _in_force.pipeline if state.enabled else None
 
 
 @contextmanager
 def isolated() -> Iterator[None]:
     """Set the configuration aside for the block, for tests; what is made inside ends with it."""
-    global _pipeline, _settings, _retired
-    with _lock:
-        kept = (_pipeline, _settings, _retired)
-        switches = (state.enabled, state.recorder, state.sample_below, state.asked)
-        others = (state.neighbours, state.ambient_parent)
-        _pipeline, _settings, _retired = None, None, []
-        state.enabled, state.recorder, state.asked = True, None, []
-        state.neighbours, state.ambient_parent = (), None
-    try:
+    with _in_force.set_aside(_lock):
         yield
-    finally:
-        for inner in [*_retired, *_current()]:
-            inner.shutdown(5.0)
-        with _lock:
-            _pipeline, _settings, _retired = kept
-            state.enabled, state.recorder, state.sample_below, state.asked = switches
-            state.neighbours, state.ambient_parent = others
 
 
 def _make(plan: Plan) -> Pipeline:
@@ -221,91 +200,35 @@ def _often() -> None:
                 observe(stats)
 
 
-def _newest_first() -> list[Pipeline]:
-    """Return all pipelines: those that were replaced are ending by themselves, so they may wait."""
-    return [*_current(), *reversed(_retired)]
-
-
-def _left(deadline: float) -> float:
-    return max(0.0, deadline - monotonic())
-
-
-def _current() -> list[Pipeline]:
-    return [_pipeline] if _pipeline is not None else []
-
-
-def _merged(results: list[Stats]) -> Stats:
-    total = results[0] if results else Stats()
-    for each in results[1:]:
-        total = total + each
-    return total
-
-
 def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
     """Put a new pipeline in place of the old one, which delivers what it has in the background."""
-    global _pipeline, _settings, _exit_registered
+    global _exit_registered
     with _lock:
         for problem in problems:
             about, _, what = problem.partition(": ")
             _shield.tell(f"configure: {about[:100]}", what[:300] or "ignored")
-        old, _settings = _pipeline, resolved
-        _pipeline = _make(plan)
+        old, _in_force.settings = _in_force.pipeline, resolved
+        new = _in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
-        state.recorder = _pipeline if resolved.enabled else None
-        _meet(plan.exporters)
+        state.recorder = new if resolved.enabled else None
+        meet(plan.exporters, lost=_in_force.lost, at_exit=_at_exit, at_flush=_at_flush)
         if not _exit_registered:
             _exit_registered = True
             registry.subscribe(_registered)
             atexit.register(_at_exit)
         if old is not None:
-            old.retire(_pipeline)
-            _end(old)
+            old.retire(new)
+            _in_force.retire(old)
     _shield.write_notices()
-
-
-def _meet(exporters: Sequence[Exporter]) -> None:
-    """Connect tracing with libraries that have a current span of their own."""
-    for each in exporters:
-        if hasattr(each, "before_exit"):
-            each.before_exit = _at_exit
-        if hasattr(each, "lost"):
-            each.lost = _lost
-    found = [around for each in exporters if (around := getattr(each, "surroundings", None))]
-    state.neighbours = tuple(found)
-    state.ambient_parent = partial(_parent_in, state.neighbours) if found else None
-    for each in exporters:
-        for hook, deliver in (("at_exit_signal", _at_exit), ("at_flush", _at_flush)):
-            if (meet := getattr(each, hook, None)) is not None:
-                meet(deliver)
-
-
-def _parent_in(neighbours: tuple[Any, ...]) -> Any:
-    """Return what a root nests under: a span of ours, a Link to another library's, or nothing."""
-    for around in neighbours:
-        found = around.parent()
-        if found is not None:
-            return Link(*found) if type(found) is tuple else found
-    return None
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:
     """Let a heuristic that is declared after configure() attach by itself like the others."""
-    if _pipeline is not None and evaluator.kind == "heuristic" and evaluator.automatic:
+    current = _in_force.pipeline
+    if current is not None and evaluator.kind == "heuristic" and evaluator.automatic:
         inline = evaluator.inline and settings().heuristics == "inline"
-        (_pipeline.plan.inline if inline else _pipeline.plan.background).add(evaluator)
-
-
-def _end(old: Pipeline) -> None:
-    """Deliver what a replaced pipeline has, in the background."""
-    if not old.started:
-        return
-    _retired.append(old)
-    ending = threading.Thread(target=old.shutdown, args=(30.0,), daemon=True, name="llmeval-retire")
-    try:
-        ending.start()
-    except RuntimeError:
-        old.shutdown(1.0)
+        (current.plan.inline if inline else current.plan.background).add(evaluator)
 
 
 def _at_flush() -> None:
@@ -323,13 +246,17 @@ def take_over_from_children() -> None:
     """Deliver what terminated children left, for a process that recorded nothing itself."""
     with _shield.shield("exit"):
         _meet_children()
-        if _pipeline is not None:
+        if _in_force.pipeline is not None:
             _at_exit()
 
 
 def _meet_children() -> None:
     """Set the SDK up where only children of this process have recorded something."""
-    if _pipeline is not None or not state.enabled or "multiprocessing.process" not in sys.modules:
+    if (
+        _in_force.pipeline is not None
+        or not state.enabled
+        or "multiprocessing.process" not in sys.modules
+    ):
         return
     resolved = config.from_environment(problems=[])
     if Path(resolved.store).expanduser().with_name(CHILDREN).exists():
@@ -340,7 +267,7 @@ def _at_exit() -> None:
     """Deliver what is there; children that multiprocessing is about to end leave something too."""
     if after_children(_end_of_all):
         with _shield.shield("exit"):
-            flush((_settings or Settings()).shutdown_timeout / 2)
+            flush(_in_force.exit_seconds / 2)
     else:
         _end_of_all()
 
@@ -351,10 +278,10 @@ def _end_of_all() -> None:
         result = shutdown()
         if losses := result.losses:
             _shield.tell("exit", f"{losses}; see stats()")
-        if _pipeline is not None:
-            say_if_nothing_was_judged(_pipeline.plan, result)
+        if (current := _in_force.pipeline) is not None:
+            say_if_nothing_was_judged(current.plan, result)
         _shield.write_notices()
-        for pipeline in _newest_first():
+        for pipeline in _in_force.newest_first():
             pipeline.clear()
 
 
@@ -364,27 +291,15 @@ def _at_hard_exit() -> None:
     if all(each.daemon or each is main for each in threading.enumerate()):
         _at_exit()
     else:
-        flush((_settings or Settings()).shutdown_timeout)
+        flush(_in_force.exit_seconds)
 
 
 def _after_fork() -> None:
     """Begin anew in a child: what waited in the parent is the parent's, and so are its threads."""
-    global _pipeline, _lock
+    global _lock
     _lock = threading.RLock()
-    _inherited.extend([*_retired, *_current()])  # kept: a finaliser here could hurt the parent
-    _retired.clear()
-    if _pipeline is None:
-        return
-    for exporter in _pipeline.plan.exporters:
-        restart = getattr(exporter, "after_fork", None)
-        if restart is not None:
-            with _shield.shield(f"exporter {exporter.name}", calls_out=True):
-                restart()
-    _pipeline = _make(_pipeline.plan)
-    state.recorder = _pipeline if state.enabled else None
+    _in_force.begin_anew(lambda parents: _make(parents.plan))
 
-
-_inherited: list[Pipeline] = []
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)

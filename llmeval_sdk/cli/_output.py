@@ -15,11 +15,21 @@ _T = TypeVar("_T")
 
 BLOCKS = "·▁▂▃▄▅▆▇█"
 ASCII = ".,:;+*%#@"
+_NARROW = 30
+"""Characters that a sentence needs to be read well in a column."""
 
 
 def say(text: str = "") -> None:
     """Print one line."""
     sys.stdout.write(f"{text}\n")
+
+
+def say_wrapped(text: str, indent: str = "") -> None:
+    """Print a sentence: on a terminal over as many lines as it needs, each with the indent."""
+    width = _terminal_width()
+    lines = [text] if width is None else _filled(text, width - len(indent))
+    for line in lines or [""]:
+        say(f"{indent}{line}")
 
 
 def heading(text: str) -> None:
@@ -47,9 +57,24 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str 
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows one under the other, without titles."""
-    if rows:
-        _plain_columns([[printable(cell, 400) for cell in row] for row in rows])
+    """Print rows one under the other, without titles; the last cell may take several lines."""
+    cells = [[printable(cell, 400) for cell in row] for row in rows]
+    width = _terminal_width()
+    if cells and width is not None:
+        leading = [max(map(len, column)) + 2 for column in zip(*cells, strict=True)][:-1]
+        room = width - sum(leading)
+        if room < _NARROW:
+            for *lead, last in cells:
+                say("  ".join(lead))
+                say_wrapped(last, "    ")
+            return
+        cells = [
+            [*(lead if number == 0 else [""] * len(lead)), line]
+            for *lead, last in cells
+            for number, line in enumerate(_filled(last, room) or [""])
+        ]
+    if cells:
+        _plain_columns(cells)
 
 
 def bar(counts: Sequence[int]) -> str:
@@ -115,7 +140,7 @@ def _plain_columns(rows: list[list[str]], right: Sequence[bool] = ()) -> None:
 
 def _width_of(titles: Sequence[str], rows: list[list[str]]) -> int:
     columns = zip(titles, *rows, strict=True)
-    return sum(max(map(len, column)) for column in columns) + 2 * len(titles)
+    return sum(max(map(len, column)) for column in columns) + 3 * len(titles)  # as rich pads them
 
 
 def _stacked(titles: Sequence[str], rows: list[list[str]], right: list[bool], width: int) -> None:
@@ -139,11 +164,16 @@ def _wrapped(parts: Sequence[str], width: int, indent: str, between: str = "   "
             say(f"{indent}{line}")
             line = ""
         line = f"{line}{between}{part}" if line else part
-    for each in textwrap.wrap(
-        line, max(width - len(indent), 20), break_long_words=False, break_on_hyphens=False,
-        drop_whitespace=False,
-    ):  # fmt: skip
-        say(f"{indent}{each.rstrip()}")
+    for each in _filled(line, width - len(indent)):
+        say(f"{indent}{each}")
+
+
+def _filled(text: str, width: int) -> list[str]:
+    """Break a text into lines between words; a long word, such as a path, stays whole."""
+    lines = textwrap.wrap(
+        text, max(width, 20), break_long_words=False, break_on_hyphens=False, drop_whitespace=False
+    )
+    return [line.strip() for line in lines]
 
 
 def _rich_table(

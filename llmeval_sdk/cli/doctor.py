@@ -12,7 +12,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
 from llmeval_sdk.cli._endpoint import judge_endpoint
-from llmeval_sdk.cli._output import columns, heading, say, table
+from llmeval_sdk.cli._output import columns, heading, say, say_wrapped, table
 from llmeval_sdk.config import Settings
 
 
@@ -106,7 +106,7 @@ def _versions() -> None:
     system = f"{platform.system()} {platform.machine()}"
     say(f"Python {platform.python_version()} on {system}, SQLite {sqlite3.sqlite_version}")
     found = [(name, _checks.installed(name)) for name in _checks.PACKAGES]
-    say(", ".join(f"{name} {version}" for name, version in found if version))
+    say_wrapped(", ".join(f"{name} {version}" for name, version in found if version))
 
 
 def _settings(settings: Settings, hide: set[str], problems: list[str], *, everything: bool) -> None:

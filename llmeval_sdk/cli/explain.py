@@ -9,7 +9,7 @@ from typing import Any
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import add_store, moment, open_store
-from llmeval_sdk.cli._output import heading, say
+from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.store.query import Query
@@ -151,9 +151,9 @@ def _section(title: str, entries: list[list[str]]) -> None:
     if entries:
         heading(title)
         for first, *more in entries:
-            say(f"  {printable(first)}")
+            say_wrapped(printable(first), "  ")
             for line in more:
-                say(f"      {printable(line, 1_000)}")
+                say_wrapped(printable(line, 1_000), "      ")
 
 
 def _ran(event: EvaluationEvent) -> list[str]:

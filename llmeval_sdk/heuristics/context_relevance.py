@@ -19,7 +19,8 @@ def _context_relevance(record: Record) -> Evaluation | None:
 
     With the scores of one side only and none of them in 0..1, I is 0 and S is 1 whatever was
     retrieved: the value is nearly the same for every request, and the metadata says
-    ``near_constant``. Where both sides retrieve on scales of their own,
+    ``near_constant``; so it does where chunks have neither scores, pages nor methods, and the value
+    is 0. Where both sides retrieve on scales of their own,
     ``annotate(retrieval={"scores": "ranks"})`` takes ranks in place of scores: S is then the mean
     over the chunks of what the two sides give them, 1 for the best of a side down to 1/n for the
     last of n, and 0 for a chunk that a side lacks. The metadata says ``scores: "ranks"``.
@@ -71,7 +72,8 @@ def _context_relevance(record: Record) -> Evaluation | None:
         metadata["scores"] = "ranks"
     elif unnormalized:
         metadata["unnormalized_scores"] = True
-    if (unnormalized or by_rank) and not (lexical and dense):
+    bare = bool(chunks) and not (count or pages or lexical or dense)
+    if bare or ((unnormalized or by_rank) and not (lexical and dense)):
         metadata["near_constant"] = True
     label = "good" if value > 0.7 else "investigate" if value < 0.4 else "acceptable"
     return Evaluation("context_relevance", value, label, None, None, metadata)

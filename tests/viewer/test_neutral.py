@@ -46,3 +46,14 @@ def test_the_report_of_a_run_counts_it_among_nothing_bad():
     row = report.rows[0]
     assert standing(row.evaluations["context_relevance"]) == "neutral"
     assert low(row) == []
+
+
+def test_chunks_that_say_nothing_but_their_text_have_no_relevance():
+    """Without scores, pages and methods the value is 0 for every request; nothing found is bad."""
+    rows = [
+        {"request": "q", "response": "a", "retrieved_context": [{"content": "slate"}]},
+        {"request": "q", "response": "a", "retrieved_context": []},
+    ]
+    bare, empty = llmeval.evaluate(rows, evaluators=["context_relevance"]).rows
+    assert _values.standing_of(bare.evaluations["context_relevance"]) == "neutral"
+    assert _values.standing_of(empty.evaluations["context_relevance"]) == "bad"

@@ -92,10 +92,10 @@ def sentences(answer: str, side: Side) -> list[Sentence]:
         tokens += len(drafts[-1].stems)
         if tokens >= MAX_TOKENS:
             break
-    for stem in tuple(wanted):
-        digits = stem if stem < ":" else text.number_word(stem, english=side.english)
-        if digits is not None:
-            wanted |= {digits, *text.SPELLED[side.english].get(digits, ())}
+    spelled = text.SPELLED_OUT_NUMBERS[side.english]
+    numbers = [spelled[stem] for stem in spelled.keys() & wanted]
+    for digits in numbers + [stem for stem in wanted if stem < ":"]:
+        wanted |= {digits, *text.SPELLED[side.english].get(digits, ())}
     stop = STOP_WORDS if side.english else languages.STOP_WORDS
     postings = side.context.where(wanted - stop)
     last = max(1, len(drafts) - 1)

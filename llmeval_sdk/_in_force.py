@@ -1,0 +1,118 @@
+"""The configuration in force, and the earlier ones whose records are still on their way.
+
+It answers for all of them together: counters, waiting, ending. What is configured, and when the
+process ends, is decided in `llmeval_sdk.runtime`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
+
+from llmeval_sdk import _shield, config
+from llmeval_sdk.config import Settings
+from llmeval_sdk.pipeline import Pipeline, Stats
+from llmeval_sdk.tracing import state
+
+
+class InForce:
+    """The current pipeline and its settings, and those that were replaced."""
+
+    def __init__(self) -> None:
+        self.pipeline: Pipeline | None = None
+        self.settings: Settings | None = None
+        self.retired: list[Pipeline] = []
+        self._inherited: list[Pipeline] = []
+
+    def all(self) -> list[Pipeline]:
+        """Return all pipelines, the oldest first."""
+        return [*self.retired, *([self.pipeline] if self.pipeline is not None else [])]
+
+    def newest_first(self) -> list[Pipeline]:
+        """Return all pipelines: those that were replaced are ending by themselves, so may wait."""
+        return self.all()[::-1]
+
+    def stats(self) -> Stats:
+        """Return the counters of all as they stand."""
+        return _merged([pipeline.stats() for pipeline in self.all()])
+
+    def lost(self) -> Mapping[str, Mapping[str, int]]:
+        """Return what no exporter will deliver, by exporter and reason."""
+        return {name: each.lost for name, each in self.stats().exporters.items() if each.lost}
+
+    def flush(self, deadline: float) -> Stats:
+        """Wait until everything so far is delivered, until a monotonic deadline at most."""
+        return _merged([pipeline.flush(_left(deadline)) for pipeline in self.newest_first()])
+
+    def shutdown(self, deadline: float) -> Stats:
+        """Deliver what is there until a monotonic deadline, and stop recording."""
+        return _merged([pipeline.shutdown(_left(deadline)) for pipeline in self.newest_first()])
+
+    def settings_or_default(self) -> Settings:
+        """Return the settings in force; before the first set-up, those of the environment."""
+        return self.settings or config.from_environment(problems=[])
+
+    @property
+    def exit_seconds(self) -> float:
+        """How long the end of the process may wait."""
+        return (self.settings or Settings()).shutdown_timeout
+
+    def retire(self, old: Pipeline) -> None:
+        """Deliver in the background what a replaced pipeline has."""
+        if not old.started:
+            return
+        self.retired.append(old)
+        ending = threading.Thread(
+            target=old.shutdown, args=(30.0,), daemon=True, name="llmeval-retire"
+        )
+        try:
+            ending.start()
+        except RuntimeError:
+            old.shutdown(1.0)
+
+    @contextmanager
+    def set_aside(self, lock: threading.RLock) -> Iterator[None]:
+        """Begin without a configuration; what the block makes ends with it, then all is back."""
+        with lock:
+            kept = (self.pipeline, self.settings, self.retired)
+            switches = (state.enabled, state.recorder, state.sample_below, state.asked)
+            others = (state.neighbours, state.ambient_parent)
+            self.pipeline, self.settings, self.retired = None, None, []
+            state.enabled, state.recorder, state.asked = True, None, []
+            state.neighbours, state.ambient_parent = (), None
+        try:
+            yield
+        finally:
+            for inner in self.all():
+                inner.shutdown(5.0)
+            with lock:
+                self.pipeline, self.settings, self.retired = kept
+                state.enabled, state.recorder, state.sample_below, state.asked = switches
+                state.neighbours, state.ambient_parent = others
+
+    def begin_anew(self, make: Callable[[Pipeline], Pipeline]) -> None:
+        """Begin anew in a forked child: what waited in the parent, and its threads, stay there."""
+        self._inherited.extend(self.all())  # kept: a finaliser here could hurt the parent
+        self.retired.clear()
+        if self.pipeline is None:
+            return
+        for exporter in self.pipeline.plan.exporters:
+            restart = getattr(exporter, "after_fork", None)
+            if restart is not None:
+                with _shield.shield(f"exporter {exporter.name}", calls_out=True):
+                    restart()
+        self.pipeline = make(self.pipeline)
+        state.recorder = self.pipeline if state.enabled else None
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - monotonic())
+
+
+def _merged(results: Sequence[Stats]) -> Stats:
+    total = results[0] if results else Stats()
+    for each in results[1:]:
+        total = total + each
+    return total
