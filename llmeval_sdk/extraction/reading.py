@@ -17,7 +17,7 @@ from llmeval_sdk.model import Record
 
 MAX_VALUES = 10
 """Items of a list or table that are read; the metadata of a score says when there were more."""
-MAX_OCCURRENCES = 50
+MAX_OCCURRENCES = 20
 MAX_SHOWN = 5
 _EDGES = " ,.;:'\"()"
 
