@@ -161,12 +161,10 @@ kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be l
 	@LLMEVAL_TEST_KILL_TRIALS=1000 $(BIN)/python -m pytest tests/spool -k random_kills --timeout 3600
 
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
-	@$(BIN)/python -m benchmarks.overhead $(ARGS)
-	@$(BIN)/python -m benchmarks.judging $(ARGS)
-	@$(BIN)/python -m benchmarks.otel_cpu $(ARGS)
-	@$(BIN)/python -m benchmarks.forks
-	@$(BIN)/python -m benchmarks.spool
-	@$(BIN)/python -m benchmarks.redaction
+	@missed=0; \
+	for name in overhead judging otel_cpu; do $(BIN)/python -m benchmarks.$$name $(ARGS) || missed=1; done; \
+	for name in forks spool redaction; do $(BIN)/python -m benchmarks.$$name || missed=1; done; \
+	exit $$missed
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/peers.svg $(ARGS)
@@ -185,11 +183,13 @@ $(VENV)-quality/.ready: pyproject.toml constraints.txt
 DATA ?= ../shared/data
 
 quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation and intervals on labelled data (DATA=folder).
-	@$(VENV)-quality/bin/python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json
-	@$(VENV)-quality/bin/python benchmarks/quality/risk_evaluate.py --data $(DATA)
-	@$(VENV)-quality/bin/python benchmarks/quality/extraction_evaluate.py --data $(DATA)
-	@$(VENV)-quality/bin/python -m benchmarks.quality.plain_rule
-	@$(VENV)-quality/bin/python -m benchmarks.quality.interval_coverage
+	@missed=0; python=$(VENV)-quality/bin/python; \
+	$$python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json || missed=1; \
+	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
+	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
+	$$python -m benchmarks.quality.plain_rule || missed=1; \
+	$$python -m benchmarks.quality.interval_coverage || missed=1; \
+	exit $$missed
 
 judge-quality: $(VENV)-quality/.ready  ## Measure the built-in judges with your model on labelled data (MODEL=gpt-4o-mini, DATA=folder; --stand-in in ARGS tries it without one).
 	@$(VENV)-quality/bin/python -m benchmarks.quality.judge_quality --data $(DATA) $(if $(MODEL),--model $(MODEL)) $(ARGS)
