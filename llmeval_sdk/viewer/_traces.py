@@ -45,6 +45,7 @@ def show(request: Request) -> Response:
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))
         state = reader.read(_live.state)
+        stood_in = reader.stood_in(name for name in filters.columns if name in known.judges)
     rows = [
         Row(
             item,
@@ -58,6 +59,7 @@ def show(request: Request) -> Response:
     return page(
         request, "traces.html",
         rows=rows, result=result, filters=filters, known=known, state=state, ranges=_filters.RANGES,
+        stood_in=stood_in,
     )  # fmt: skip
 
 

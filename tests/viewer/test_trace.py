@@ -231,6 +231,8 @@ def test_a_judges_verdict_comes_first_and_says_who_gave_it(store, site):
     assert page.count("stand-in</b>") == 1
     for path in ("/scores", "/scores/polite"):
         assert "not a model" in site.get(path).text
+    heads = site.get("/").text.split("<tbody")[0]
+    assert heads.count("stand-in</b>") == 1  # of `polite`; the judge beside it was a model
 
 
 def test_details_do_not_repeat_what_stands_elsewhere(store, site):
