@@ -36,9 +36,4 @@ def best_candidate(
         worth = sum(weight for _, weight in words)
         return None, sum(marks.weights) / worth if worth else 0.0
     cue, start, end = best
-    shown = {
-        "value": passages.text[start:end][:200],
-        "chunk_number": passages.number_at(start) or None,
-        "evidence": passages.line_at(start, end),
-    }
-    return shown, cue
+    return passages.shown(passages.text[start:end], start, end), cue

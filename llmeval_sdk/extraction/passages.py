@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from llmeval_sdk.model import Record
 
@@ -41,6 +42,14 @@ class Passages:
         last = self.text.find("\n", end)
         stop = min(last if last >= 0 else len(self.text), end + _SHOWN // 2)
         return self.text[first:stop].strip()[:_SHOWN]
+
+    def shown(self, value: str, start: int, end: int) -> dict[str, Any]:
+        """Describe a value at a place for people, judges and metadata."""
+        return {
+            "value": value[:_SHOWN],
+            "chunk_number": self.number_at(start) or None,
+            "evidence": self.line_at(start, end),
+        }
 
 
 def passages_of(record: Record) -> Passages:

@@ -53,12 +53,8 @@ class Reading:
     """Other values of its kind, the one that cues speak for most first."""
 
     def shown(self, rival: Rival) -> dict[str, Any]:
-        """Describe a rival for people, judges and metadata."""
-        return {
-            "value": rival.value[:200],
-            "chunk_number": self.passages.number_at(rival.start) or None,
-            "evidence": self.passages.line_at(rival.start, rival.end),
-        }
+        """Describe a rival as `Passages.shown` does."""
+        return self.passages.shown(rival.value, rival.start, rival.end)
 
 
 def value_of(record: Record) -> Any:

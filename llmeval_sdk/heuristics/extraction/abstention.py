@@ -9,6 +9,8 @@ from llmeval_sdk.extraction import abstained, values_of
 from llmeval_sdk.extraction.candidates import best_candidate
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.extraction.fit import expected_kinds
+from llmeval_sdk.heuristics.extraction.rivalry import FULL_CUE
+from llmeval_sdk.heuristics.extraction.votes import MAX_EXTRACTIONS
 from llmeval_sdk.model import Evaluation, Record
 
 
@@ -16,8 +18,6 @@ NAME = "abstention_risk"
 _EXTRACTED, _CANDIDATE, _CUE_ONLY = 0.9, 0.8, 0.25
 """How much an extraction with a value, a value of the right kind beside a cue, and a cue with
 nothing of a known kind beside it count."""
-_FULL_CUE = 1.2
-MAX_EXTRACTIONS = 200
 
 
 def _abstention_risk(record: Record) -> Evaluation:
@@ -39,7 +39,7 @@ def _abstention_risk(record: Record) -> Evaluation:
     config = record.field_config if isinstance(record.field_config, Mapping) else {}
     candidate, cue = best_candidate(record, expected_kinds(config))
     metadata: dict[str, Any] = {"candidate": candidate} if candidate else {}
-    near = min(1.0, cue / _FULL_CUE)
+    near = min(1.0, cue / FULL_CUE)
     chance = (_CANDIDATE if candidate else _CUE_ONLY) * near
     if extracted is not None:
         chance = 1 - (1 - chance) * (1 - _EXTRACTED)

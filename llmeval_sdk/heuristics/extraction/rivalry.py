@@ -8,7 +8,7 @@ from llmeval_sdk.extraction import Reading
 from llmeval_sdk.extraction.kinds import FREE_FORM
 
 
-_FULL_CUE = 1.2
+FULL_CUE = 1.2
 """The cues beside a value seldom add up to more."""
 _BESIDE = 60
 """Characters around a value in which a rival counts as beside it."""
@@ -25,16 +25,16 @@ def measure(reading: Reading) -> dict[str, float]:
     rivals = reading.rivals
     has_cues = bool(reading.marks.starts)
     best = rivals[0].cue if rivals else 0.0
-    lead = (best - reading.cue) / _FULL_CUE if has_cues else 0.0
+    lead = (best - reading.cue) / FULL_CUE if has_cues else 0.0
     if reading.kind in FREE_FORM:  # any capitalised word could be a name: their number says nothing
         return {
             "rival_nearer": 0.5 + max(-0.5, min(0.5, lead / 4)),
-            "no_cue": 1 - min(1.0, reading.cue / _FULL_CUE) if has_cues else 0.5,
+            "no_cue": 1 - min(1.0, reading.cue / FULL_CUE) if has_cues else 0.5,
         }
     often = max((rival.times for rival in rivals), default=0)
     return {
         "rival_nearer": 0.5 + max(-0.5, min(0.5, lead / 2)),
-        "no_cue": 1 - min(1.0, reading.cue / _FULL_CUE) if has_cues else 0.5,
+        "no_cue": 1 - min(1.0, reading.cue / FULL_CUE) if has_cues else 0.5,
         "outnumbered": often / (often + len(reading.spans)) if often else 0.0,
         "opposed": float(bool(rivals)),
         "crowded": min(1.0, log1p(len(rivals)) / 4),
