@@ -91,7 +91,7 @@ def limits(text: str) -> Mapping[str, int]:
 
 
 def long_secret(text: str) -> Secret:
-    """Read a secret that nobody guesses."""
+    """Read a secret and refuse one that is short enough to be guessed."""
     if len(text.strip()) < MIN_SECRET:
         raise ValueError(
             f"expected at least {MIN_SECRET} characters, such as `openssl rand -hex 32`"

@@ -47,7 +47,7 @@ _CATEGORIES = {
     "acceptable": 0.5, "investigate": 0.0,
     "high_threshold_filtering": 0.4, "hit_retrieval_limit": 0.0,
 }  # fmt: skip
-"""How good other words of the built-in evaluators are; they are no numbers to average."""
+"""How good the other words of the built-in evaluators are, for colours only: never averaged."""
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
 ABSTENTION = "abstention_risk"
 """The score of a record that has no answer: no other score of such a record is good or bad."""
@@ -87,7 +87,7 @@ def is_neutral(value: Any) -> bool:
 
 
 def is_measure(name: str) -> bool:
-    """Say whether an evaluator's numbers are counts or durations, by its name."""
+    """Say by its name whether an evaluator counts or times something, rather than rating it."""
     return name.endswith(_MEASURES)
 
 

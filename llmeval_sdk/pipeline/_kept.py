@@ -15,7 +15,7 @@ class Kept(NamedTuple):
     item: Any
     file: SpoolFile
     place: Place
-    """Empty where no slot was free."""
+    """Empty when no slot was free."""
     adopted: bool = False
 
 

@@ -166,7 +166,10 @@ class Live:
         return self._detect_text(str(text)) if text and self._names else None
 
     def _prompt(self, prompt: Any) -> dict[str, Any] | None:
-        """Return a prompt as it may leave at once."""
+        """Return a prompt with its secrets redacted, or None where it has to wait or stay here.
+
+        It waits where the app redacts by a function of its own, which only the worker calls.
+        """
         fields = prompt_of(prompt) if self._content and not self._has_custom else None
         return fields and self._plain(fields)
 
