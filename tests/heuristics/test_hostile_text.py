@@ -4,6 +4,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from machine import is_within
 
 from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
 from llmeval_sdk.heuristics.grounding.amounts import Tokens, amounts
@@ -70,7 +71,7 @@ def test_evidence_as_long_as_may_be_is_searched_or_refused_in_moments(pattern, v
     begun = time.thread_time()
     with suppress(TooLargeError):
         support(value, evidence)
-    assert time.thread_time() - begun < 0.5
+    assert is_within(time.thread_time() - begun, 0.5)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -80,4 +81,4 @@ def test_a_megabyte_as_a_value_is_checked_in_moments(pattern):
     begun = time.thread_time()
     with suppress(TooLargeError):
         assert support(value, Evidence("14 Harbour Lane")) in (None, "unsupported")
-    assert time.thread_time() - begun < 0.5
+    assert is_within(time.thread_time() - begun, 0.5)

@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machine import is_within, slowdown
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.redaction import DETECTORS, Redactor, detectors
@@ -153,7 +154,7 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("name", DETECTORS)
 def test_time_is_linear_in_the_size_of_any_text(name, piece):
-    """Twice the text takes about twice the time, and a megabyte less than 50 ms of processor time (120 beside others)."""
+    """Twice the text takes about twice the time, and a megabyte less than 120 ms of processor time."""
     redactor = one(name)
     small, large = (piece * (size // len(piece)) for size in (1 << 17, 1 << 20))
 
@@ -162,9 +163,9 @@ def test_time_is_linear_in_the_size_of_any_text(name, piece):
         redactor.detect(text)
         return time.thread_time() - begun
 
-    assert min(seconds(large) for _ in range(5)) < 0.12
+    assert is_within(min(seconds(large) for _ in range(5)), 0.12)
     quick = min(seconds(small) for _ in range(5))
-    assert min(seconds(large) for _ in range(5)) < max(30 * quick, 0.02)
+    assert min(seconds(large) for _ in range(5)) < max(30 * quick, 0.02 * slowdown())
 
 
 def test_more_candidates_than_can_be_checked_are_redacted_unchecked():

@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 
 import pytest
+from machine import is_within
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import Chunk, Extraction, Prompt
@@ -160,7 +161,7 @@ def test_a_redactor_that_hangs_delays_nothing_but_the_worker(monkeypatch):
         for _ in range(200):
             with llmeval.workflow("w", request=SECRET):
                 pass
-        assert time.perf_counter() - begun < 0.5
+        assert is_within(time.perf_counter() - begun, 0.5)
         seen.drain()
         release.set()
     assert {span.request for span in seen.spans} == {FAILED}

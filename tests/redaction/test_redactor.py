@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from machine import is_within
 
 from llmeval_sdk.redaction import FAILED, Redactor
 
@@ -61,7 +62,7 @@ def test_a_function_that_hangs_closes_everything_until_it_comes_back():
     begun = time.perf_counter()
     for _ in range(100):
         assert redactor.call_custom(["a"]) == ([FAILED], False)
-    assert time.perf_counter() - begun < 0.05
+    assert is_within(time.perf_counter() - begun, 0.05)
     release.set()
     deadline = time.monotonic() + 10
     while redactor.call_custom(["a"]) != (["a!"], True):

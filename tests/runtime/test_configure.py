@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from machine import is_within, slowdown
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry, runtime
@@ -61,9 +62,9 @@ def test_importing_loads_no_foreign_module_starts_no_thread_and_is_quick():
     assert not heavy & set(loaded)
     assert threads == 1
     for _ in range(4):  # a busy machine may need another attempt
-        if took >= 0.04:
+        if took >= 0.04 * slowdown():
             (_, took, _) = json.loads(python(IMPORT)[0])
-    assert took < 0.04
+    assert is_within(took, 0.04)
 
 
 def test_tracing_a_call_loads_no_third_party_module(tmp_path):

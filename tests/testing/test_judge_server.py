@@ -12,6 +12,7 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
+from machine import is_within
 
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer, stand_in
 
@@ -188,7 +189,7 @@ def test_answers_come_without_delayed_acknowledgement():
             connection.getresponse().read()
             took.append(time.perf_counter() - started)
         connection.close()
-    assert sorted(took)[7] < 0.03
+    assert is_within(sorted(took)[7], 0.03)
 
 
 def test_the_stand_in_says_that_it_is_one():
