@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
-from llmeval_sdk import _shield, config
+from llmeval_sdk import config
+from llmeval_sdk._process import shield
 from llmeval_sdk.config import Settings
 from llmeval_sdk.pipeline import Pipeline, Stats
 from llmeval_sdk.tracing import state
@@ -101,7 +102,7 @@ class InForce:
         for exporter in self.pipeline.plan.exporters:
             restart = getattr(exporter, "after_fork", None)
             if restart is not None:
-                with _shield.shield(f"exporter {exporter.name}", calls_out=True):
+                with shield.shield(f"exporter {exporter.name}", calls_out=True):
                     restart()
         self.pipeline = make(self.pipeline)
         state.recorder = self.pipeline if state.enabled else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from llmeval_sdk import runtime
-from llmeval_sdk._shield import swallow, write_notices
+from llmeval_sdk._process.shield import swallow, write_notices
 
 
 SOURCES: tuple[str, ...] = ("llmeval_sdk.sources.datadog:connect",)

@@ -16,12 +16,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from llmeval_sdk import _shield, config, registry
-from llmeval_sdk._forks import wait_for_imports
-from llmeval_sdk._hard_exit import after_children, before_hard_exit
+from llmeval_sdk import config, registry
 from llmeval_sdk._in_force import InForce
 from llmeval_sdk._neighbours import meet
 from llmeval_sdk._planning import make_plan
+from llmeval_sdk._process import shield
+from llmeval_sdk._process.forks import wait_for_imports
+from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
 from llmeval_sdk._setting import price_table
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.errors import ConfigurationError
@@ -119,10 +120,10 @@ def configure_from_environment() -> None:
             resolved = config.from_environment(problems=problems)
             plan = make_plan(resolved, problems)
         except Exception as error:
-            if not _shield.swallow("configure", error, calls_out=True):
+            if not shield.swallow("configure", error, calls_out=True):
                 raise
             state.enabled = False
-            _shield.write_notices()
+            shield.write_notices()
             return
         _install(resolved, plan, problems)
 
@@ -161,7 +162,7 @@ def enabled() -> bool:
     try:
         return state.enabled and not is_off() and settings().enabled
     except Exception as error:
-        if not _shield.swallow("enabled", error):
+        if not shield.swallow("enabled", error):
             raise
         return False
 
@@ -191,9 +192,9 @@ def _make(plan: Plan) -> Pipeline:
 
 def _often() -> None:
     """Write what waits for the log; show the counters to OpenTelemetry if the app has loaded it."""
-    _shield.write_notices()
+    shield.write_notices()
     if "opentelemetry.metrics" in sys.modules and _shown.acquire(blocking=False):
-        with _shield.shield("otel metrics", calls_out=True):
+        with shield.shield("otel metrics", calls_out=True):
             if not settings().otel_disabled:
                 from llmeval_sdk.exporters.otel.health import observe
 
@@ -206,7 +207,7 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
     with _lock:
         for problem in problems:
             about, _, what = problem.partition(": ")
-            _shield.tell(f"configure: {about[:100]}", what[:300] or "ignored")
+            shield.tell(f"configure: {about[:100]}", what[:300] or "ignored")
         old, _in_force.settings = _in_force.pipeline, resolved
         new = _in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
@@ -220,7 +221,7 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
         if old is not None:
             old.retire(new)
             _in_force.retire(old)
-    _shield.write_notices()
+    shield.write_notices()
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:
@@ -236,7 +237,7 @@ def _at_flush() -> None:
 
     An event loop is not held up: there, what waits is only sent sooner.
     """
-    with _shield.shield("flush"):
+    with shield.shield("flush"):
         asyncio = sys.modules.get("asyncio.events")
         on_a_loop = asyncio is not None and asyncio._get_running_loop() is not None
         flush(0.0 if on_a_loop else settings().judge_timeout)
@@ -244,7 +245,7 @@ def _at_flush() -> None:
 
 def take_over_from_children() -> None:
     """Deliver what terminated children left, for a process that recorded nothing itself."""
-    with _shield.shield("exit"):
+    with shield.shield("exit"):
         _meet_children()
         if _in_force.pipeline is not None:
             _at_exit()
@@ -266,7 +267,7 @@ def _meet_children() -> None:
 def _at_exit() -> None:
     """Deliver what is there; children that multiprocessing is about to end leave something too."""
     if after_children(_end_of_all):
-        with _shield.shield("exit"):
+        with shield.shield("exit"):
             flush(_in_force.exit_seconds / 2)
     else:
         _end_of_all()
@@ -274,13 +275,13 @@ def _at_exit() -> None:
 
 def _end_of_all() -> None:
     """Deliver what is there, within the deadline; say what was not."""
-    with _shield.shield("exit"):
+    with shield.shield("exit"):
         result = shutdown()
         if losses := result.losses:
-            _shield.tell("exit", f"{losses}; see stats()")
+            shield.tell("exit", f"{losses}; see stats()")
         if (current := _in_force.pipeline) is not None:
             say_if_nothing_was_judged(current.plan, result)
-        _shield.write_notices()
+        shield.write_notices()
         for pipeline in _in_force.newest_first():
             pipeline.clear()
 

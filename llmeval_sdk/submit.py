@@ -7,7 +7,7 @@ from time import time_ns
 from typing import Any
 
 from llmeval_sdk import runtime
-from llmeval_sdk._shield import caught, swallow
+from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target
 from llmeval_sdk.tracing import Span, capture, current_span, new_span_id, read_ids
 

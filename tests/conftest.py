@@ -6,7 +6,8 @@ import threading
 import hypothesis
 import pytest
 
-from llmeval_sdk import _shield, registry, runtime
+from llmeval_sdk import registry, runtime
+from llmeval_sdk._process import shield
 
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no mistake
@@ -30,9 +31,9 @@ def _fresh_environment(monkeypatch, tmp_path, request):
         yield
     registry._own.clear()
     registry._own.update(registered)
-    _shield.raise_again(False)
-    _shield._last_told.clear()
-    _shield.notices.clear()
+    shield.raise_again(False)
+    shield._last_told.clear()
+    shield.notices.clear()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from llmeval_sdk._shield import shield, swallow
+from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.evaluation._outcome import failed, outcome
 from llmeval_sdk.heuristics._budget import TooLargeError
 from llmeval_sdk.model import Evaluation, Record

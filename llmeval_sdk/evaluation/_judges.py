@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from llmeval_sdk._threads import within
+from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._outcome import failed, outcome
 from llmeval_sdk.model import Evaluation, Record

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._http import NOT_A_BACKEND, Answer
 from llmeval_sdk.model import Batch

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from llmeval_sdk import registry
-from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk._process.threads import on_daemon_thread
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges._base import BaseJudge, failure
 from llmeval_sdk.judges._chunks import combine, rate_chunks

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk._process.threads import on_daemon_thread
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._function import FunctionJudge, check_name, is_async, outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llmeval_sdk import registry
 from llmeval_sdk._needs import CHUNK_TEXT
-from llmeval_sdk._threads import run
+from llmeval_sdk._process.threads import run
 from llmeval_sdk.judges._base import BaseJudge, Metered, ask
 from llmeval_sdk.judges._precheck import empty_answer
 from llmeval_sdk.judges._prompt import Example, render

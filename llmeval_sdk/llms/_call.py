@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk._threads import within
+from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, read

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk._process.threads import on_daemon_thread
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._schema import in_words
 from llmeval_sdk.model import Completion, Message

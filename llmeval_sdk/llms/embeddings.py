@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from llmeval_sdk._threads import on_daemon_thread, within
+from llmeval_sdk._process.threads import on_daemon_thread, within
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.errors import JudgeError, MissingExtraError
 from llmeval_sdk.llms._clients import Clients, request_timeout

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
-from llmeval_sdk._counters import Counts
-from llmeval_sdk._shield import shield, swallow, tell
-from llmeval_sdk._threads import OneThread
+from llmeval_sdk._process.counters import Counts
+from llmeval_sdk._process.shield import shield, swallow, tell
+from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline._lane import Lane

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from time import monotonic
 
-from llmeval_sdk._shield import caught, tell
+from llmeval_sdk._process.shield import caught, tell
 from llmeval_sdk.evaluation import failed, is_built_in, own_copy, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import Heuristic

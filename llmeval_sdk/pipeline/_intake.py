@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sized
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from llmeval_sdk._counters import Count, Counts
-from llmeval_sdk._shield import caught, shield, swallow, tell
+from llmeval_sdk._process.counters import Count, Counts
+from llmeval_sdk._process.shield import caught, shield, swallow, tell
 from llmeval_sdk.evaluation import is_built_in, own_copy, run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.pipeline._kept import Kept

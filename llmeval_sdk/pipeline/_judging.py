@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from time import monotonic, time_ns
 
-from llmeval_sdk._shield import shield, swallow, tell
-from llmeval_sdk._threads import DaemonLoop, OneThread
+from llmeval_sdk._process.shield import shield, swallow, tell
+from llmeval_sdk._process.threads import DaemonLoop, OneThread
 from llmeval_sdk.evaluation import NoModel, run_judge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, SpanData, Target, Usage
 from llmeval_sdk.pipeline._judge_spans import judge_spans

@@ -9,8 +9,8 @@ from itertools import count
 from threading import get_ident
 from time import monotonic, sleep
 
-from llmeval_sdk import _shield
-from llmeval_sdk._hard_exit import is_to_be_killed
+from llmeval_sdk._process import shield
+from llmeval_sdk._process.hard_exit import is_to_be_killed
 from llmeval_sdk.model import Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline._delivery import Delivery
 from llmeval_sdk.pipeline._intake import Intake
@@ -47,7 +47,7 @@ class Pipeline:
         plan: Plan,
         *,
         begun: Callable[[], None] | None = None,
-        often: Callable[[], None] = _shield.write_notices,
+        often: Callable[[], None] = shield.write_notices,
     ) -> None:
         self.plan = plan
         self._begun = begun
@@ -134,7 +134,7 @@ class Pipeline:
             judge_usage=worker.judging.usage,
             cut_prompts=worker.judging.cut_prompts,
             pending_judgements=worker.judging.pending,
-            problems=_shield.caught.snapshot(),
+            problems=shield.caught.snapshot(),
             spool={} if spooling is None else spooling.stats(),
         )
 
@@ -145,7 +145,7 @@ class Pipeline:
             self._wait_for_end(deadline)
             return self._outcome()
         complete = self._finish(deadline, deadline, self._look_for_heritage())
-        _shield.write_notices()
+        shield.write_notices()
         return replace(self.stats(), complete=complete)
 
     def shutdown(self, timeout: float) -> Stats:
@@ -172,9 +172,9 @@ class Pipeline:
             self._intake.sweep()
         if self._spooling is not None:
             self._spooling.close(delivered=delivered)
-        with _shield.shield("the budget's books"):
+        with shield.shield("the budget's books"):
             self.plan.keeper.close()
-        _shield.write_notices()
+        shield.write_notices()
         self._done.set()
         return replace(self.stats(), complete=complete and delivered)
 
@@ -253,7 +253,7 @@ class Pipeline:
                 if self._worker.start() and not self._started:  # a finaliser may have begun too
                     self._started = True
                     if self._begun is not None:
-                        with _shield.shield("the end of the process"):
+                        with shield.shield("the end of the process"):
                             self._begun()
             return self._started
 
@@ -271,7 +271,7 @@ class Pipeline:
         """Deliver before the task ends, where that works; else it would hold up each task."""
         if not self.flush(TASK_SECONDS).complete:
             self._intake.at_task_end = None
-            _shield.tell("spool", "records are lost when the parent terminates this process")
+            shield.tell("spool", "records are lost when the parent terminates this process")
 
     def _start_others(self) -> None:
         """Start what the worker may need at exit, when Python 3.12 and later start no thread."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper

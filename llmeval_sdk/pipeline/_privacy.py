@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, NotRun, SpanData, Target
 from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.redaction import Redactor

@@ -14,8 +14,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from llmeval_sdk._counters import Count, Counts
-from llmeval_sdk._shield import swallow, tell
+from llmeval_sdk._process.counters import Count, Counts
+from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.pipeline._adopted import Adopted
 from llmeval_sdk.pipeline._delivery import Delivery
 from llmeval_sdk.pipeline._kept import Kept, Open, OpenBatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.pipeline._plan import Plan
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from llmeval_sdk._counters import Counts
-from llmeval_sdk._shield import shield, swallow, write_notices
-from llmeval_sdk._threads import OneThread
+from llmeval_sdk._process.counters import Counts
+from llmeval_sdk._process.shield import shield, swallow, write_notices
+from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.heuristics._budget import limit_processor_time
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target

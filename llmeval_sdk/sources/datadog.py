@@ -17,7 +17,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.sources.events import evaluated
 from llmeval_sdk.tracing import Link, Span, current

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from llmeval_sdk._shield import caught, swallow
+from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.sources import conventions
 from llmeval_sdk.sources.reading import evaluated
 from llmeval_sdk.tracing import Span

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from llmeval_sdk import _shield, runtime
+from llmeval_sdk import runtime
+from llmeval_sdk._process import shield
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline import Stats
 from llmeval_sdk.tracing import _ids
@@ -72,11 +73,11 @@ def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captu
     exporters = [seen, *configuration.pop("exporters", ())]
     with runtime.isolated():
         runtime.configure(exporters=exporters, **configuration)
-        _shield.raise_again(raise_again)
+        shield.raise_again(raise_again)
         try:
             yield seen
         finally:
-            _shield.raise_again(False)
+            shield.raise_again(False)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from llmeval_sdk._shield import caught, swallow
+from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.model import Prompt
 from llmeval_sdk.tracing._span import Link, Span
 from llmeval_sdk.tracing._state import current, state

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.model import SpanKind
 from llmeval_sdk.tracing._annotate import inherit
 from llmeval_sdk.tracing._shapes import traced

@@ -11,7 +11,7 @@ MAX_UNKNOWN_NAMES = 100
 
 def note_unknown(name: str) -> None:
     """Count a field that nothing can be written to; once per name, say what was meant."""
-    from llmeval_sdk._shield import caught, tell
+    from llmeval_sdk._process.shield import caught, tell
 
     caught.add("annotate: unknown field")
     if name in _unknown_names or len(_unknown_names) >= MAX_UNKNOWN_NAMES:
@@ -28,6 +28,6 @@ def note_unknown(name: str) -> None:
 
 def note_late() -> None:
     """Count an annotation of a span that has ended."""
-    from llmeval_sdk._shield import caught
+    from llmeval_sdk._process.shield import caught
 
     caught.add("annotate after the span ended")

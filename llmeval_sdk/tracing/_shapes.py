@@ -15,7 +15,7 @@ from functools import partial, wraps
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunks
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
 from llmeval_sdk.tracing._capture import NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start

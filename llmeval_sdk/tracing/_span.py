@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple, final
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.model import (
     Chunk,
     Evaluation,

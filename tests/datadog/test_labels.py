@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmeval_sdk import _shield
+from llmeval_sdk._process import shield
 from llmeval_sdk.exporters.datadog.labels import Labels, label_of
 
 
@@ -43,10 +43,10 @@ def test_long_names_with_one_beginning_stay_apart():
 def test_a_label_shared_by_two_names_is_told_once():
     """A person reads which two names to change."""
     labels = Labels()
-    _shield.notices.clear()
+    shield.notices.clear()
     for name in ("own.score", "own-score", "own-score", "other"):
         labels.of(name)
-    told = [f"{notice.site} {notice.what}" for notice in _shield.notices]
+    told = [f"{notice.site} {notice.what}" for notice in shield.notices]
     assert len(told) == 1
     assert "own_score" in told[0]
     assert "'own.score'" in told[0]

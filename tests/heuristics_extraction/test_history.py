@@ -99,9 +99,9 @@ def test_a_file_that_cannot_be_used_is_no_reason_to_stop(tmp_path):
     """Learning goes on in memory."""
     (tmp_path / "app.history").mkdir()
     histories = Histories(HostLedger(tmp_path / "app.history"))
-    from llmeval_sdk import _shield
+    from llmeval_sdk._process import shield
 
-    _shield.raise_again(False)
+    shield.raise_again(False)
     for _ in range(300):
         histories.learn("f", reading("x"))
     assert histories._fields["f"].values == 300

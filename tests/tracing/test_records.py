@@ -3,7 +3,7 @@
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import _shield
+from llmeval_sdk._process import shield
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -384,7 +384,7 @@ def test_an_unknown_field_never_raises_and_is_counted_and_said_once(caplog):
             return "no"
 
         assert answer("why?") == "no"
-        _shield.write_notices()
+        shield.write_notices()
         stats = llmeval.stats()
     inner, span = seen.spans
     assert (span.tags["user_id"], span.session_id, span.response) == ("u-7", "s-1", "no")

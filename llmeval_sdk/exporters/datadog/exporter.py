@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from llmeval_sdk._shield import shield, swallow
+from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.datadog.intake import Intake, parts, told

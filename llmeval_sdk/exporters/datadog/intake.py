@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._http import Answer, Sender, _Bounded
 from llmeval_sdk.exporters.datadog.library import Library

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from zlib import crc32
 
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 
 
 MAX_LABEL = 200

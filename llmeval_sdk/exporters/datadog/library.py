@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 

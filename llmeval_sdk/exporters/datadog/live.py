@@ -13,7 +13,7 @@ from functools import lru_cache
 from traceback import walk_tb
 from typing import Any
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.exporters.datadog.content import dumps, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.redaction import Redactor

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from traceback import StackSummary
 from typing import Any
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.exporters.datadog.content import fields_of, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.exporters.datadog.live import KEY, MODELS, OWN, Live, Open

@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.exporters.otel import names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel.endpoint import Endpoint, endpoints, resource, version

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from llmeval_sdk._shield import shield
+from llmeval_sdk._process.shield import shield
 from llmeval_sdk.exporters.otel import names
 from llmeval_sdk.exporters.otel.endpoint import version
 

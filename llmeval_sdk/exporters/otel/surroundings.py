@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from llmeval_sdk._shield import swallow
+from llmeval_sdk._process.shield import swallow
 
 
 KEY = "otlp"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
-from llmeval_sdk._shield import shield
+from llmeval_sdk._process.shield import shield
 from llmeval_sdk.extraction import Reading
 from llmeval_sdk.heuristics.extraction.history import FieldHistory, traits
 

@@ -13,7 +13,7 @@ from ragas.llms.base import InstructorBaseRagasLLM
 
 from llmeval_sdk import registry
 from llmeval_sdk._json_object import NoObjectError, only_object
-from llmeval_sdk._threads import run
+from llmeval_sdk._process.threads import run
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Message, Usage
 from llmeval_sdk.protocols import LLM

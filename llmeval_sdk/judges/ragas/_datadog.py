@@ -13,7 +13,7 @@ from typing import Any
 
 import ragas.metrics
 
-from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk._process.threads import on_daemon_thread
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.ragas._adapter import JudgeEmbeddings, JudgeModel
 

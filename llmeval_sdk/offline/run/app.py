@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk._coerce import to_text, to_usage
-from llmeval_sdk._threads import on_daemon_thread
+from llmeval_sdk._process.threads import on_daemon_thread
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Failure, Record, Usage
 from llmeval_sdk.offline.data.record import record_from

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.results import journal

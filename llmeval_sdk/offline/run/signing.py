@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import _private
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
 
 

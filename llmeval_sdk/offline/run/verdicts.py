@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llmeval_sdk import _private
-from llmeval_sdk._shield import tell
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.offline.results.lines import evaluation_from, evaluation_to

@@ -13,13 +13,14 @@ import threading
 import time
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import _shield, runtime
+from llmeval_sdk import runtime
+from llmeval_sdk._process import shield
 
 
 seconds, minute, per_second = map(float, sys.argv[1:4])
 wait = "--wait" in sys.argv
 text = "x" * 100
-_shield.INTERVAL_SECONDS = minute
+shield.INTERVAL_SECONDS = minute
 told = {"raised": [], "lines": [], "wall": [], "cpu": []}
 
 

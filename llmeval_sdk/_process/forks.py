@@ -7,16 +7,16 @@ and in the background; therefore this is ours to prevent.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from time import monotonic, sleep
+
+from llmeval_sdk._process import PACKAGE_FOLDER
 
 
 WAIT_SECONDS = 1.0
 """More than any of our imports takes; a fork is never held up for longer."""
 _IMPORT = "<frozen importlib._bootstrap>"
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - no pathlib at import
 
 
 def wait_for_imports() -> None:
@@ -33,7 +33,7 @@ def _is_importing() -> bool:
         at = frame if thread != own else None
         while at is not None:
             name = at.f_code.co_filename
-            if importing and name.startswith(_OURS):
+            if importing and name.startswith(PACKAGE_FOLDER):
                 return True
             importing = importing or name == _IMPORT
             at = at.f_back

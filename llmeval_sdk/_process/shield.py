@@ -14,14 +14,14 @@ from collections import deque
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from llmeval_sdk._counters import Counts
+from llmeval_sdk._process import PACKAGE_FOLDER
+from llmeval_sdk._process.counters import Counts
 
 
 INTERVAL_SECONDS = 60.0
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - no pathlib at import
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
 
 
@@ -120,7 +120,7 @@ def _ours(error: BaseException, *, calls_out: bool) -> bool:
     innermost = codes[-1].co_filename
     return (
         calls_out
-        or innermost.startswith((_OURS, "<"))
+        or innermost.startswith((PACKAGE_FOLDER, "<"))
         or (innermost.startswith(_STANDARD) and "site-packages" not in innermost)
     )
 
