@@ -379,7 +379,7 @@ def test_a_format_of_the_apps_own_is_checked_in_the_worker():
         (0.5, False),
         (0.9, True),
     ]
-    assert set(ran) == {"llmeval-own"}
+    assert set(ran) == {"llmeval-aside"}
 
 
 def test_enabled_says_whether_a_call_would_be_recorded(monkeypatch):
