@@ -42,8 +42,7 @@ contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
 tests: $(VENV)/.dev  ## Run the tests: two files at a time, then those that have to be alone.
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not alone' $(ARGS)
-	@$(BIN)/python -m pytest -m alone $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
+	@$(BIN)/python tests/all.py $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
