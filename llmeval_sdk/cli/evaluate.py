@@ -279,7 +279,14 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
         data: Any = args.file
         if args.from_store:
             reader = stack.enter_context(open_store(args.store))
-            data = stored(reader, since=args.since, span_name=args.span_name)
+            settings = config.from_environment(problems=[])
+            data = stored(
+                reader,
+                since=args.since,
+                span_name=args.span_name,
+                retrieved=settings.retrieved_context,
+                limits=settings.retrieval_limits,
+            )
         return evaluate(
             data,
             model=args.model,
