@@ -131,6 +131,7 @@ class Worker:
 
     def work(self) -> None:
         """Do the thread's work in this one, where no thread can start."""
+        self._hurry = True  # the app has ended, so that nothing is spared by pauses
         with disabled(), shield("worker"):
             self._drain()
             self._tend()
