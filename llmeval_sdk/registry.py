@@ -125,11 +125,6 @@ def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -
     return _load("llmeval_sdk.llms.embeddings:resolve_embeddings")(model, address=address)
 
 
-def permit() -> Any:
-    """Return the context variable whose function is asked before a client's further requests."""
-    return _load("llmeval_sdk.llms:permit")
-
-
 def exporter_factory(name: str) -> Any:
     """Find what builds an exporter by name; raises `ConfigurationError` if nothing does."""
     path = EXPORTERS.get(name)
