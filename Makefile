@@ -41,8 +41,8 @@ types: $(VENV)/.dev  ## Check types, strictly.
 contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
-tests: $(VENV)/.dev  ## Run the tests.
-	@$(BIN)/python -m pytest $(ARGS)
+tests: $(VENV)/.dev  ## Run the tests: two files at a time, then those that have to be alone.
+	@$(BIN)/python tests/all.py $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"

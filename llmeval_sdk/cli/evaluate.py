@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
-from llmeval_sdk._setting import prices
 from llmeval_sdk.cli._options import add_store, open_store, since
 from llmeval_sdk.cli._output import say
+from llmeval_sdk.config import prices
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
 from llmeval_sdk.store.files import make_folder, path_of
 
