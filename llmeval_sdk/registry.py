@@ -61,11 +61,11 @@ EXPORTERS = {
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",
     "memory": "llmeval_sdk.exporters.memory:MemoryExporter",
     "otlp": "llmeval_sdk.exporters.otel:make",
+    "datadog": "llmeval_sdk.exporters.datadog:make",
     "phoenix": "llmeval_sdk.exporters.phoenix:PhoenixExporter",
     "mlflow": "llmeval_sdk.exporters.mlflow:MlflowExporter",
-    "datadog": "llmeval_sdk.exporters.datadog:make",
 }
-"""Each names a callable that takes the Settings and returns an Exporter."""
+"""Each names a callable that takes the Settings and returns an Exporter; README lists the names."""
 
 _own: dict[str, Evaluator] = {}
 _listeners: list[Callable[[Evaluator], None]] = []
