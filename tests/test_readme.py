@@ -1,4 +1,4 @@
-"""Every Python block of the README runs, and its settings table is the table of config.py."""
+"""Every Python block of the README runs, and its settings table is the table of `config`."""
 
 import pathlib
 import re

@@ -117,9 +117,9 @@ def _settings(settings: Settings, hide: set[str], problems: list[str], *, everyt
         if any(problem.startswith(f"{source}=") for problem in problems):
             source = f"default ({source} cannot be used)"
         if everything or source != "default":
-            value = _checks.shown(getattr(settings, row.name))
-            if row.name in _PRIVATE and getattr(settings, row.name):
-                value = f"{len(getattr(settings, row.name))} set, not shown"
+            value = _checks.shown(config.value_of(settings, row.name))
+            if row.name in _PRIVATE and (private := config.value_of(settings, row.name)):
+                value = f"{len(private)} set, not shown"
             value = _hidden(value, hide)
             rows.append((row.name, value, source))
     heading("Settings" if everything else "Settings that are not at their default (--all: all)")

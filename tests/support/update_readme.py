@@ -1,4 +1,4 @@
-"""Write the settings table of config.py into README.md: ``make readme``."""
+"""Write the settings table of `config` into README.md: ``make readme``."""
 
 import pathlib
 
