@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train reference docs sbom matrix clean
+.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train reference docs sbom matrix test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -41,8 +41,8 @@ types: $(VENV)/.dev  ## Check types, strictly.
 contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
-tests: $(VENV)/.dev  ## Run the tests.
-	@$(BIN)/python -m pytest $(ARGS)
+tests: $(VENV)/.dev  ## Run the tests: two files at a time, then those that have to be alone.
+	@$(BIN)/python tests/all.py $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
@@ -222,8 +222,11 @@ sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a pla
 	@mkdir -p artifacts
 	@$(VENV)-sbom/tool/bin/cyclonedx-py environment $(VENV)-sbom/plain --pyproject pyproject.toml --output-file artifacts/sbom.json
 
-matrix:  ## Run the tests on every Python that is installed.
-	@$(PYTHON) tests/matrix.py $(ARGS)
+matrix:  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
+	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(PYTHON) tests/matrix.py $(ARGS)
+
+test-package:  ## Build wheel and sdist, install them into clean environments and use them.
+	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
 	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

@@ -15,8 +15,8 @@ from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.heuristics._budget import limit_processor_time
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
+from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
-from llmeval_sdk.pipeline._guests import Guests
 from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._kept import Kept
@@ -73,7 +73,7 @@ class Worker:
         self._barriers: list[Barrier] = []
         self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
-        self._guests = Guests(lambda: self._stop)
+        self._app_heuristics = AppHeuristics(lambda: self._stop)
         self._due = 0.0
         self._hurry = False
         self._foreign = False
@@ -163,7 +163,6 @@ class Worker:
             self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.done.set()
-        self._guests.close()
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)
@@ -283,10 +282,10 @@ class Worker:
         """Run the background heuristics, and those asked for on this span."""
         for heuristic in asked:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
-                if (evaluation := self._guests.run(heuristic, record)) is not None:
+                if (evaluation := self._app_heuristics.run(heuristic, record)) is not None:
                     yield evaluation
                 self._rest()
-        aside = self._guests.run_aside
+        aside = self._app_heuristics.run_aside
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
         background = self._plan.background
         yield from background.run(record, but=done, by=aside, rest=self._rest)
