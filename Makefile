@@ -87,7 +87,7 @@ test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against 
 	@$(VENV)-datadog/bin/python -m pytest tests/datadog $(ARGS)
 
 test-guide: $(VENV)-datadog/.ready $(DATADOG_AGENT) $(VENV)-ragas/.ready  ## Run Datadog's Ragas guide end to end: ddtrace, Ragas, the test agent.
-	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py $(ARGS)
+	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py tests/datadog/live/test_pages.py $(ARGS)
 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
 	@$(VENV)-datadog/bin/python tests/datadog/demo.py $(ARGS)
