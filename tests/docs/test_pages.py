@@ -136,3 +136,27 @@ def test_the_readme_is_short():
 def test_output_is_compared_word_by_word(expected, printed, is_there):
     """Spaces may differ, words may not."""
     assert matches(expected, printed) is is_there
+
+
+def test_the_architecture_names_every_place_with_threads_locks_and_fork_hooks():
+    """A new one has a row in the tables, with who takes it and in which order."""
+    text = (DOCS / "architecture.md").read_text()
+    package = ROOT / "llmeval_sdk"
+    made = re.compile(
+        r"threading\.(Thread|Lock|RLock)\(|\bLock\(\)|OneThread\(|register_at_fork\("
+        r"|asyncio\.(Lock|Condition|Semaphore)\("
+    )
+    places = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if made.search(path.read_text())
+    }
+    assert [place for place in sorted(places) if f"`{place}`" not in text] == []
+
+
+def test_the_architecture_names_every_room():
+    """A room that nobody can look up is a room that nobody finds."""
+    text = (DOCS / "architecture.md").read_text()
+    package = ROOT / "llmeval_sdk"
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert [room for room in sorted(rooms) if f"`{room}`" not in text] == []
