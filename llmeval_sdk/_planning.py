@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config, registry
-from llmeval_sdk._setting import SCORES
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.pipeline import Plan

@@ -23,8 +23,7 @@ from llmeval_sdk._planning import make_plan
 from llmeval_sdk._process import shield
 from llmeval_sdk._process.forks import wait_for_imports
 from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
-from llmeval_sdk._setting import price_table
-from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.config import Secret, Settings, price_table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import Pipeline, Plan, Stats, say_if_nothing_was_judged
 from llmeval_sdk.policy.budget import Budget

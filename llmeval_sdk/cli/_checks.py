@@ -87,7 +87,7 @@ def secrets(settings: Settings) -> set[str]:
     """Return every secret text of the settings, so that none is printed by way of a message."""
     found = set()
     for row in config.ROWS:
-        value = getattr(settings, row.name)
+        value = config.value_of(settings, row.name)
         for each in value.values() if isinstance(value, Mapping) else (value,):
             if isinstance(each, Secret) and len(each.reveal().strip()) >= SHORTEST_SECRET:
                 found.add(each.reveal())

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from llmeval_sdk.config import Settings
+from llmeval_sdk.config.mlflow import Mlflow
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, none_rejected
@@ -36,8 +37,9 @@ class MlflowExporter(StepwiseExporter):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
-        self._client = Client(settings, settings.mlflow_uri, _authorization(settings))
-        self._experiment = settings.mlflow_experiment_id
+        self._own = settings.of(Mlflow)
+        self._client = Client(settings, self._own.mlflow_uri, _authorization(self._own))
+        self._experiment = self._own.mlflow_experiment_id
         self._traces: Endpoint | None = None
         self._writer = OtlpWriter(settings)
         if settings.otel != "global":
@@ -84,7 +86,7 @@ class MlflowExporter(StepwiseExporter):
 
     def _find_experiment(self) -> str:
         """Return the id of the experiment, which is made if there is none of its name."""
-        name = self._settings.mlflow_experiment or self._settings.service_name or "Default"
+        name = self._own.mlflow_experiment or self._settings.service_name or "Default"
         by_name = f"{API}/get-by-name?experiment_name={quote(name, safe='')}"
         answer = self._client.call("GET", by_name)
         if answer.status == 404:
@@ -101,11 +103,11 @@ class MlflowExporter(StepwiseExporter):
             raise ExportError("no_experiment", "the answer is not MLflow's") from error
 
 
-def _authorization(settings: Settings) -> dict[str, str]:
-    if settings.mlflow_token:
-        return {"authorization": f"Bearer {settings.mlflow_token.reveal()}"}
-    if settings.mlflow_username and settings.mlflow_password:
-        both = f"{settings.mlflow_username}:{settings.mlflow_password.reveal()}"
+def _authorization(own: Mlflow) -> dict[str, str]:
+    if own.mlflow_token:
+        return {"authorization": f"Bearer {own.mlflow_token.reveal()}"}
+    if own.mlflow_username and own.mlflow_password:
+        both = f"{own.mlflow_username}:{own.mlflow_password.reveal()}"
         return {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
     return {}
 

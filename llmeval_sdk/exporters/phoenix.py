@@ -8,6 +8,7 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
+from llmeval_sdk.config.phoenix import Phoenix
 from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
@@ -33,9 +34,10 @@ class PhoenixExporter(StepwiseExporter):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        key = settings.phoenix_api_key
+        own = settings.of(Phoenix)
+        key = own.phoenix_api_key
         headers = {"authorization": f"Bearer {key.reveal()}"} if key else {}
-        address = settings.phoenix_endpoint.removesuffix("/v1/traces")  # as others are told it
+        address = own.phoenix_endpoint.removesuffix("/v1/traces")  # as others are told it
         self._client = Client(settings, address, headers)
         self._traces = None if settings.otel == "global" else self._client.traces()
         project = settings.phoenix_project or settings.service_name or "default"

@@ -75,6 +75,7 @@ def test_links_and_pictures_lead_to_files_that_are_there(page):
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
         assert file.exists(), f"{name_of(page)}: {target}"
+        assert page not in SITE or file.is_relative_to(DOCS), f"{target} is not on the site"
         if anchor and file.suffix == ".md":
             headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
             assert anchor in {slug(heading) for heading in headings}, f"{name_of(page)}: {target}"

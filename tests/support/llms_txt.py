@@ -26,8 +26,9 @@ def sections(entries, title=""):
 
 def summary(page):
     """Return the first sentence of a page's text."""
-    text = re.sub(r"^#.*$|<!--.*?-->|!\[.*?\]\(.*?\)", "", page, flags=re.MULTILINE | re.DOTALL)
-    paragraph = " ".join(text.strip().split("\n\n")[0].split())
+    text = re.sub(r"<!--.*?-->", "", page, flags=re.DOTALL)
+    text = re.sub(r"^(#|!\[|```|\|).*$", "", text, flags=re.MULTILINE)
+    paragraph = " ".join(re.split(r"\n\s*\n", text.strip())[0].split())
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", paragraph)
     return re.split(r"(?<=[.!?]) ", plain)[0]
 

@@ -20,7 +20,8 @@ NOTE = "<!-- Written by `make reference` from the code; edit the code, not this 
 
 
 def settings() -> str:
-    """Return the table of all settings."""
+    """Return the tables of all settings."""
+    tables = re.sub(r"^[*]{2}(.+)[*]{2}$", r"## \1", config.table(), flags=re.MULTILINE)
     return (
         "# Settings\n\n"
         f"{NOTE}"
@@ -28,7 +29,7 @@ def settings() -> str:
         "environment, and where several variables are named in a row, the first one that is set\n"
         "wins. The names of Datadog, OpenTelemetry, MLflow, Phoenix and OpenAI are read as they are.\n"
         "`llmeval doctor` shows what is in force and where each value comes from.\n\n"
-        f"{config.table()}"
+        f"{tables}"
     )
 
 

@@ -1,15 +1,15 @@
-"""The rows of the settings table for Ragas and where it runs."""
+"""The settings of Ragas and of the process it runs in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmeval_sdk._setting import count, one_of, positive, setting
-from llmeval_sdk._settings_otel import OtelSettings
+from llmeval_sdk.config._row import setting
+from llmeval_sdk.config._texts import count, one_of, positive
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RagasSettings(OtelSettings):
+@dataclass(frozen=True, kw_only=True)
+class Ragas:
     """Where Ragas runs, and with what."""
 
     judge_worker: str | None = setting(

@@ -1,15 +1,16 @@
-"""The rows of the settings table for Datadog; ddtrace reads more variables by itself."""
+"""The settings of Datadog LLM Observability; ddtrace reads more variables by itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmeval_sdk._setting import Secret, flag, names, positive, setting
-from llmeval_sdk._settings_ragas import RagasSettings
+from llmeval_sdk.config._row import setting
+from llmeval_sdk.config._secret import Secret
+from llmeval_sdk.config._texts import flag, names, positive
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatadogSettings(RagasSettings):
+@dataclass(frozen=True, kw_only=True)
+class Datadog:
     """Whether and how spans and scores go to Datadog LLM Observability."""
 
     datadog_enabled: bool | None = setting(
