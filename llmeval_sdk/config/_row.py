@@ -22,7 +22,7 @@ def setting(
         read: makes a value of the text, or raises ``ValueError`` with what it expected.
         doc: what it is for: a sentence or two, for the reference.
         form_of: the setting of which this is a form for spans or for scores alone, as the
-            OpenTelemetry specification has them. the reference shows it in the row of that setting.
+            OpenTelemetry specification has them. The reference shows it in the row of that setting.
     """
     return field(
         default=default, metadata={"env": env, "read": read, "doc": doc, "form_of": form_of}
