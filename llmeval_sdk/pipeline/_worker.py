@@ -304,7 +304,7 @@ class Worker:
         named: bool,
     ) -> None:
         """Let a judge run or say why not; one that was not asked for needs a configured model."""
-        may_spend = named or self._plan.has_model or not getattr(judge, "needs_model", True)
+        may_spend = named or self._plan.has_model or not judge.needs_model
         decision = self._plan.gate.decide(
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )

@@ -15,6 +15,7 @@ from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters import otel
 from llmeval_sdk.model import SpanData
 from llmeval_sdk.pipeline._delivery import MAX_BATCH, Delivery
+from llmeval_sdk.protocols import complete_exporter
 
 
 @llmeval.workflow
@@ -286,7 +287,7 @@ def test_without_a_thread_nothing_is_begun_after_the_deadline():
 
     late, slow, flushed = threading.Event(), Slow(), []
     slow.flush = flushed.append
-    delivery = Delivery(slow, max_records=5_000, max_bytes=1 << 30)
+    delivery = Delivery(complete_exporter(slow), max_records=5_000, max_bytes=1 << 30)
     delivery._thread.start = lambda: False
     for number in range(3 * MAX_BATCH):
         delivery.offer(SpanData("t", str(number), None, "n", "task", 1, 2), 100)
