@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk._process.counters import Counts
+from llmeval_sdk._process.due import due_by
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.errors import ExportError
@@ -130,10 +131,10 @@ class Delivery:
     def work(self, deadline: float) -> None:
         """Do the thread's work in this one, where no thread can start: once, without retries.
 
-        Nothing is begun after a monotonic deadline; what was begun ends by its own timeout.
+        Nothing is begun after a monotonic deadline, by which requests that were begun end too.
         """
         self._closing.set()
-        with shield(f"exporter {self.name}", calls_out=True):
+        with shield(f"exporter {self.name}", calls_out=True), due_by(deadline):
             self._drain(deadline)
             if (left := deadline - monotonic()) > 0:
                 self.exporter.flush(min(1.0, left))

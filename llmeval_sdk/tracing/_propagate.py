@@ -70,7 +70,7 @@ def _inject(headers: MutableMapping[str, str]) -> None:
     if span is None:
         return
     if type(span) is Span:
-        ids = (span.trace_number, span.span_number, span._flags)
+        ids = (span.trace_number, span.span_number, span.flags)
     else:
         ids = (span.trace_id, span.span_id, span.flags)
     headers["traceparent"] = f"00-{ids[0]:032x}-{ids[1]:016x}-{ids[2]:02x}"

@@ -6,7 +6,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import testing
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.tracing import record_of
+from llmeval_sdk.records import record_of
 
 
 class Seen(BaseJudge):

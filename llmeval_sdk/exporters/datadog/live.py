@@ -125,7 +125,7 @@ class Live(LiveSpans, ContextBridge):
             return
         with shield("exporter datadog: prompt", calls_out=True):
             session = self._text(span.session_id)
-            prompt = self._prompt(span._prompt) if span.kind == "llm" else None
+            prompt = self._prompt(span.prompt) if span.kind == "llm" else None
             tags = {"session_id": session} if session else None
             if prompt or tags:
                 self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=tags)
@@ -181,7 +181,7 @@ class Live(LiveSpans, ContextBridge):
         if not llmobs.enabled or (span.context and KEY in span.context):
             return
         around, around_apm = library.active.active(), library.apm.active()
-        spec = span._spec
+        spec = span.spec
         begin = getattr(llmobs, spec.kind)
         name, session = self._text(spec.name) or spec.kind, self._text(span.session_id)
         if spec.kind in MODELS:
@@ -199,7 +199,7 @@ class Live(LiveSpans, ContextBridge):
         }
         opened._set_ctx_item(OWN, True)
         span.span_number = opened.span_id
-        parent = span._parent
+        parent = span.parent
         mine = parent.context.get(KEY) if getattr(parent, "context", None) else None
         if mine is None or mine.span is not around:
             self._agree(span, opened, around, below=mine is not None)
@@ -211,10 +211,10 @@ class Live(LiveSpans, ContextBridge):
         if below:
             wanted = self._traces.get(span.trace_number) or f"{span.trace_number:032x}"
             if trace != wanted:  # our parent has ended, which made this a root of ddtrace's
-                self._library.rename(opened, wanted, span._parent.span_id)
-        elif span._parent is None:
+                self._library.rename(opened, wanted, span.parent.span_id)
+        elif span.parent is None:
             span.trace_number = number
-            span._parent_id = getattr(around, "span_id", None) or 0
+            span.parent_number = getattr(around, "span_id", None) or 0
         elif span.trace_number != number:  # a trace of another library or process around ours
             self._traces[span.trace_number] = trace
             if len(self._traces) > KNOWN_TRACES:
@@ -226,9 +226,9 @@ class Live(LiveSpans, ContextBridge):
             library.active.activate(found.around)
         if library.apm.active() is found.span:
             library.apm.activate(found.around_apm)
-        if span._error is not None and self._names:
-            _keep_traceback(span._error.type, found, None if self._content else "")
-        if not span._flags & 1:  # another library's sampler left it out
+        if span.error is not None and self._names:
+            _keep_traceback(span.error.type, found, None if self._content else "")
+        if not span.flags & 1:  # another library's sampler left it out
             self.on_drop(span)
 
 

@@ -72,8 +72,8 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         before = context.get_current()
         around = api.get_current_span(before).get_span_context()
         parent = before
-        if span._parent_id and around.trace_id != span.trace_number:  # ours came another way
-            remote = self._span_context(span.trace_number, span._parent_id, span._flags)
+        if span.parent_number and around.trace_id != span.trace_number:  # ours came another way
+            remote = self._span_context(span.trace_number, span.parent_number, span.flags)
             parent = api.set_span_in_context(api.NonRecordingSpan(remote), before)
         live = self._started(span, parent)
         found = live.get_span_context()
@@ -81,9 +81,9 @@ class AppOtelExporter(BaseExporter, OtelBridge):
             return  # the app has no provider
         span.trace_number, span.span_number = found.trace_id, found.span_id
         if parent is before:
-            span._parent_id = around.span_id if around.is_valid else 0
+            span.parent_number = around.span_id if around.is_valid else 0
         if not found.trace_flags.sampled:
-            span._flags &= ~1
+            span.flags &= ~1
         live.llmeval_span = span
         inside = api.set_span_in_context(live, before)
         context.attach(inside)
@@ -115,7 +115,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         live.llmeval_span = None
         if self._context.get_current() is inside:
             self._context.attach(before)
-        if span._flags & 1:
+        if span.flags & 1:
             span.context[KEY] = live
         else:
             live.end(span.end_ns)

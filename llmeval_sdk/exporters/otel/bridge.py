@@ -104,7 +104,7 @@ class OtelBridge(LiveSpans, ContextBridge):
                 return
         elif around.trace_id == span.trace_number:
             flags = around.trace_flags
-            span._parent_id = around.span_id  # which may be a library's span inside ours
+            span.parent_number = around.span_id  # which may be a library's span inside ours
         else:
             return
         api = self._api
