@@ -277,7 +277,7 @@ class Pipeline:
         """Start what the worker may need at exit, when Python 3.12 and later start no thread."""
         for delivery in self._deliveries.values():
             delivery.start()
-        if self.plan.has_model or any(getattr(each, "model", None) for each in self.plan.judges):
+        if self.plan.has_model or any(each.model for each in self.plan.judges):
             self._worker.judging.start()
 
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from traceback import walk_tb
 from typing import Any
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.exporters.datadog.content import dumps, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.protocols import ContextBridge, LiveSpans, Redaction
@@ -93,11 +93,8 @@ class Live(LiveSpans, ContextBridge):
         found = span.context.get(KEY) if span.context else None
         if found is not None and not found.finished and found.process is self.process:
             found.finished = True
-            try:
+            with shield("exporter datadog: span", calls_out=True):
                 found.span.finish(finish_time=span.end_ns / 1e9)
-            except Exception as error:
-                if not swallow("exporter datadog: span", error, calls_out=True):
-                    raise
 
     def ids_of(self, span: Any) -> dict[str, str] | None:
         """Return Datadog's ids of a span of ours, as `LLMObs.export_span` does."""
@@ -126,15 +123,12 @@ class Live(LiveSpans, ContextBridge):
         found = span.context.get(KEY) if span.context else None
         if found is None:
             return
-        try:
+        with shield("exporter datadog: prompt", calls_out=True):
             session = self._text(span.session_id)
             prompt = self._prompt(span.prompt) if span.kind == "llm" else None
             tags = {"session_id": session} if session else None
             if prompt or tags:
                 self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=tags)
-        except Exception as error:
-            if not swallow("exporter datadog: prompt", error, calls_out=True):
-                raise
 
     def annotation_context(self, **fields: Any) -> Any:
         """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import atexit
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.shield import shield
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.exporters.otel import names
@@ -145,13 +146,8 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         """Ask the providers to send what they hold."""
         for source in (self._tracers, self._loggers):
             provider = source() if callable(source) else source
-            try:
-                provider.force_flush(max(1, int(timeout * 1000)))
-            except AttributeError:  # not an SDK's provider
-                continue
-            except Exception as error:
-                if not swallow("otel force_flush", error, calls_out=True):
-                    raise
+            with shield("otel force_flush", calls_out=True), suppress(AttributeError):
+                provider.force_flush(max(1, int(timeout * 1000)))  # not every provider has it
 
     def close(self, timeout: float, /) -> None:
         """Flush; the providers are the app's and stay open."""
