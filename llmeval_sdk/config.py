@@ -212,6 +212,36 @@ class Settings(DatadogSettings):
     shutdown_timeout: float = setting(
         1.0, "LLMEVAL_SHUTDOWN_TIMEOUT", read=positive, doc="Seconds that exit may wait for us."
     )
+    judge_control_rate: float | None = setting(
+        None,
+        "LLMEVAL_JUDGE_CONTROL_RATE",
+        read=fraction,
+        doc="With `LLMEVAL_JUDGE_SHARE`: the mean chance of the records below the riskiest, the"
+        " knob between measuring (up to the share itself) and catching (`0.02`). Default: 0.45 of"
+        " the share.",
+    )
+    alert_webhook: Secret | None = setting(
+        None,
+        "LLMEVAL_ALERT_WEBHOOK",
+        read=Secret,
+        doc="Address that `llmeval watch` tells alarms to, by an HTTP POST of JSON.",
+    )
+    alert_token: Secret | None = setting(
+        None,
+        "LLMEVAL_ALERT_TOKEN",
+        read=Secret,
+        doc="Sent with it as `Authorization: Bearer …`.",
+    )
+    alert_format: str | None = setting(
+        None,
+        "LLMEVAL_ALERT_FORMAT",
+        doc="`generic` or `slack`. Default: `slack` for an address at hooks.slack.com.",
+    )
+    viewer_url: str = setting(
+        "http://127.0.0.1:8520",
+        "LLMEVAL_VIEWER_URL",
+        doc="Where people reach `llmeval view`: alarms link to it.",
+    )
 
 
 FORMER_NAMES = {"judge_budget": "judge_share"}
