@@ -12,6 +12,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
 from llmeval_sdk.cli._endpoint import judge_endpoint
+from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import columns, heading, say, say_wrapped, table
 from llmeval_sdk.config import Settings
 
@@ -38,7 +39,7 @@ def add(subparsers: Any) -> None:
         "are active, whether the store can be written and the judge model be reached, and which "
         "extras are missing.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--offline", action="store_true", help="do not ask the judge's server")
     parser.add_argument("--all", action="store_true", help="show settings at their default, too")

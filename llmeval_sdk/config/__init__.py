@@ -9,10 +9,13 @@ README's table is printed from here: ``python -m llmeval_sdk.config``.
 from llmeval_sdk.config._resolve import (
     from_environment,
     hidden,
+    in_experiment,
+    read,
     source_of,
     value_of,
     variables,
 )
+from llmeval_sdk.config._row import setting
 from llmeval_sdk.config._secret import Secret
 from llmeval_sdk.config._settings import AREAS, FORMER_NAMES, ROWS, Settings
 from llmeval_sdk.config._table import table
@@ -28,8 +31,11 @@ __all__ = [
     "Settings",
     "from_environment",
     "hidden",
+    "in_experiment",
     "price_table",
     "prices",
+    "read",
+    "setting",
     "source_of",
     "table",
     "value_of",

@@ -13,6 +13,7 @@ def setting(
     read: Callable[[str], Any] = str,
     doc: str,
     form_of: str | None = None,
+    in_experiment: str | None = None,
 ) -> Any:
     """Declare a setting as a field of a dataclass.
 
@@ -23,7 +24,14 @@ def setting(
         doc: what it is for: a sentence or two, for README.
         form_of: the setting of which this is a form for spans or for scores alone, as the
             OpenTelemetry specification has them. README shows it in the row of that setting.
+        in_experiment: what an offline experiment sets it to, so that its records stand apart from
+            the app's: ``{name}`` stands for the name of the experiment.
     """
-    return field(
-        default=default, metadata={"env": env, "read": read, "doc": doc, "form_of": form_of}
-    )
+    metadata = {
+        "env": env,
+        "read": read,
+        "doc": doc,
+        "form_of": form_of,
+        "in_experiment": in_experiment,
+    }
+    return field(default=default, metadata=metadata)

@@ -17,7 +17,10 @@ class Datadog:
         None, "DD_LLMOBS_ENABLED", read=flag, doc="Turns the exporter `datadog` on or off."
     )
     datadog_app: str | None = setting(
-        None, "DD_LLMOBS_ML_APP", doc="Name of the app in LLM Observability. Default: the service."
+        None,
+        "DD_LLMOBS_ML_APP",
+        doc="Name of the app in LLM Observability. Default: the service.",
+        in_experiment="{name}",
     )
     datadog_agentless: bool | None = setting(
         None,

@@ -22,9 +22,10 @@ class Mlflow:
         None,
         "MLFLOW_EXPERIMENT_NAME",
         doc="MLflow experiment, made if absent. Default: the service's name.",
+        in_experiment="{name}",
     )
     mlflow_experiment_id: str | None = setting(
-        None, "MLFLOW_EXPERIMENT_ID", doc="MLflow experiment by id."
+        None, "MLFLOW_EXPERIMENT_ID", doc="MLflow experiment by id.", in_experiment=""
     )
     mlflow_token: Secret | None = setting(
         None, "MLFLOW_TRACKING_TOKEN", read=Secret, doc="Token for MLflow."

@@ -132,4 +132,5 @@ class Otlp:
         None,
         "PHOENIX_PROJECT_NAME",
         doc="Project of OpenInference, such as Phoenix has. Default: the service's name.",
+        in_experiment="{name}",
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from llmeval_sdk.config._row import setting
 from llmeval_sdk.config._texts import flag, fraction, limits, names, one_of
+from llmeval_sdk.registry import EXPORTERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +22,8 @@ class Recording:
         (),
         "LLMEVAL_EXPORTERS",
         read=names,
-        doc="Where spans and scores go: `local`, `console`, `memory`, `otlp`, `datadog`, `phoenix`,"
-        " `mlflow`. Default: those that have an address here, else `local`.",
+        doc=f"Where spans and scores go: {', '.join(f'`{name}`' for name in EXPORTERS)}. Default: "
+        "those that have an address here, else `local`.",
     )
     evaluators: tuple[str, ...] = setting(
         (),
@@ -51,5 +52,9 @@ class Recording:
         doc='The limits of your retriever by method, `{"bm25": 20, "knn": 20}`.',
     )
     service_name: str | None = setting(
-        None, "OTEL_SERVICE_NAME", "DD_SERVICE", doc="Name of the app in every backend."
+        None,
+        "OTEL_SERVICE_NAME",
+        "DD_SERVICE",
+        doc="Name of the app in every backend.",
+        in_experiment="{name}",
     )

@@ -15,11 +15,10 @@ from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel import content
-from llmeval_sdk.exporters.otel.endpoint import Endpoint
-from llmeval_sdk.exporters.otel.events import explanation_of
-from llmeval_sdk.exporters.otel.exporter import OtlpWriter
-from llmeval_sdk.exporters.otel.request import span_bytes
-from llmeval_sdk.exporters.otel.surroundings import Surroundings
+from llmeval_sdk.exporters.otel.attributes import explanation_of
+from llmeval_sdk.exporters.otel.bridge import OtelBridge
+from llmeval_sdk.exporters.otel.exporter import Endpoint, OtlpWriter
+from llmeval_sdk.exporters.otel.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 
 
@@ -43,9 +42,7 @@ class MlflowExporter(StepwiseExporter):
         self._traces: Endpoint | None = None
         self._writer = OtlpWriter(settings)
         if settings.otel != "global":
-            self.surroundings = Surroundings()
-            self.on_start = self.surroundings.on_start
-            self.on_end = self.surroundings.on_end
+            self.live = self.bridge = OtelBridge()
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Plan the spans, then what is said of their traces."""

@@ -13,11 +13,10 @@ from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import value_and_label
-from llmeval_sdk.exporters.otel.events import explanation_of
+from llmeval_sdk.exporters.otel.attributes import explanation_of, value_and_label
+from llmeval_sdk.exporters.otel.bridge import OtelBridge
 from llmeval_sdk.exporters.otel.exporter import OtlpWriter
-from llmeval_sdk.exporters.otel.request import span_bytes
-from llmeval_sdk.exporters.otel.surroundings import Surroundings
+from llmeval_sdk.exporters.otel.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent
 
 
@@ -44,9 +43,7 @@ class PhoenixExporter(StepwiseExporter):
         self._writer = OtlpWriter(settings, **{names.OI_PROJECT: project})
         self._retrievals = Retrievals()
         if self._traces is not None:
-            self.surroundings = Surroundings()
-            self.on_start = self.surroundings.on_start
-            self.on_end = self.surroundings.on_end
+            self.live = self.bridge = OtelBridge()
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Plan the spans, then their annotations."""

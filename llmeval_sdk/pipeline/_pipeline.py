@@ -214,7 +214,7 @@ class Pipeline:
             self._intake.close(heir._intake)
         for name, delivery in self._deliveries.items():
             other = heir._deliveries.get(name)
-            delivery.closes = other is None or other.exporter is not delivery.exporter
+            delivery.closes = other is None or other.exporter != delivery.exporter
 
     def _hasten(self, deadline: float, timeout: float) -> None:
         """Wait while somebody else ends this pipeline, and give up judges when half is over."""

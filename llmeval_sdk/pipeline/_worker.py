@@ -30,8 +30,9 @@ from llmeval_sdk.pipeline._warming import warm
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Judge
+from llmeval_sdk.records import ANSWERED, record_of, spent_by
 from llmeval_sdk.registry import HEURISTICS
-from llmeval_sdk.tracing import ANSWERED, Span, disabled, off, record_of, span_data, spent_by
+from llmeval_sdk.tracing import Span, disabled, off, span_data
 
 
 LINGER_SECONDS = 0.02
@@ -130,6 +131,7 @@ class Worker:
 
     def work(self) -> None:
         """Do the thread's work in this one, where no thread can start."""
+        self._hurry = True  # the app has ended, so that nothing is spared by pauses
         with disabled(), shield("worker"):
             self._drain()
             self._tend()
@@ -217,7 +219,7 @@ class Worker:
         self._foreign = True
         try:
             for span in item.read():
-                if span._owner is None:
+                if span.owner is None:
                     self._intake.score(span)
                 self._take(span)
                 self._rest()
@@ -236,27 +238,27 @@ class Worker:
         else:
             self.emit(data, size)
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
-        if not (span._owner is None if self._foreign else span.is_evaluated):
-            if span.kind == "llm" and span._prompt is not None:
+        if not (span.owner is None if self._foreign else span.is_evaluated):
+            if span.kind == "llm" and span.prompt is not None:
                 self._prompted(span, target)
             return
-        evaluations = {evaluation.name: evaluation for evaluation in span._evaluations or ()}
-        self._intake.evaluations.add("inline", len(span._evaluations or ()))
-        for evaluation in span._evaluations or ():
+        evaluations = {evaluation.name: evaluation for evaluation in span.scored or ()}
+        self._intake.evaluations.add("inline", len(span.scored or ()))
+        for evaluation in span.scored or ():
             self.emit(event(evaluation, target))
         plan = self._plan
-        record = span._record or record_of(
-            span, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        record = span.record or record_of(
+            span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         record = self._priced(record, span)
-        asked = plan.named(span._spec.evaluators)
+        asked = plan.named(span.spec.evaluators)
         for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
             self._intake.evaluations.add("background")
             scored = event(evaluation, target)
             self.emit(scored if evaluation.name in HEURISTICS else self._screened(scored))
         named = [each for each in asked if each.kind == "judge"]
-        answered = ANSWERED in (span._collected or ())
+        answered = ANSWERED in (span.gathered or ())
         for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):
             if answered and judge not in named and self._plan.prefers_llm(judge):
                 continue  # the llm span below was judged in its place
@@ -265,8 +267,8 @@ class Worker:
     def _prompted(self, span: Span, target: Target) -> None:
         """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
         judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
-        if judges and span._response is not None:
-            record = self._priced(record_of(span), span)
+        if judges and span.response is not None:
+            record = self._priced(record_of(span, span.gathered), span)
             for judge in judges:
                 self._decide(judge, record, {}, target, named=False)
 
@@ -274,7 +276,7 @@ class Worker:
         """Add what its model calls cost: the app's own thread, which may hold it, reads no list."""
         if record.usage is None:
             return record
-        return replace(record, usage=total(spent_by(span), own=self._plan.prices))
+        return replace(record, usage=total(spent_by(span, span.gathered), own=self._plan.prices))
 
     def _score(
         self, record: Record, done: dict[str, Evaluation], asked: list[Any]
@@ -302,7 +304,7 @@ class Worker:
         named: bool,
     ) -> None:
         """Let a judge run or say why not; one that was not asked for needs a configured model."""
-        may_spend = named or self._plan.has_model or not getattr(judge, "needs_model", True)
+        may_spend = named or self._plan.has_model or not judge.needs_model
         decision = self._plan.gate.decide(
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )

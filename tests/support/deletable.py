@@ -27,7 +27,7 @@ PARTS = {
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
     "score-apis": ("exporters/_scores.py",),
     "console": ("exporters/console.py",),
-    "otel-app": ("exporters/otel/app.py", "exporters/otel/health.py", "exporters/otel/json_lines.py"),
+    "otel-app": ("exporters/otel/app.py", "exporters/otel/json_lines.py"),
 }  # fmt: skip
 """Files and folders of each part. ``reading`` is what only looks at a store, for viewer and CLI."""
 

@@ -32,6 +32,8 @@ class RagasJudge:
     kind: ClassVar[Literal["judge"]] = "judge"
     per: ClassVar[Literal["answer", "chunk"]] = "answer"
     calls_here: ClassVar[bool] = False
+    blocking: ClassVar[bool] = False
+    model: ClassVar[None] = None
     output: ClassVar[str] = "score"
     span_tags: ClassVar[Mapping[str, str]] = {"runner.integration": "ragas"}
     name: str
@@ -51,6 +53,10 @@ class RagasJudge:
     def needs_model(self) -> bool:
         """Say whether it asks the judge model at all."""
         return self.limits.calls + self.limits.calls_per_context > 0
+
+    def lacks(self, record: Record, /) -> str | None:
+        """Name nothing: what a metric needs are fields of a Record."""
+        return None
 
     def configured(self, settings: Settings) -> RagasJudge:
         """Return this judge under the settings in force."""

@@ -1,12 +1,14 @@
-"""The verbs: what an evaluator, a judge model and an exporter have to be able to do."""
+"""What an evaluator and a judge model have to be able to do."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from llmeval_sdk.model import Batch, Completion, Evaluation, Message, Record, Score
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.model import Completion, Evaluation, Message, Record, Score
 
 
 @runtime_checkable
@@ -83,6 +85,15 @@ class LLM(Protocol):
         return asyncio.run(_finished(call)).text
 
 
+further_request: ContextVar[Callable[[JudgeError | None], None] | None] = ContextVar(
+    "llmeval_further_request", default=None
+)
+"""Asked by an LLM before every request of one ``complete`` but the first, where it is set.
+
+It gets what went wrong before (``None``: a reply that could not be read) and raises a `JudgeError`
+where no further request may be made. So retries count against the budget as calls do."""
+
+
 def refuse_in_loop() -> None:
     """Raise where waiting would block an event loop, and may wait for itself for ever."""
     import asyncio
@@ -101,13 +112,11 @@ async def _finished(call: Any) -> Completion:
 
 @runtime_checkable
 class Judge(Protocol):
-    """A paid evaluator.
+    """A paid evaluator. `llmeval_sdk.judges.BaseJudge` has a default for all but its name.
 
-    Optional: ``span_kinds = ("llm",)`` has it look at ``llm`` spans with a prompt, and at the
-    workflow above only where there is none; ``calls_here = False`` says that its calls are made
-    elsewhere; ``span_tags`` go on the trace of its run; ``configured(settings)`` returns it under
-    the settings in force; ``lacks(record)`` names an input that is missing although ``needs`` are
-    met, such as a value in an extraction that found none, or returns ``None``.
+    ``evaluate`` runs in the event loop of the judges' thread, never in the app's, for at most
+    ``judge_timeout`` seconds. What it raises becomes an Evaluation with an error, and each
+    judgement that was not made is counted with its reason.
     """
 
     @property
@@ -133,43 +142,51 @@ class Judge(Protocol):
     def per(self) -> Literal["answer", "chunk"]:
         """Whether one rating is for the whole answer, or one for every chunk."""
 
+    @property
+    def needs_model(self) -> bool:
+        """False where it asks no judge model, so that it runs although none is configured."""
+
+    @property
+    def blocking(self) -> bool:
+        """True where it is plain code that blocks.
+
+        Its ``evaluate`` then has to run that code on another thread than the event loop's, as
+        `BaseJudge` does: aside, on a daemon thread that is abandoned when the judgement times out.
+        """
+
+    @property
+    def calls_here(self) -> bool:
+        """False where its calls of the model are made elsewhere, such as in another process.
+
+        The model's client is then not made ready for it here.
+        """
+
+    @property
+    def model(self) -> str | LLM | None:
+        """The judge model that it asks for itself; ``None`` leaves that to the configuration."""
+
+    @property
+    def span_kinds(self) -> tuple[str, ...]:
+        """``("llm",)`` where it looks at ``llm`` spans that have a prompt.
+
+        It then looks at the workflow above them only where there is no such span.
+        """
+
+    @property
+    def span_tags(self) -> Mapping[str, str]:
+        """Tags of the trace that shows its run."""
+
     async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
         """Judge one Record; a failure is an Evaluation with ``error``, never a value."""
 
+    def lacks(self, record: Record, /) -> str | None:
+        """Name an input that is missing although ``needs`` are met; ``None`` where nothing is.
+
+        Such as the value of an extraction that found none.
+        """
+
+    def configured(self, settings: Any, /) -> Judge:
+        """Return this judge under the settings in force; itself where it reads none."""
+
 
 Evaluator = Heuristic | Judge
-
-
-class Exporter(Protocol):
-    """Where spans and evaluations go. Called from its own delivery thread only, never re-entered.
-
-    ``export`` returns ``None`` when everything was taken, or a mapping from a reason to how many
-    records the far end refused. It raises ``errors.ExportError`` for the batch as a whole; any
-    other exception drops the batch under the exception's name.
-
-    Two optional live hooks, ``on_start(span)`` and ``on_end(span)``, run on the caller's thread for
-    libraries whose own context has to be active; an optional ``after_fork()`` runs in the child.
-    An optional ``surroundings`` object connects with a library that has a current span of its own:
-    ``parent()`` returns what a root of ours nests under (a span of ours, ``(trace_id, span_id,
-    flags)`` as numbers, or ``None``), ``get()`` and ``put()`` switch its context with ours around
-    the steps of a generator; where it has them, ``ids_of(span)`` returns what ``export_span()``
-    shall, ``annotation_context(**fields)`` opens the library's own, ``mirror(span)`` tells it of a
-    prompt or session at once, and ``inject(headers)`` and ``extract(headers)`` carry its baggage to
-    other processes, the latter returning what to ``put()`` back. With ``on_drop(span)`` an exporter
-    hears of spans that ended and will not be exported; ``use_redactor(redactor)`` gives it what
-    redacts, for what its live hooks hand on before delivery; ``gives_ids`` lets its ``on_start``
-    run before the others'. With ``keeps_foreign = True`` it is given the spans, too, that another
-    library made and ours evaluated. ``at_exit_signal(deliver)`` may have ``deliver`` called on
-    SIGTERM.
-    """
-
-    name: str
-
-    def export(self, batch: Batch, /) -> Mapping[str, int] | None:
-        """Send or write one batch."""
-
-    def flush(self, timeout: float, /) -> None:
-        """Wait until what was exported is safe."""
-
-    def close(self, timeout: float, /) -> None:
-        """Flush and release what is held."""

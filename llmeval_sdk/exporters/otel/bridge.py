@@ -12,13 +12,14 @@ import sys
 from typing import Any
 
 from llmeval_sdk._process.shield import swallow
+from llmeval_sdk.protocols import ContextBridge, LiveSpans
 
 
 KEY = "otlp"
 
 
-class Surroundings:
-    """The live hooks of an exporter that has no live span of its own. Cheap and without a lock."""
+class OtelBridge(LiveSpans, ContextBridge):
+    """For an exporter that has no live span of its own. Cheap and without a lock."""
 
     def __init__(self) -> None:
         self._api: Any = None
@@ -103,7 +104,7 @@ class Surroundings:
                 return
         elif around.trace_id == span.trace_number:
             flags = around.trace_flags
-            span._parent_id = around.span_id  # which may be a library's span inside ours
+            span.parent_number = around.span_id  # which may be a library's span inside ours
         else:
             return
         api = self._api

@@ -1,8 +1,4 @@
-"""The SDK's own counters as OpenTelemetry metrics: what ``stats()`` says, read at each collection.
-
-Instruments are made with the global meter provider. While the app has set none, they are the API's
-stand-ins, which become real ones when it does.
-"""
+"""OpenTelemetry metrics of the app's meter provider: scores, and the SDK's own counters."""
 
 from __future__ import annotations
 
@@ -10,8 +6,48 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from llmeval_sdk._process.shield import shield
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.endpoint import version
+from llmeval_sdk.exporters.otel.attributes import value_and_label
+from llmeval_sdk.exporters.otel.wire import version
+from llmeval_sdk.model import Evaluation
+
+
+class Histogram:
+    """Scores as one histogram by evaluator, for dashboards.
+
+    Records nothing where neither a provider is given nor the setting is on.
+    """
+
+    def __init__(self, settings: Settings, provider: Any = None) -> None:
+        self._instrument: Any = None
+        if provider is None and not settings.otel_metrics:
+            return
+        if provider is None:
+            try:
+                from opentelemetry.metrics import get_meter_provider
+            except ImportError as error:
+                raise missing_extra("otel_metrics", "otel", "opentelemetry-sdk") from error
+            provider = get_meter_provider()
+        self._instrument = provider.get_meter(names.SCOPE).create_histogram(
+            names.HISTOGRAM, unit="1", description="Scores by evaluator"
+        )
+
+    def record(self, evaluation: Evaluation) -> None:
+        """Record a score; categories and failures have none."""
+        if self._instrument is None:
+            return
+        value, label = value_and_label(evaluation)
+        if value is None:
+            return
+        about = {
+            names.EVALUATION_NAME: evaluation.name,
+            names.EVALUATOR_KIND: names.EVALUATOR_KINDS[evaluation.evaluator_kind],
+        }
+        if label is not None:
+            about[names.SCORE_LABEL] = label
+        self._instrument.record(value, about)
 
 
 Points = Iterator[tuple[float, dict[str, str]]]
@@ -113,7 +149,11 @@ READINGS = (
 
 
 def observe(stats: Callable[[], Any], provider: Any = None) -> None:
-    """Make the instruments; ``stats`` is called at every collection. Call it once."""
+    """Show the SDK's own counters, as ``stats()`` returns them at each collection. Call it once.
+
+    While the app has set no global meter provider, the instruments are the API's stand-ins, which
+    become real ones when it does.
+    """
     from opentelemetry.metrics import Observation, get_meter_provider
 
     meter = (provider or get_meter_provider()).get_meter(
