@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train reference docs sbom matrix test-package clean
+.PHONY: help core demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train reference docs sbom matrix test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -116,6 +116,9 @@ test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix
 
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
 	@$(BIN)/python tests/backends/demo.py $* --backends $(BACKENDS) $(ARGS)
+
+core: $(VENV)/.dev  ## Delete each part that is no core, run the core's tests, and compare its size with the ceilings.
+	@$(BIN)/python tests/core/deletion.py $(ARGS)
 
 faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
 	@LLMEVAL_TEST_FAULT_SECONDS=130 $(BIN)/python -m pytest tests/faults/test_network.py --timeout 600 $(ARGS)
