@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from llmeval_sdk.protocols import Exporter
-from llmeval_sdk.tracing import Link, state
+from llmeval_sdk.tracing._inner import Link, state
 
 
 def meet(

@@ -6,7 +6,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
 from llmeval_sdk.pipeline._intake import Intake
 from llmeval_sdk.testing import capture
-from llmeval_sdk.tracing._state import state
+from llmeval_sdk.tracing._inner import state
 
 
 class Live:

@@ -25,7 +25,8 @@ from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
-from llmeval_sdk.tracing import Span, adopted, from_plain, span_data, to_plain
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import adopted, from_plain, span_data, to_plain
 
 
 CHUNKS = (Chunk("A roof.", "doc", "c1", 0.5, 3, "bm25", {"lang": "nl"}),)

@@ -13,7 +13,7 @@ from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.records import record_of
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.testing import capture
-from llmeval_sdk.tracing import span_data
+from llmeval_sdk.tracing._inner import span_data
 
 
 class Keep:
