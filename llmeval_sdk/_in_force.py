@@ -15,7 +15,7 @@ from llmeval_sdk import config
 from llmeval_sdk._process import shield
 from llmeval_sdk.config import Settings
 from llmeval_sdk.pipeline import Pipeline, Stats
-from llmeval_sdk.tracing import state
+from llmeval_sdk.tracing._inner import state
 
 
 class InForce:

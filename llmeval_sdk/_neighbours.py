@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.protocols import BaseExporter, ContextBridge, Services
-from llmeval_sdk.tracing import Link, state
+from llmeval_sdk.tracing._inner import Link, state
 
 
 def meet(exporters: Sequence[BaseExporter], services: Services) -> None:

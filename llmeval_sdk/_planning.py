@@ -28,7 +28,7 @@ from llmeval_sdk.protocols import (
 )
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder, children_folder
-from llmeval_sdk.tracing import off, state
+from llmeval_sdk.tracing._inner import off, state
 
 
 SHARED = {"extraction_correctness": "extractions", "groundedness": "answers"}

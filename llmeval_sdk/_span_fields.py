@@ -65,43 +65,44 @@ class SpanField(NamedTuple):
 
 _F, _P = Form, Part
 SPAN_FIELDS: tuple[SpanField, ...] = (
-    SpanField("name", _F.TEXT, _P.KNOWN, "name"),
     SpanField("trace_id", _F.TEXT, _P.KNOWN, "trace_number"),
     SpanField("span_id", _F.TEXT, _P.KNOWN, "span_number"),
     SpanField("parent_id", _F.TEXT, _P.KNOWN, "parent_number"),
-    SpanField("trace_flags", _F.NUMBER, _P.KNOWN, "flags"),
+    SpanField("name", _F.TEXT, _P.KNOWN, "name"),
+    SpanField("kind", _F.TEXT, _P.APART, "spec"),
     SpanField("start_ns", _F.NUMBER, _P.KNOWN, "start_ns"),
     SpanField("end_ns", _F.NUMBER, _P.KNOWN, "end_ns"),
-    SpanField("metrics", _F.MAPPING, _P.KNOWN, "_metrics"),
+    SpanField("error", _F.FAILURE, _P.APART, "_error"),
     SpanField("session_id", _F.TEXT, _P.CONTENT, "session_id"),
-    SpanField("tags", _F.MAPPING, _P.CONTENT, "_tags"),
+    SpanField("model_name", _F.TEXT, _P.APART, "spec"),
+    SpanField("model_provider", _F.TEXT, _P.APART, "spec"),
+    SpanField("trace_flags", _F.NUMBER, _P.KNOWN, "flags"),
+    SpanField("usage", _F.USAGE, _P.APART, "_usage"),
     SpanField("arguments", _F.MAPPING, _P.CONTENT, "_arguments", is_data=False, is_stored=False),
     SpanField("request", _F.VALUE, _P.CONTENT, "_request", is_content=True, can_be_annotated=True),
     SpanField(
         "response", _F.VALUE, _P.CONTENT, "_response", is_content=True, can_be_annotated=True
     ),
+    SpanField("links", _F.LINKS, _P.APART, "links"),
+    SpanField("tags", _F.MAPPING, _P.CONTENT, "_tags"),
+    SpanField("metrics", _F.MAPPING, _P.KNOWN, "_metrics"),
+    SpanField("attributes", _F.MAPPING, _P.CONTENT, "_attributes", is_content=True),
+    SpanField("prompt", _F.PROMPT, _P.APART, "_prompt", is_content=True),
+    SpanField("expected", _F.EXPECTED, _P.APART, "_expected", is_content=True),
+    SpanField("extractions", _F.EXTRACTIONS, _P.APART, "_extractions", is_content=True),
+    SpanField("retrieved_context", _F.CHUNKS, _P.APART, "_retrieved"),
+    SpanField("evaluations", _F.EVALUATIONS, _P.APART, "scored", is_stored=False),
+    SpanField("context", _F.OBJECT, _P.APART, "context", is_stored=False),
+    SpanField("gathered", _F.OBJECT, _P.APART, "gathered", is_data=False, is_stored=False),
     SpanField("value", _F.VALUE, _P.CONTENT, "_value", is_content=True, can_be_annotated=True),
     SpanField(
         "confidence", _F.VALUE, _P.CONTENT, "_confidence", is_content=True, can_be_annotated=True
     ),
     SpanField("field_config", _F.MAPPING, _P.CONTENT, "_field_config", is_content=True),
     SpanField("retrieval", _F.MAPPING, _P.CONTENT, "_retrieval", is_content=True),
-    SpanField("attributes", _F.MAPPING, _P.CONTENT, "_attributes", is_content=True),
-    SpanField("kind", _F.TEXT, _P.APART, "spec"),
-    SpanField("model_name", _F.TEXT, _P.APART, "spec"),
-    SpanField("model_provider", _F.TEXT, _P.APART, "spec"),
-    SpanField("usage", _F.USAGE, _P.APART, "_usage"),
-    SpanField("error", _F.FAILURE, _P.APART, "_error"),
-    SpanField("prompt", _F.PROMPT, _P.APART, "_prompt", is_content=True),
-    SpanField("expected", _F.EXPECTED, _P.APART, "_expected", is_content=True),
-    SpanField("extractions", _F.EXTRACTIONS, _P.APART, "_extractions", is_content=True),
-    SpanField("retrieved_context", _F.CHUNKS, _P.APART, "_retrieved"),
-    SpanField("evaluations", _F.EVALUATIONS, _P.APART, "scored", is_stored=False),
-    SpanField("gathered", _F.OBJECT, _P.APART, "gathered", is_data=False, is_stored=False),
-    SpanField("links", _F.LINKS, _P.APART, "links"),
-    SpanField("context", _F.OBJECT, _P.APART, "context", is_stored=False),
 )
-"""New lines go to the end: the plain values of spool files stand in this order.
+"""New lines go to the end: exports have their columns in this order, and the portable form adds to
+the plain values of the first release those that are declared since.
 
 Inline evaluations are not stored with the span, because each also arrives as an event of its own;
 nor is ``context``, which holds other libraries' live objects.

@@ -31,7 +31,7 @@ from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge, Services
 from llmeval_sdk.spool import CHILDREN
-from llmeval_sdk.tracing import is_off, state
+from llmeval_sdk.tracing._inner import install, is_off, state
 
 
 _lock = threading.RLock()
@@ -302,3 +302,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
+
+
+install(set_up=configure_from_environment, take_over=take_over_from_children)

@@ -20,7 +20,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline._lane import Lane
 from llmeval_sdk.pipeline._stats import ExporterStats
 from llmeval_sdk.protocols import BaseExporter
-from llmeval_sdk.tracing import off
+from llmeval_sdk.tracing._inner import off
 
 
 MAX_BATCH = 500

@@ -16,7 +16,8 @@ from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._spooling import Spooling
 from llmeval_sdk.protocols import Heuristic
 from llmeval_sdk.records import Retrieved, early_record, record_of
-from llmeval_sdk.tracing import Span, disabled, leave_to_owner, settle
+from llmeval_sdk.tracing import Span, disabled
+from llmeval_sdk.tracing._inner import leave_to_owner, settle
 
 
 _EARLY = "context_relevance"

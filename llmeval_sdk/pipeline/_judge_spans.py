@@ -8,7 +8,7 @@ from time import time_ns
 
 from llmeval_sdk.model import Evaluation, Failure, ModelCall, SpanData, Target
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.tracing import new_span_id, new_trace_id
+from llmeval_sdk.tracing._inner import new_span_id, new_trace_id
 
 
 JUDGE_TAG = "llmeval.judge"

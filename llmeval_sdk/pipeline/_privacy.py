@@ -13,7 +13,8 @@ from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, NotRun, Span
 from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import read
-from llmeval_sdk.tracing import Span, from_plain, to_plain, without_content
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import from_plain, to_plain, without_content
 
 
 _FORMAT = 2

@@ -32,7 +32,8 @@ from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.records import ANSWERED, record_of, spent_by
 from llmeval_sdk.registry import HEURISTICS
-from llmeval_sdk.tracing import Span, disabled, off, span_data
+from llmeval_sdk.tracing import Span, disabled
+from llmeval_sdk.tracing._inner import off, span_data
 
 
 LINGER_SECONDS = 0.02

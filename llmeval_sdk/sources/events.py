@@ -12,7 +12,8 @@ from llmeval_sdk.records import ANSWERED
 from llmeval_sdk.sources import messages
 from llmeval_sdk.sources.conventions import parsed
 from llmeval_sdk.sources.reading import SCORED, scored
-from llmeval_sdk.tracing import Span, adopted, capture
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import adopted, capture
 
 
 KINDS = frozenset(("workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"))

@@ -24,7 +24,7 @@ from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.sources import conventions
 from llmeval_sdk.sources.reading import evaluated
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._state import recorder
+from llmeval_sdk.tracing._inner import recorder
 
 
 MAX_OPEN = 20_000

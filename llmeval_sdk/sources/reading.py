@@ -9,7 +9,8 @@ from typing import Any
 from llmeval_sdk.model import Failure, SpanData
 from llmeval_sdk.records import OWNERS, gathered_below
 from llmeval_sdk.sources import conventions
-from llmeval_sdk.tracing import Span, adopted
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import adopted
 
 
 SCORED = (*OWNERS, "llm", "retrieval", "task")

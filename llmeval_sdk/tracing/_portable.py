@@ -17,8 +17,24 @@ from llmeval_sdk.tracing._capture import new_room
 from llmeval_sdk.tracing._span import Span, Spec
 
 
-_KNOWN = tuple(field.slot for field in SPAN_FIELDS if field.part is Part.KNOWN)
-_CONTENT = tuple(field.slot for field in SPAN_FIELDS if field.part is Part.CONTENT)
+_FIRST_KNOWN = (
+    "name", "trace_number", "span_number", "parent_number", "flags", "start_ns", "end_ns",
+    "_metrics",
+)  # fmt: skip
+_FIRST_CONTENT = (
+    "session_id", "_tags", "_arguments", "_request", "_response", "_value", "_confidence",
+    "_field_config", "_retrieval", "_attributes",
+)  # fmt: skip
+"""The plain values that the first release wrote, in its order; what is declared since follows."""
+
+
+def _slots(part: Part, first: tuple[str, ...]) -> tuple[str, ...]:
+    declared = (field.slot for field in SPAN_FIELDS if field.part is part)
+    return (*first, *(slot for slot in declared if slot not in first))
+
+
+_KNOWN = _slots(Part.KNOWN, _FIRST_KNOWN)
+_CONTENT = _slots(Part.CONTENT, _FIRST_CONTENT)
 _known = attrgetter(*_KNOWN)
 _content = attrgetter(*_CONTENT)
 _chunk = attrgetter(
@@ -75,12 +91,12 @@ def from_plain(plain: Plain) -> Span:
     span: Span = object.__new__(Span)
     for slot in Span.__slots__:
         setattr(span, slot, None)
-    _fill(span, _KNOWN, known[0], _FIRST_KNOWN)
+    _fill(span, _KNOWN, known[0], len(_FIRST_KNOWN))
     span._usage = Usage(*known[2]) if known[2] else None
     span.links, span._perf_ns, span.room = (), 0, new_room()
     _, retrieved, extractions, expected, message, prompt, collected, texts = content or _NO_CONTENT
     if content:
-        _fill(span, _CONTENT, content[0], _FIRST_CONTENT)
+        _fill(span, _CONTENT, content[0], len(_FIRST_CONTENT))
     span._retrieved = _chunks(retrieved)
     span._extractions = _extractions(extractions)
     span._expected = expected and _of_expected(expected)
@@ -93,10 +109,6 @@ def from_plain(plain: Plain) -> Span:
     ] or None
     span.spec = Spec(kind, name, tuple(evaluators), span.session_id, span._tags, model, provider)
     return span
-
-
-_FIRST_KNOWN, _FIRST_CONTENT = 8, 10
-"""How many plain values the first release wrote; each later one adds to their end."""
 
 
 def _fill(span: Span, slots: tuple[str, ...], values: tuple[Any, ...], fewest: int) -> None:

@@ -7,7 +7,7 @@ from llmeval_sdk import runtime
 from llmeval_sdk.pipeline._intake import Intake
 from llmeval_sdk.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.testing import capture
-from llmeval_sdk.tracing._state import state
+from llmeval_sdk.tracing._inner import state
 
 
 class Live(BaseExporter, LiveSpans):

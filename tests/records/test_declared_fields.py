@@ -25,7 +25,8 @@ from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
-from llmeval_sdk.tracing import Span, adopted, from_plain, span_data, to_plain
+from llmeval_sdk.tracing import Span, _portable
+from llmeval_sdk.tracing._inner import adopted, from_plain, span_data, to_plain
 
 
 CHUNKS = (Chunk("A roof.", "doc", "c1", 0.5, 3, "bm25", {"lang": "nl"}),)
@@ -123,7 +124,11 @@ def test_a_span_of_an_older_release_is_read_and_a_shorter_one_is_none():
         from_plain(((known[:7], *apart), content))
 
 
-ADDED_SINCE = ()
+ADDED_SINCE = [
+    field.name
+    for field in DATA_FIELDS
+    if field.slot in (*_portable._KNOWN[8:], *_portable._CONTENT[10:])
+]
 """Plain fields that were declared after the first release."""
 
 

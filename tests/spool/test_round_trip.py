@@ -14,7 +14,7 @@ from llmeval_sdk.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.records import record_of
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.testing import capture
-from llmeval_sdk.tracing import span_data
+from llmeval_sdk.tracing._inner import span_data
 
 
 class Keep(BaseExporter, LiveSpans):

@@ -22,7 +22,8 @@ from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.recording import Recording, Trail, with_ids
 from llmeval_sdk.pipeline import ExporterStats, event
 from llmeval_sdk.protocols import Exporter
-from llmeval_sdk.tracing import Span, state, task
+from llmeval_sdk.tracing import Span, task
+from llmeval_sdk.tracing._inner import state
 
 
 TAG = "experiment"

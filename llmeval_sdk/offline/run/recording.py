@@ -10,8 +10,8 @@ from typing import Any
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.policy.prices import total
 from llmeval_sdk.records import gathered_below, record_of, spent_by
-from llmeval_sdk.tracing import Link, Recorder, Span, current, new_trace_id, settle
-from llmeval_sdk.tracing._kinds import Scope
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import Link, Recorder, Scope, current, new_trace_id, settle
 
 
 class Trail:
