@@ -191,11 +191,22 @@ def _escalations(
     if resolved.judge_share and spending:
         named = {escalation.name for escalation in found}
         found += [
-            Escalation(judge, share=resolved.judge_share, of=kind)
+            Escalation(
+                judge,
+                share=resolved.judge_share,
+                control_rate=_control_rate(resolved),
+                of=kind,
+            )
             for judge, kind in SHARED.items()
             if judge not in named
         ]
     return found
+
+
+def _control_rate(resolved: Settings) -> float | None:
+    """Return the control rate that was asked for, at most the share that it is taken from."""
+    rate, share = resolved.judge_control_rate, resolved.judge_share
+    return rate if rate is None or share is None else min(rate, share)
 
 
 def _read_by(escalations: Sequence[Escalation]) -> list[Heuristic]:

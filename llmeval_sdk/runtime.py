@@ -195,9 +195,7 @@ def _often() -> None:
     if "opentelemetry.metrics" in sys.modules and _shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
             if not settings().otel_disabled:
-                from llmeval_sdk.exporters.otel.metrics import observe
-
-                observe(stats)
+                registry.load("llmeval_sdk.exporters.otel.metrics:observe")(stats)
 
 
 def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:

@@ -23,6 +23,7 @@ COMMANDS = (
     "ragas",
     "view",
     "report",
+    "watch",
     "traces",
     "evaluate",
     "explain",

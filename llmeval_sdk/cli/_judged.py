@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._alerts import Alert
 from llmeval_sdk.cli._options import moment
 from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.populations import Population
 
 
@@ -61,14 +61,23 @@ def show_trend(found: Sequence[Population], period: str) -> None:
     table(titles, rows, numbers="eligible scored mean cost")
 
 
-def show_alert(alert: Alert, found: Population) -> None:
-    """Print what became of one alert."""
-    if found.estimate is None:
-        said = f"cannot be decided ({found.note})"
+def show_alert(course: Course, found: Population, level: float) -> None:
+    """Print how one alert stands; ``level`` is the evidence that raises an alarm."""
+    needed = course.needed(level)
+    lacking = course.lacking() or (found.note if found.estimate is None else "")
+    if course.is_alarm:
+        said = f"ALERT, since about {moment(course.since_ns or 0)}, {_estimate(found)}"
+    elif lacking:
+        more = f"; about {needed:,} judged requests show a drop of five points" if needed else ""
+        said = f"cannot be decided ({lacking}{more if not course.judged else ''})"
+    elif needed is None:
+        said = f"no alert, {_estimate(found)}"
     else:
-        verdict = "ALERT" if alert.holds(found.estimate) else "no alert"
-        said = f"{verdict}, {_estimate(found)}"
-    say(f"\n{printable(str(alert))}: {said}")
+        said = (
+            f"no alert yet, {_estimate(found)}; about {needed:,} more judged requests would decide"
+            " it if the mean stays there"
+        )
+    say(f"\n{printable(str(course.bound))}: {said}")
 
 
 def _mean(each: Population) -> str:

@@ -83,6 +83,14 @@ def open_store(store: str | None) -> StoreReader:
     return StoreReader(path)
 
 
+def seconds(text: str) -> float:
+    """Read ``90s``, ``5m``, ``24h`` or ``7d`` as seconds."""
+    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if span is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no length of time: expected 90s, 5m or 24h")
+    return float(span[1]) * _UNITS[span[2]]
+
+
 def since(text: str) -> int:
     """Read ``90m``, ``24h``, ``7d`` or an ISO date as nanoseconds since the epoch.
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import _values, config
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._alerts import Alert, alert
+from llmeval_sdk.cli._alerts import alert, courses, level_of
 from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
 from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
+from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
@@ -32,12 +34,14 @@ Bars go from 0 to 1, or over the range beside them.
 Of the records that a judge could have judged (eligible), escalation and sampling
 select some, the budget lets some of those through, and what ran may fail. "All
 traffic" is the mean over the eligible ones with its 95 % interval; with * a free
-score on all of them narrowed it (pip install 'llmeval-sdk[stats]'). Yes and pass
-count 1, no and fail count 0.
+score on all of them narrowed it. Yes and pass count 1, no and fail count 0.
 
-Exit codes: 0 all is well; 1 an alert: a whole interval lies beyond its bound;
-2 could not be done, also where an alert cannot be decided, because nothing was
-judged or the judged records cannot stand for the rest.
+An alert may be looked at any time: at the bound, all alerts of a command together
+raise a false alarm in at most 5 % of months (`llmeval watch` tells alarms once).
+
+Exit codes: 0 all is well; 1 an alarm is in force: evidence that the mean is beyond
+its bound; 2 could not be done, also where an alert cannot be decided, because
+nothing was judged or the judged records cannot stand for the rest.
 """
 
 
@@ -66,7 +70,7 @@ def add(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="BOUND",
-        help="exit with 1 when the mean over all traffic lies beyond it: 'groundedness<0.9'",
+        help="exit with 1 when the mean over all traffic has gone beyond it: 'groundedness<0.9'",
     )
     parser.add_argument(
         "--predictor",
@@ -85,8 +89,13 @@ def run(args: argparse.Namespace) -> int:
         not_run = reader.not_run_summary(*given)
         judged = populations(reader, given, args.predictor)
         trend = populations(reader, given, args.predictor, PERIODS[args.by]) if args.by else []
+        followed = courses(
+            reader, args.alert, args.since, time.time_ns(),
+            span_name=args.span_name, predictor=args.predictor,
+        )  # fmt: skip
         alerts = [
-            (each, overall(reader, given, args.predictor, each.evaluator)) for each in args.alert
+            (each, overall(reader, given, args.predictor, each.bound.evaluator))
+            for each in followed
         ]
         lost = reader.read(losses.total)
         compared = reader.read(
@@ -108,7 +117,14 @@ def run(args: argparse.Namespace) -> int:
             "stood_in": stood_in,
             "rules": compared,
             "alerts": [
-                {"alert": str(each), "holds": _holds(each, whole), "estimate": whole.estimate}
+                {
+                    "alert": str(each.bound),
+                    "holds": _holds(each, whole),
+                    "estimate": whole.estimate,
+                    "evidence": each.evidence.total / level_of(len(alerts)),
+                    "since_ns": each.since_ns,
+                    "needed": each.needed(level_of(len(alerts))),
+                }
                 for each, whole in alerts
             ],
         }
@@ -132,15 +148,18 @@ def run(args: argparse.Namespace) -> int:
     if lost:
         _lost(lost)
     for each, whole in alerts:
-        show_alert(each, whole)
+        show_alert(each, whole, level_of(len(alerts)))
     return _exit_code(alerts)
 
 
-def _holds(each: Alert, found: Population) -> bool | None:
-    return None if found.estimate is None else each.holds(found.estimate)
+def _holds(course: Course, found: Population) -> bool | None:
+    """Say whether an alarm is in force; ``None`` where that cannot be decided."""
+    if course.is_alarm:
+        return True
+    return None if found.estimate is None or course.lacking() else False
 
 
-def _exit_code(alerts: list[tuple[Alert, Population]]) -> int:
+def _exit_code(alerts: list[tuple[Course, Population]]) -> int:
     held = [_holds(each, found) for each, found in alerts]
     return 1 if True in held else 2 if None in held else 0
 

@@ -1,4 +1,4 @@
-"""Prints the settings for README: ``python -m llmeval_sdk.config``."""
+"""Prints the settings as Markdown: ``python -m llmeval_sdk.config``."""
 
 import sys
 

@@ -21,9 +21,9 @@ def setting(
         default: its value where nothing sets it.
         env: the variables that set it; of several that are set, the first one wins.
         read: makes a value of the text, or raises ``ValueError`` with what it expected.
-        doc: what it is for: a sentence or two, for README.
+        doc: what it is for: a sentence or two, for the reference.
         form_of: the setting of which this is a form for spans or for scores alone, as the
-            OpenTelemetry specification has them. README shows it in the row of that setting.
+            OpenTelemetry specification has them. The reference shows it in the row of that setting.
         in_experiment: what an offline experiment sets it to, so that its records stand apart from
             the app's: ``{name}`` stands for the name of the experiment.
     """

@@ -29,6 +29,7 @@ _EXTENSIONS = {
     "Phoenix": "phoenix:Phoenix",
     "MLflow": "mlflow:Mlflow",
     "Ragas": "ragas:Ragas",
+    "Alarms of `llmeval watch`": "watching:Watching",
     "Verdicts that offline runs keep": "verdicts:Verdicts",
 }
 """Tables of what can be deleted from the package, each with its file here."""

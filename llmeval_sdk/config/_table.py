@@ -1,4 +1,4 @@
-"""The settings as they stand in README."""
+"""The settings as they stand in the reference."""
 
 from __future__ import annotations
 

@@ -53,6 +53,14 @@ class Judging:
         " `extraction_correctness`, other answers by `groundedness`. 0 is off."
         " `LLMEVAL_JUDGE_BUDGET` is its former name.",
     )
+    judge_control_rate: float | None = setting(
+        None,
+        "LLMEVAL_JUDGE_CONTROL_RATE",
+        read=fraction,
+        doc="With `LLMEVAL_JUDGE_SHARE`: the mean chance of the records below the riskiest, the"
+        " knob between measuring (up to the share itself) and catching (`0.02`). Default: 0.45 of"
+        " the share.",
+    )
     recall_threshold: float = setting(
         0.7,
         "LLMEVAL_RECALL_THRESHOLD",

@@ -218,10 +218,10 @@ def _line(past: _Past, bound: float) -> tuple[float, float, float]:
 
 def _remember(past: _Past, judged: Sequence[Seen]) -> None:
     """Add this period's judged requests to the sums, for the line of the next one."""
-    usual = past.x / past.weight if past.weight else None
+    usual = past.x / past.weight if past.weight else 0.0
     for value, chance, predictor in judged:
         x = usual if predictor is None else predictor
-        if x is None or value is None:
+        if value is None:
             continue
         weight = 1 / chance
         past.weight += weight

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from llmeval_sdk import registry
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges._base import BaseJudge
@@ -52,11 +53,9 @@ def as_evaluator(thing: Any) -> Evaluator:
     if getattr(thing, "kind", None) in ("heuristic", "judge") and hasattr(thing, "evaluate"):
         found: Evaluator = thing
         return found
-    if any(kind.__module__.partition(".")[0] == "ragas" for kind in type(thing).__mro__):
-        from llmeval_sdk.judges.ragas import is_metric, judge_of
-
-        if is_metric(thing):
-            return judge_of(thing)
+    judge = registry.adapted(thing)
+    if judge is not None:
+        return judge
     if isinstance(thing, type):
         raise ConfigurationError(
             f"{thing.__name__} is a class: pass an instance, {thing.__name__}()"

@@ -56,14 +56,14 @@ def test_the_spend_holds_whatever_the_stream_does(scores, control):
 
 
 def test_the_spend_holds_over_many_short_processes():
-    """Fifty processes one after the other, each warmed by the last, and ten at once in bursts."""
+    """Forty processes one after the other, each warmed by the last, and ten at once in bursts."""
     scores = STREAMS["in blocks"]
     spent = 0
-    for first in range(0, LENGTH, 200):
+    for first in range(0, LENGTH, 230):
         quota = Quota(0.2, default_control(0.2))
         quota.warm(scores[max(0, first - 500) : first])
         spent += sum(
-            quota.decide(s, f"s{first + i}").run for i, s in enumerate(scores[first:][:200])
+            quota.decide(s, f"s{first + i}").run for i, s in enumerate(scores[first:][:230])
         )
     assert 0.19 <= spent / LENGTH <= 0.21
     many = [Quota(0.2, default_control(0.2)) for _ in range(10)]

@@ -1,0 +1,132 @@
+"""What ``llmeval watch`` remembers: a small file beside the store, shared by all processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.course import Bound, Course
+from llmeval_sdk.store.ledger import HostLedger
+
+
+VERSION = 1
+LOCK_SECONDS = 60.0
+"""How long one process waits while another looks at the same store."""
+LEASE_NS = 600_000_000_000
+"""A message that a process took to send and did not report on is sent by another one after this."""
+KEPT_NS = 7 * 86_400_000_000_000
+"""How long a message that cannot be delivered is tried again."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Message:
+    """Something to tell, until somebody took it."""
+
+    id: str
+    alert: str
+    kind: str
+    at_ns: int
+    text: str
+    facts: dict[str, Any]
+    taken_ns: int = 0
+    """When a process took it to send; 0 while none does."""
+
+
+@dataclass(slots=True)
+class State:
+    """All courses, by alert, and the messages that are still to be delivered."""
+
+    courses: dict[str, Course] = field(default_factory=dict)
+    outbox: list[Message] = field(default_factory=list)
+
+    def dump(self) -> str:
+        """Write it as JSON."""
+        courses = {name: course.as_plain() for name, course in self.courses.items()}
+        outbox = [
+            {name: getattr(message, name) for name in Message.__slots__} for message in self.outbox
+        ]
+        return json.dumps({"version": VERSION, "courses": courses, "outbox": outbox})
+
+    @classmethod
+    def load(cls, text: str, bounds: Sequence[Bound]) -> State:
+        """Read the state of some alerts; that of others is kept as it is.
+
+        Raises `ConfigurationError` for a file of a newer release, or one that cannot be read.
+        """
+        if not text:
+            return cls()
+        try:
+            plain = json.loads(text)
+            if int(plain["version"]) > VERSION:
+                return _newer(plain["version"])
+            known = {str(bound): bound for bound in bounds}
+            courses = {
+                name: Course.from_plain(known.get(name) or bound_of(name), course)
+                for name, course in plain["courses"].items()
+            }
+            return cls(courses, [Message(**message) for message in plain["outbox"]])
+        except ConfigurationError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(
+                "what `llmeval watch` remembers cannot be read "
+                f"({type(error).__name__}): remove the file beside the store to begin anew"
+            ) from None
+
+
+def _newer(version: object) -> State:
+    raise ConfigurationError(
+        f"what `llmeval watch` remembers was written by a newer release (version {version}, this"
+        f" one knows {VERSION}): upgrade llmeval-sdk"
+    )
+
+
+def bound_of(name: str) -> Bound:
+    """Read an alert that was written by `Bound.__str__`."""
+    evaluator, sign, value = name.partition("<") if "<" in name else name.partition(">")
+    return Bound(evaluator, sign, float(value))
+
+
+class StateFile:
+    """The file beside a store, changed under a lock."""
+
+    def __init__(self, store: Path) -> None:
+        self.path = store.with_suffix(".watch")
+        self._ledger = HostLedger(self.path, timeout=LOCK_SECONDS)
+
+    def change(self, bounds: Sequence[Bound], work: Callable[[State], T]) -> T:
+        """Let ``work`` change the state while no other process does; return what it returns.
+
+        Raises `ConfigurationError` where the file cannot be written or read.
+        """
+
+        def update(text: str) -> tuple[str, T]:
+            state = State.load(text, bounds)
+            result = work(state)
+            return state.dump(), result
+
+        try:
+            result = self._ledger.update(update)
+        except OSError as error:
+            raise ConfigurationError(f"{self.path} cannot be used: {error.strerror}") from None
+        except Exception as error:
+            import sqlite3
+
+            if not isinstance(error, sqlite3.Error):
+                raise
+            raise ConfigurationError(f"{self.path} cannot be used: {error}") from None
+        if not self._ledger.shared:
+            raise ConfigurationError(
+                f"{self.path} cannot be written, and without it each look would tell the same"
+            )
+        return result
+
+    def close(self) -> None:
+        """Close the file."""
+        self._ledger.close()

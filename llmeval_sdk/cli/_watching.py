@@ -1,0 +1,189 @@
+"""One look of ``llmeval watch``: bring the alerts up to now, and say what changed and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llmeval_sdk import _values
+from llmeval_sdk._terminal import number, printable
+from llmeval_sdk.cli._alerts import begin, follow, level_of
+from llmeval_sdk.cli._options import moment
+from llmeval_sdk.cli._watch_state import KEPT_NS, Message, State
+from llmeval_sdk.store.course import Bound, Course, Event
+from llmeval_sdk.store.hours import HOUR_NS
+from llmeval_sdk.store.populations import overall, populations
+from llmeval_sdk.store.reader import StoreReader
+
+
+SETTLE_NS = 300_000_000_000
+"""How long after an hour it is looked at: verdicts come a little later than what they are about."""
+SPANS, EXAMPLES = 5, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one alert stands after a look."""
+
+    alert: str
+    state: str
+    """``alarm``, ``silenced``, ``calm`` or ``undecided``."""
+    evidence: float
+    """In parts of what raises an alarm: 1 and more is one."""
+    mean: float | None
+    """Over all traffic, of the last days."""
+    judged: int
+    since_ns: int | None
+    detail: str
+    needed: int | None = None
+    """About how many more judged requests would raise an alarm if the mean stays as it is."""
+
+
+def look(
+    reader: StoreReader,
+    state: State,
+    bounds: Sequence[Bound],
+    now_ns: int,
+    *,
+    since_ns: int | None = None,
+    viewer: str = "",
+) -> list[Look]:
+    """Take in the hours that are over, and put what there is to tell into the outbox."""
+    level = level_of(len(bounds))
+    until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
+    found = []
+    for bound in bounds:
+        name = str(bound)
+        course = state.courses.get(name)
+        if course is None:
+            course = state.courses[name] = begin(reader, bound, since_ns, now_ns)
+        for event in follow(reader, course, until, level):
+            raised = event.kind == "raised"
+            facts = about(reader, course, level, viewer) if raised else {}
+            _tell(state, course, event, facts)
+        found.append(_look(course, level, now_ns))
+    state.outbox = [m for m in state.outbox if now_ns - m.at_ns < KEPT_NS]
+    return found
+
+
+def ready(state: State, now_ns: int) -> list[Message]:
+    """Return the messages that may be told now: a silenced alert waits."""
+    silent = {name for name, course in state.courses.items() if course.silenced_until_ns > now_ns}
+    return [message for message in state.outbox if message.alert not in silent]
+
+
+def _tell(state: State, course: Course, event: Event, facts: dict[str, Any]) -> None:
+    """Put an event into the outbox."""
+    name = str(course.bound)
+    if event.kind == "over":
+        untold = [m for m in state.outbox if m.alert == name and m.kind == "raised"]
+        untold = [m for m in untold if not m.taken_ns]
+        if untold:  # nobody heard of it, and it is over
+            state.outbox = [m for m in state.outbox if m not in untold]
+            return
+    facts = {"alert": name, "at": moment(event.at_ns), **facts}
+    text = _text(name, event, facts)
+    identity = f"{name}-{event.kind}-{event.at_ns}"
+    state.outbox.append(Message(identity, name, event.kind, event.at_ns, text, facts))
+
+
+def about(reader: StoreReader, course: Course, level: float, viewer: str) -> dict[str, Any]:
+    """Return since when, how sure, on which spans, and the worst examples."""
+    since = course.since_ns or course.cursor_ns
+    given = (since, course.cursor_ns, None, None)
+    whole = overall(reader, given, None, course.bound.evaluator).estimate
+    spans: list[dict[str, Any]] = [
+        {"span": each.span_name, "mean": each.estimate.mean if each.estimate else each.mean,
+         "scored": each.funnel.scored}
+        for each in populations(reader, (*given[:2], course.bound.evaluator, None), None)
+        if each.mean is not None
+    ]  # fmt: skip
+    spans.sort(key=lambda each: each["mean"], reverse=course.bound.sign == ">")
+    false_alarms = min(1.0, level * 0.05 / max(course.evidence.total, 1e-9))
+    return {
+        "since": moment(since),
+        "mean": whole and whole.mean,
+        "low": whole and whole.low,
+        "high": whole and whole.high,
+        "chance_of_a_false_alarm": false_alarms,
+        "spans": spans[:SPANS],
+        "worst": _worst(reader, course, since, viewer),
+    }
+
+
+def _worst(reader: StoreReader, course: Course, since: int, viewer: str) -> list[dict[str, Any]]:
+    rows = reader.read(
+        lambda c: c.execute(_WORST, (course.bound.evaluator, since, course.cursor_ns)).fetchall()
+    )
+    scored = [(value, *row[1:]) for row in rows if (value := _values.number(row[0])) is not None]
+    scored.sort(key=lambda row: row[0], reverse=course.bound.sign == ">")
+    base = viewer.rstrip("/")
+    return [
+        {"value": value, "span": span_name, "trace_id": trace_id, "span_id": span_id,
+         "link": f"{base}/traces/{trace_id}?span={span_id}"}
+        for value, trace_id, span_id, span_name in scored[:EXAMPLES]
+    ]  # fmt: skip
+
+
+def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
+    if event.kind == "over":
+        return f"{name}: the alarm is over; the mean is back on the right side of its bound"
+    if event.kind == "judge_changed":
+        return f"{name}: the judge changed ({event.detail}); evidence is gathered from nothing"
+    mean = ""
+    if facts["mean"] is not None:
+        mean = (
+            f" The mean over all traffic has been {facts['mean']:.3f}"
+            f" (95 % interval {facts['low']:.3f} to {facts['high']:.3f}) since then."
+        )
+    sure = f"{facts['chance_of_a_false_alarm']:.2g}"
+    first = (
+        f"ALARM {name}, since about {facts['since']}.{mean} If the mean kept its bound, so much"
+        f" evidence would come up within 30 days with a chance of at most {sure}."
+    )
+    lines = [first]
+    spans = [f"{each['span'] or '-'} {each['mean']:.3f}" for each in facts["spans"]]
+    if spans:
+        lines.append("Spans: " + ", ".join(spans))
+    lines += [f"{number(each['value'])} {each['link']}" for each in facts["worst"]]
+    return "\n".join(printable(line, 400) for line in lines)
+
+
+def _look(course: Course, level: float, now_ns: int) -> Look:
+    lacking = course.lacking()
+    mean, needed = course.mean(), course.needed(level)
+    if course.is_alarm:
+        silent = course.silenced_until_ns > now_ns
+        state = "silenced" if silent else "alarm"
+        detail = f"since about {moment(course.since_ns or 0)}"
+        if silent:
+            detail += f", silenced until {moment(course.silenced_until_ns)}"
+        if lacking:
+            detail += f"; {lacking}"
+        needed = None
+    elif course.cursor_ns > now_ns + HOUR_NS:
+        state, needed = "undecided", None
+        detail = f"the clock is behind what was counted, up to {moment(course.cursor_ns)}"
+    elif lacking:
+        state, detail = "undecided", lacking
+        if not course.judged:
+            detail += f"; about {needed:,} judged requests show a drop of five points"
+    elif needed is None:
+        state, detail = "calm", "the mean is on the right side of its bound"
+    elif mean is None:
+        state, detail = "calm", f"about {needed:,} judged requests show a drop of five points"
+    else:
+        state = "calm"
+        detail = f"about {needed:,} more judged requests would decide it if the mean stays there"
+    return Look(
+        str(course.bound), state, course.evidence.total / level, mean, course.judged,
+        course.since_ns, detail, needed,
+    )  # fmt: skip
+
+
+_WORST = """
+SELECT value, trace_id, span_id, span_name FROM evaluations
+WHERE name = ? AND time_ns >= ? AND time_ns < ? AND error_type IS NULL
+ORDER BY time_ns DESC LIMIT 2000
+"""

@@ -1,0 +1,288 @@
+"""``llmeval watch``: an alarm is told once, can be silenced and resolved, and says when it is over."""
+
+import json
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from llmeval_sdk.store import schema
+
+
+HOUR = 3_600_000_000_000
+ALERT = ("--alert", "groundedness<0.9")
+
+
+class Traffic:
+    """A store whose judged traffic has a known share of bad answers, hour by hour."""
+
+    def __init__(self, path):
+        self.path = path
+        path.parent.mkdir(parents=True, mode=0o700)
+        self.rng = random.Random(3)
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        schema.migrate(self.connection)
+        path.chmod(0o600)
+        self.now = time.time_ns() // HOUR * HOUR
+
+    def hours(self, first, last, bad, *, per_hour=40, version="1", chance=0.5):
+        """Fill the hours so many before now: half of the records are judged, at random."""
+        judged, passed = [], []
+        for hour in range(first, last, -1):
+            for _ in range(per_hour):
+                span = f"{self.rng.getrandbits(64):016x}"
+                at = self.now - hour * HOUR + self.rng.randrange(HOUR)
+                if self.rng.random() < chance:
+                    value = "no" if self.rng.random() < bad else "yes"
+                    judged.append(
+                        (f"{span}-g", "ab" * 16, span, "answer", at, value, version, chance)
+                    )
+                else:
+                    passed.append((f"{span}-g", "ab" * 16, span, "answer", at))
+        self.connection.execute("BEGIN")
+        self.connection.executemany(
+            "INSERT INTO evaluations (id, trace_id, span_id, span_name, time_ns, value,"
+            " evaluator_version, inclusion_probability, name, evaluator_kind)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'groundedness', 'judge')",
+            judged,
+        )
+        self.connection.executemany(
+            "INSERT INTO not_run (id, trace_id, span_id, span_name, time_ns, evaluator, reason)"
+            " VALUES (?, ?, ?, ?, ?, 'groundedness', 'not_escalated')",
+            passed,
+        )
+        self.connection.execute("COMMIT")
+
+
+@pytest.fixture
+def traffic(tmp_path):
+    found = Traffic(tmp_path / "store" / "llmeval.db")
+    with closing(found.connection):
+        yield found
+
+
+@pytest.fixture
+def watch(llmeval, traffic):
+    """Look once; returns the process."""
+
+    def look(*args, **env):
+        return llmeval("watch", "--once", "--store", traffic.path, *args, **env)
+
+    return look
+
+
+class Hook(ThreadingHTTPServer):
+    """A far end that takes messages over real HTTP, or answers with a status of trouble."""
+
+    def __init__(self):
+        self.taken, self.headers, self.answers = [], [], []
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                status = hook.answers.pop(0) if hook.answers else 200
+                if status == 200:
+                    hook.taken.append(json.loads(body))
+                    hook.headers.append(dict(self.headers))
+                self.send_response(status)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/hook?key=hidden-key"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def hook():
+    with closing(Hook()) as server:
+        server.close = server.server_close
+        yield server
+        server.shutdown()
+
+
+def test_a_drop_raises_one_alarm_that_says_all_there_is_to_know(traffic, watch, hook):
+    """Since when, how sure, which spans, the worst examples with links; and only once."""
+    traffic.hours(100, 20, 0.05)
+    assert watch(*ALERT).returncode == 0
+    traffic.hours(20, 1, 0.5)
+    env = {"LLMEVAL_ALERT_WEBHOOK": hook.url, "LLMEVAL_ALERT_TOKEN": "token-of-the-hook"}
+    # the hours above were not there at the first look, which had counted beyond them
+    (traffic.path.with_suffix(".watch")).unlink()
+    done = watch(*ALERT, **env)
+    assert done.returncode == 1, done.stderr
+    (told,) = hook.taken
+    assert told["kind"] == "raised"
+    assert told["alert"] == "groundedness<0.9"
+    assert told["chance_of_a_false_alarm"] <= 0.05
+    assert told["low"] <= told["mean"] <= told["high"] < 0.9
+    assert told["spans"][0]["span"] == "answer"
+    assert len(told["worst"]) == 5
+    assert told["worst"][0]["value"] == 0
+    assert told["worst"][0]["link"].startswith("http://127.0.0.1:8520/traces/")
+    assert "ALARM groundedness<0.9, since about" in told["text"]
+    assert hook.headers[0]["authorization"] == "Bearer token-of-the-hook"
+    again = watch(*ALERT, **env)
+    assert again.returncode == 1
+    assert len(hook.taken) == 1
+    for text in (done.stdout, done.stderr, again.stdout):
+        assert "hidden-key" not in text
+        assert "token-of-the-hook" not in text
+
+
+def test_slack_gets_its_form(traffic, watch, hook):
+    """A text and nothing else."""
+    traffic.hours(40, 1, 0.5)
+    env = {"LLMEVAL_ALERT_WEBHOOK": hook.url, "LLMEVAL_ALERT_FORMAT": "slack"}
+    assert watch(*ALERT, **env).returncode == 1
+    assert list(hook.taken[0]) == ["text"]
+
+
+def test_an_alarm_is_over_when_quality_came_back(traffic, watch):
+    """Three good days after a bad one: the alarm is told as raised and as over, and ends."""
+    traffic.hours(120, 90, 0.5)
+    traffic.hours(90, 1, 0.02)
+    done = watch(*ALERT, "--json")
+    found = json.loads(done.stdout)
+    assert found["alerts"][0]["state"] == "calm"
+    assert done.returncode == 0
+    assert found["told"] == []  # nobody had heard of it, and it was over
+    state = json.loads(
+        sqlite3.connect(traffic.path.with_suffix(".watch"))
+        .execute("SELECT text FROM books")
+        .fetchone()[0]
+    )
+    assert state["version"] == 1
+
+
+def test_an_alarm_is_silenced_and_resolved(traffic, watch):
+    """Silence takes it out of the exit code; resolving ends it until there is new evidence."""
+    traffic.hours(40, 1, 0.5)
+    assert watch(*ALERT).returncode == 1
+    silenced = watch(*ALERT, "--silence", "24h")
+    assert silenced.returncode == 0
+    assert "silenced until" in silenced.stdout
+    assert watch(*ALERT, "--silence", "0s").returncode == 1
+    assert watch(*ALERT, "--resolve").returncode == 0
+    assert watch(*ALERT).returncode == 0
+
+
+def test_what_a_far_end_does_not_take_is_told_at_the_next_look(traffic, watch, hook):
+    """Trouble that passes is tried again at once; a lasting one is said, kept, and told later."""
+    traffic.hours(40, 1, 0.5)
+    env = {"LLMEVAL_ALERT_WEBHOOK": hook.url}
+    hook.answers = [404]
+    done = watch(*ALERT, **env)
+    assert done.returncode == 1
+    assert "was not told, and is kept" in done.stderr
+    assert hook.taken == []
+    hook.answers = [503]
+    assert watch(*ALERT, **env).returncode == 1
+    assert len(hook.taken) == 1
+
+
+def test_two_processes_at_once_tell_once(traffic, hook, llmeval, tmp_path):
+    """They share what was counted, under a lock."""
+    traffic.hours(40, 1, 0.5)
+    results = []
+    args = ("watch", "--once", "--store", traffic.path, *ALERT)
+
+    def look():
+        results.append(llmeval(*args, LLMEVAL_ALERT_WEBHOOK=hook.url).returncode)
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [1, 1, 1]
+    assert len(hook.taken) == 1
+
+
+def test_two_versions_of_a_judge_are_never_mixed(traffic, watch):
+    """A new version begins anew and says so; two at the same time cannot be decided."""
+    traffic.hours(60, 30, 0.02)
+    traffic.hours(30, 10, 0.02, version="2")
+    told = json.loads(watch(*ALERT, "--json").stdout)["told"]
+    assert [each["kind"] for each in told] == ["judge_changed"]
+    assert "1 -> 2" in told[0]["text"]
+    traffic.path.with_suffix(".watch").unlink()
+    traffic.hours(30, 10, 0.02, version="1")
+    done = watch(*ALERT)
+    assert done.returncode == 2
+    assert "two versions of the judge answer in the same hour (1 and 2)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "nothing to watch"),
+        (("--alert", "groundedness"), "is no alert"),
+        (("--alerts", "nowhere.txt"), "cannot be read"),
+        ((*ALERT, "--silence", "long"), "is no length of time"),
+    ],
+)
+def test_a_mistake_is_said(watch, traffic, args, message):
+    """With exit code 2, and what was expected."""
+    done = watch(*args)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_what_cannot_be_decided_says_what_it_needs(traffic, watch):
+    """Nothing judged, or no control sample: exit code 2, and how many judged requests it takes."""
+    done = watch(*ALERT)
+    assert done.returncode == 2
+    assert re.search(r"nothing was judged; about [\d,]+ judged requests show a drop", done.stdout)
+    traffic.hours(60, 1, 0.12, chance=1.0)
+    found = json.loads(watch("--alert", "groundedness<0.88", "--json").stdout)["alerts"][0]
+    assert found["state"] == "calm" or found["needed"] is None
+    traffic.connection.execute("UPDATE evaluations SET inclusion_probability = 0")
+    traffic.path.with_suffix(".watch").unlink()
+    done = watch(*ALERT)
+    assert done.returncode == 2
+    assert "no inclusion probabilities" in done.stdout
+
+
+def test_what_is_remembered_by_a_newer_release_is_left_alone(traffic, watch):
+    """It says so, and does not begin anew over it."""
+    traffic.hours(10, 1, 0.02)
+    assert watch(*ALERT).returncode == 0
+    with closing(sqlite3.connect(traffic.path.with_suffix(".watch"))) as state:
+        state.execute("UPDATE books SET text = '{\"version\": 99}'")
+        state.commit()
+    done = watch(*ALERT)
+    assert done.returncode == 2
+    assert "newer release" in done.stderr
+
+
+def test_flapping_quality_raises_no_flapping_alarm(traffic, watch):
+    """Good and bad hours in turn, below the bound in the mean: one alarm that stays."""
+    for hour in range(120, 1, -1):
+        traffic.hours(hour, hour - 1, 0.3 if hour % 2 else 0.0)
+    told = json.loads(watch(*ALERT, "--json").stdout)["told"]
+    assert [each["kind"] for each in told] == ["raised"]
+
+
+def test_it_watches_until_it_is_ended(traffic):
+    """The process tells the alarm on its standard output and goes on."""
+    traffic.hours(40, 1, 0.5)
+    command = [sys.executable, "-u", "-m", "llmeval_sdk", "watch", "--store", str(traffic.path)]
+    with subprocess.Popen(
+        [*command, *ALERT, "--every", "1s"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.terminate()
+    assert any("ALARM" in line for line in lines)
