@@ -39,8 +39,8 @@ def write_jsonl(told: Iterable[Told], to: TextIO, whole: Whole) -> None:
 
 def write_otlp(told: Iterable[Told], to: TextIO) -> None:
     """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
-    from llmeval_sdk.exporters.otel.endpoint import resource, version
     from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
+    from llmeval_sdk.exporters.otel.wire import resource, version
 
     about = resource(config.from_environment(problems=[]))
     for part in _parts(told):

@@ -54,26 +54,25 @@ class Intake:
         """Called after each trace of a process that may be killed at any moment, where no spool
         keeps its records."""
         self.spool: Spooling | None = None
-        live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
-        self._live = sorted(live, key=lambda e: not getattr(e, "gives_ids", False))
-        self._dropping = [e.on_drop for e in live if hasattr(e, "on_drop")]
+        live = [(each.name, each.live) for each in plan.exporters if each.live is not None]
+        self._live = sorted(live, key=lambda named: not named[1].gives_ids)
 
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span."""
-        for exporter in self._live:
+        for name, live in self._live:
             try:
-                exporter.on_start(span)
+                live.on_start(span)
             except (Exception, SystemExit) as error:
-                if not swallow(f"exporter {exporter.name}", error, calls_out=True):
+                if not swallow(f"exporter {name}", error, calls_out=True):
                     raise
 
     def on_end(self, span: Span) -> None:
         """Score a finished span and hand it over."""
-        for exporter in self._live:
+        for name, live in self._live:
             try:
-                exporter.on_end(span)
+                live.on_end(span)
             except (Exception, SystemExit) as error:
-                if not swallow(f"exporter {exporter.name}", error, calls_out=True):
+                if not swallow(f"exporter {name}", error, calls_out=True):
                     raise
         if not span.flags & 1:  # the sampler of a live library left it out
             return
@@ -166,9 +165,9 @@ class Intake:
         inline = len(item.scored or ()) if is_span and item.is_evaluated else 0
         self.dropped.add(reason, 1 + inline)
         self.evaluations.add("inline", inline)
-        for on_drop in self._dropping if is_span else ():
-            with shield("exporter: on_drop", calls_out=True):
-                on_drop(item)
+        for name, live in self._live if is_span else ():
+            with shield(f"exporter {name}", calls_out=True):
+                live.on_drop(item)
 
     def _run(self) -> bool:
         """Start the worker; where no thread can start, try again with the next record."""

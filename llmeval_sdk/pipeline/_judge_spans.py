@@ -40,7 +40,7 @@ def judge_spans(
         end_ns=time_ns(),
         response=said if content else {"value": evaluation.value},
         error=evaluation.error,
-        tags={JUDGE_TAG: judge.name, **getattr(judge, "span_tags", {})},
+        tags={JUDGE_TAG: judge.name, **judge.span_tags},
         usage=evaluation.usage,
         model_name=evaluation.metadata.get("model"),
         links=(target,),

@@ -132,6 +132,7 @@ class Worker:
 
     def work(self) -> None:
         """Do the thread's work in this one, where no thread can start."""
+        self._hurry = True  # the app has ended, so that nothing is spared by pauses
         with disabled(), shield("worker"):
             self._drain()
             self._tend()
@@ -304,7 +305,7 @@ class Worker:
         named: bool,
     ) -> None:
         """Let a judge run or say why not; one that was not asked for needs a configured model."""
-        may_spend = named or self._plan.has_model or not getattr(judge, "needs_model", True)
+        may_spend = named or self._plan.has_model or not judge.needs_model
         decision = self._plan.gate.decide(
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )

@@ -111,9 +111,7 @@ def _mirror(span: Span) -> None:
     """Tell a library whose own span is live what those below it inherit: prompt and session."""
     if span.context is not None:
         for neighbour in state.neighbours:
-            mirror = getattr(neighbour, "mirror", None)
-            if mirror is not None:
-                mirror(span)
+            neighbour.mirror(span)
 
 
 WRITERS: dict[str, Any] = {

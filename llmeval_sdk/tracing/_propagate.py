@@ -65,8 +65,7 @@ def _inject(headers: MutableMapping[str, str]) -> None:
     if type(here) is Link and not here.recording:
         return
     for neighbour in state.neighbours:
-        if hasattr(neighbour, "inject"):
-            neighbour.inject(headers)
+        neighbour.inject(headers)
     span = _innermost(here)
     if span is None:
         return
@@ -105,8 +104,7 @@ def extract(headers: Mapping[str, Any]) -> Iterator[None]:
         texts = {str(name).lower(): _text(value) for name, value in headers.items()}
         link = _parse(texts)
         if texts.get("baggage"):
-            with_baggage = [each for each in state.neighbours if hasattr(each, "extract")]
-            entered = [(each, each.extract(texts)) for each in with_baggage]
+            entered = [(each, each.extract(texts)) for each in state.neighbours]
     except Exception as error:
         if not swallow("extract", error, calls_out=True):
             raise
@@ -119,7 +117,8 @@ def extract(headers: Mapping[str, Any]) -> Iterator[None]:
         if link is not None:
             current.set(before)
         for neighbour, context in reversed(entered):
-            neighbour.put(context)
+            if context is not None:
+                neighbour.put(context)
 
 
 def _parse(headers: Mapping[str, str]) -> Link | None:

@@ -10,33 +10,26 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import Chunk, Extraction, Prompt
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Target
 from llmeval_sdk.pipeline._privacy import Privacy
+from llmeval_sdk.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.records import record_of
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing._inner import span_data
 
 
-class Keep:
+class Keep(BaseExporter, LiveSpans):
     """A recorder's far end that keeps the live spans."""
 
     name = "keep"
 
     def __init__(self):
         self.spans = []
-
-    def on_start(self, span):
-        pass
+        self.live = self
 
     def on_end(self, span):
         self.spans.append(span)
 
     def export(self, batch):
-        pass
-
-    def flush(self, timeout):
-        pass
-
-    def close(self, timeout):
         pass
 
 

@@ -13,9 +13,10 @@ from functools import lru_cache
 from traceback import walk_tb
 from typing import Any
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.exporters.datadog.content import dumps, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
+from llmeval_sdk.protocols import ContextBridge, LiveSpans, Redaction
 from llmeval_sdk.redaction import Redactor
 
 
@@ -44,27 +45,29 @@ class Open:
         self.type = ""
 
 
-class Live:
+class Live(LiveSpans, ContextBridge):
     """The live hooks. Every call is cheap, and guarded: ddtrace raises in user code.
 
     What is put on ddtrace's span here may be sent as it is, so it is redacted here. The app's own
     function may hang and cannot run on the app's thread: with one, the prompt waits for delivery.
     """
 
+    gives_ids = True
+
     def __init__(self, library: Library, *, content: bool = True, names: bool = True) -> None:
         self._library = library
         self._content = content
         self._names = names
         self._traces: OrderedDict[int, str] = OrderedDict()
-        self.use_redactor(Redactor(("all",)))
+        self.use_redaction(Redactor(("all",)))
         self.process = object()
         """Replaced in a child after a fork: spans of the parent are the parent's to finish."""
 
-    def use_redactor(self, redactor: Redactor) -> None:
+    def use_redaction(self, redaction: Redaction) -> None:
         """Redact by this from now on; until it is called, all built-in detectors do."""
-        self._detect = redactor.detect
-        self._has_custom = redactor.has_custom
-        self._detect_text: Callable[[str], str] = lru_cache(KNOWN_TEXTS)(redactor.detect)
+        self._detect = redaction.detect
+        self._has_custom = redaction.has_custom
+        self._detect_text: Callable[[str], str] = lru_cache(KNOWN_TEXTS)(redaction.detect)
 
     def on_start(self, span: Any) -> None:
         """Open ddtrace's span of the same kind, and take over its ids."""
@@ -90,11 +93,8 @@ class Live:
         found = span.context.get(KEY) if span.context else None
         if found is not None and not found.finished and found.process is self.process:
             found.finished = True
-            try:
+            with shield("exporter datadog: span", calls_out=True):
                 found.span.finish(finish_time=span.end_ns / 1e9)
-            except Exception as error:
-                if not swallow("exporter datadog: span", error, calls_out=True):
-                    raise
 
     def ids_of(self, span: Any) -> dict[str, str] | None:
         """Return Datadog's ids of a span of ours, as `LLMObs.export_span` does."""
@@ -123,15 +123,12 @@ class Live:
         found = span.context.get(KEY) if span.context else None
         if found is None:
             return
-        try:
+        with shield("exporter datadog: prompt", calls_out=True):
             session = self._text(span.session_id)
             prompt = self._prompt(span.prompt) if span.kind == "llm" else None
             tags = {"session_id": session} if session else None
             if prompt or tags:
                 self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=tags)
-        except Exception as error:
-            if not swallow("exporter datadog: prompt", error, calls_out=True):
-                raise
 
     def annotation_context(self, **fields: Any) -> Any:
         """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""

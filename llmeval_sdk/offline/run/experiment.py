@@ -101,11 +101,7 @@ def recording(
         spool="",
         worker="thread",
         store=str(store_of(settings)),
-        service_name=name,
-        mlflow_experiment=name,
-        mlflow_experiment_id="",
-        phoenix_project=name,
-        datadog_app=name,
+        **config.in_experiment(name),
     )
     plan = make_plan(resolved, problems, exporters=given, escalations=[], strict=True)
     plan = replace(plan, background=Heuristics(), judges=())
