@@ -32,6 +32,8 @@ class Judged:
     """Judgements without an error, also those that are no number."""
     reasons: Counter[str] = field(default_factory=Counter)
     cost_usd: float | None = None
+    versions: set[str] = field(default_factory=set)
+    """The versions of the judge whose verdicts these are."""
 
     def add(self, other: Judged) -> None:
         """Join in another period, or another span name."""
@@ -42,6 +44,7 @@ class Judged:
         self.categories += other.categories
         self.answered += other.answered
         self.reasons += other.reasons
+        self.versions |= other.versions
         if other.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
 
@@ -69,7 +72,17 @@ def judged(
         return each
 
     where, given = scores
-    for name, span_name, time_ns, span_id, value, failed, chance, cost in connection.execute(
+    for (
+        name,
+        span_name,
+        time_ns,
+        span_id,
+        value,
+        failed,
+        chance,
+        cost,
+        version,
+    ) in connection.execute(
         _JUDGED.format(where or "WHERE 1", "" if every_kind else "AND evaluator_kind = 'judge'"),
         given,
     ):
@@ -83,6 +96,7 @@ def judged(
         if number is None and isinstance(value, str):
             each.categories[value] += 1
         if number is not None:
+            each.versions.add(version or "")
             each.values.append(number)
             each.chances.append(chance or 0.0)
             each.span_ids.append(span_id)
@@ -105,7 +119,7 @@ def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float
 
 _JUDGED = """
 SELECT name, span_name, time_ns, span_id, value, error_type IS NOT NULL, inclusion_probability,
-  cost_usd
+  cost_usd, evaluator_version
 FROM evaluations {} {}
 """
 
