@@ -65,13 +65,14 @@ def judged(
     found: dict[Key, Judged] = {}
 
     def at(name: str, span_name: str | None, time_ns: int) -> Judged:
-        period = time_ns - time_ns % period_ns if period_ns else None
-        key = name, span_name, period
+        key = name, span_name, time_ns - time_ns % period_ns if period_ns else None
         if (each := found.get(key)) is None:
             each = found[key] = Judged()
         return each
 
+    kind = "" if every_kind else "AND evaluator_kind = 'judge'"
     where, given = scores
+    numbers: dict[Any, float | None] = {}
     for (
         name,
         span_name,
@@ -82,24 +83,26 @@ def judged(
         chance,
         cost,
         version,
-    ) in connection.execute(
-        _JUDGED.format(where or "WHERE 1", "" if every_kind else "AND evaluator_kind = 'judge'"),
-        given,
-    ):
+    ) in connection.execute(_JUDGED.format(where or "WHERE 1", kind), given):
         each = at(name, span_name, time_ns)
         if cost is not None:
             each.cost_usd = (each.cost_usd or 0.0) + cost
         each.answered += not failed and (value is not None or not every_kind)
         if failed:
             continue
-        number = _values.number(value)
-        if number is None and isinstance(value, str):
-            each.categories[value] += 1
+        if type(value) is float:
+            number = _values.number(value)
+        elif value in numbers:
+            number = numbers[value]
+        else:
+            number = numbers[value] = _values.number(value)
         if number is not None:
             each.versions.add(version or "")
             each.values.append(number)
             each.chances.append(chance or 0.0)
             each.span_ids.append(span_id)
+        elif isinstance(value, str):
+            each.categories[value] += 1
     where, given = not_run
     for name, span_name, time_ns, span_id, reason in connection.execute(
         _NOT_RUN.format(where), given
