@@ -20,7 +20,8 @@ from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline._spooling import Spooling
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder
-from llmeval_sdk.tracing._span import Span, Spec
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import Spec
 
 
 BAR_US = 8.0

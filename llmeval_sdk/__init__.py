@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk._process import first_use
+
 
 if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
@@ -102,6 +104,14 @@ __all__ = [
     "viewer",
     "workflow",
 ]
+
+
+def _load_runtime() -> None:
+    """Load the runtime, which installs itself into tracing: for the first span of a process."""
+    import_module(f"{__name__}.runtime")
+
+
+first_use.load = _load_runtime
 
 
 def __getattr__(name: str) -> Any:

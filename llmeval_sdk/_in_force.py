@@ -15,7 +15,7 @@ from llmeval_sdk import config
 from llmeval_sdk._process import shield
 from llmeval_sdk.config import Settings
 from llmeval_sdk.pipeline import Pipeline, Stats
-from llmeval_sdk.tracing import state
+from llmeval_sdk.tracing._inner import state
 
 
 class InForce:
@@ -100,10 +100,8 @@ class InForce:
         if self.pipeline is None:
             return
         for exporter in self.pipeline.plan.exporters:
-            restart = getattr(exporter, "after_fork", None)
-            if restart is not None:
-                with shield.shield(f"exporter {exporter.name}", calls_out=True):
-                    restart()
+            with shield.shield(f"exporter {exporter.name}", calls_out=True):
+                exporter.after_fork()
         self.pipeline = make(self.pipeline)
         state.recorder = self.pipeline if state.enabled else None
 

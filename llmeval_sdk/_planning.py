@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config, registry
-from llmeval_sdk._setting import SCORES
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.pipeline import Plan
@@ -18,10 +17,18 @@ from llmeval_sdk.policy.escalation import Escalation, default_escalation
 from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
-from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.protocols import (
+    LLM,
+    BaseExporter,
+    Exporter,
+    Heuristic,
+    Judge,
+    complete_exporter,
+    complete_judge,
+)
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder, children_folder
-from llmeval_sdk.tracing import off, state
+from llmeval_sdk.tracing._inner import off, state
 
 
 SHARED = {"extraction_correctness": "extractions", "groundedness": "answers"}
@@ -69,9 +76,6 @@ def make_plan(
     worker = _worker(resolved, problems, strict=strict)
     sinks = () if worker == "off" else _exporters(resolved, exporters, problems, strict=strict)
     redactor = _redactor(resolved, redact, problems, strict=strict)
-    for sink in sinks:
-        if (use_redactor := getattr(sink, "use_redactor", None)) is not None:
-            use_redactor(redactor)
     is_stored = any(sink.name == "local" for sink in sinks)
     return Plan(
         exporters=sinks,
@@ -162,10 +166,11 @@ def _resolve(evaluator: Any, resolved: Settings) -> Heuristic | Judge:
         from llmeval_sdk.judges.adapt import as_evaluator
 
         found = as_evaluator(evaluator)
-    chosen: Heuristic | Judge = (
-        found.configured(resolved) if hasattr(found, "configured") else found
-    )
-    return chosen
+    if found.kind == "judge":
+        judge: Judge = complete_judge(found).configured(resolved)
+        return judge
+    heuristic: Heuristic = found.configured(resolved) if hasattr(found, "configured") else found
+    return heuristic
 
 
 def _check_decorators(resolved: Settings) -> None:
@@ -280,17 +285,17 @@ def _finder(
 
 def _exporters(
     resolved: Settings, given: Sequence[Exporter], problems: list[str], *, strict: bool
-) -> tuple[Exporter, ...]:
+) -> tuple[BaseExporter, ...]:
     """Build the exporters: those named, those given, else what the settings are made for."""
-    found = list(given)
+    found = [complete_exporter(exporter) for exporter in given]
     for name in resolved.exporters or (() if found else _configured(resolved)):
         try:
-            found.append(registry.exporter_factory(name)(resolved))
+            found.append(complete_exporter(registry.exporter_factory(name)(resolved)))
         except ConfigurationError as error:
             if strict:
                 raise
             problems.append(f"{config.source_of('exporters')}: {error}; left out")
-    return tuple(found) or (registry.exporter_factory("local")(resolved),)
+    return tuple(found) or (complete_exporter(registry.exporter_factory("local")(resolved)),)
 
 
 def _configured(resolved: Settings) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.protocols import LLM, Evaluator
+from llmeval_sdk.protocols import LLM, Evaluator, Judge
 
 
 HEURISTICS = {
@@ -56,16 +56,19 @@ LIBRARY_JUDGES = {
 FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
 """What makes the judges of another library by name: ``ragas:context_recall``."""
 
+ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
+"""What makes a judge of an object of another library, or returns ``None``, by that library."""
+
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",
     "memory": "llmeval_sdk.exporters.memory:MemoryExporter",
     "otlp": "llmeval_sdk.exporters.otel:make",
+    "datadog": "llmeval_sdk.exporters.datadog:make",
     "phoenix": "llmeval_sdk.exporters.phoenix:PhoenixExporter",
     "mlflow": "llmeval_sdk.exporters.mlflow:MlflowExporter",
-    "datadog": "llmeval_sdk.exporters.datadog:make",
 }
-"""Each names a callable that takes the Settings and returns an Exporter."""
+"""Each names a callable that takes the Settings and returns an Exporter; README lists the names."""
 
 _own: dict[str, Evaluator] = {}
 _listeners: list[Callable[[Evaluator], None]] = []
@@ -99,10 +102,10 @@ def evaluator(name: str) -> Evaluator:
         return _own[name]
     family, colon, rest = name.partition(":")
     if colon and family in FAMILIES:
-        made: Evaluator = _load(FAMILIES[family])(rest)
+        made: Evaluator = load(FAMILIES[family])(rest)
         return made
     path = HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
-    found: Evaluator = _load(path) if path else _from_entry_point("evaluators", name)
+    found: Evaluator = load(path) if path else _from_entry_point("evaluators", name)
     return found
 
 
@@ -116,29 +119,40 @@ def judge_model(model: object = None) -> LLM:
 
     Raises `ConfigurationError` where it cannot be used.
     """
-    found: LLM = _load("llmeval_sdk.llms:resolve")(model)
+    found: LLM = load("llmeval_sdk.llms:resolve")(model)
     return found
 
 
 def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -> Any:
     """Make what embeds texts, of a model's name and the server of the judge model's address."""
-    return _load("llmeval_sdk.llms.embeddings:resolve_embeddings")(model, address=address)
-
-
-def permit() -> Any:
-    """Return the context variable whose function is asked before a client's further requests."""
-    return _load("llmeval_sdk.llms:permit")
+    return load("llmeval_sdk.llms.embeddings:resolve_embeddings")(model, address=address)
 
 
 def exporter_factory(name: str) -> Any:
     """Find what builds an exporter by name; raises `ConfigurationError` if nothing does."""
     path = EXPORTERS.get(name)
-    return _load(path) if path else _from_entry_point("exporters", name)
+    return load(path) if path else _from_entry_point("exporters", name)
 
 
-def _load(path: str) -> Any:
+def load(path: str) -> Any:
+    """Return what ``module:attribute`` names; raises `ConfigurationError` where it was deleted."""
     module, _, attribute = path.partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise ConfigurationError(f"{module} is not part of this installation") from None
+
+
+def adapted(thing: Any) -> Judge | None:
+    """Make a judge of another library's object, such as a metric of Ragas, if it is one."""
+    for kind in type(thing).__mro__:
+        path = ADAPTERS.get(kind.__module__.partition(".")[0])
+        if path is not None:
+            judge: Judge | None = load(path)(thing)
+            return judge
+    return None
 
 
 def _from_entry_point(group: str, name: str) -> Any:

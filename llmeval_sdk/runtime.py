@@ -23,16 +23,15 @@ from llmeval_sdk._planning import make_plan
 from llmeval_sdk._process import shield
 from llmeval_sdk._process.forks import wait_for_imports
 from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
-from llmeval_sdk._setting import price_table
-from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.config import Secret, Settings, price_table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import Pipeline, Plan, Stats, say_if_nothing_was_judged
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
-from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge, Services
 from llmeval_sdk.spool import CHILDREN
-from llmeval_sdk.tracing import is_off, state
+from llmeval_sdk.tracing._inner import install, is_off, state
 
 
 _lock = threading.RLock()
@@ -196,9 +195,7 @@ def _often() -> None:
     if "opentelemetry.metrics" in sys.modules and _shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
             if not settings().otel_disabled:
-                from llmeval_sdk.exporters.otel.health import observe
-
-                observe(stats)
+                registry.load("llmeval_sdk.exporters.otel.metrics:observe")(stats)
 
 
 def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
@@ -209,11 +206,12 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
             about, _, what = problem.partition(": ")
             shield.tell(f"configure: {about[:100]}", what[:300] or "ignored")
         old, _in_force.settings = _in_force.pipeline, resolved
+        services = Services(plan.redactor, _in_force.lost, end=_at_exit, deliver=_at_flush)
+        meet(plan.exporters, services)
         new = _in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
         state.recorder = new if resolved.enabled else None
-        meet(plan.exporters, lost=_in_force.lost, at_exit=_at_exit, at_flush=_at_flush)
         if not _exit_registered:
             _exit_registered = True
             registry.subscribe(_registered)
@@ -304,3 +302,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
+
+
+install(set_up=configure_from_environment, take_over=take_over_from_children)

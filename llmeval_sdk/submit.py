@@ -9,7 +9,8 @@ from typing import Any
 from llmeval_sdk import runtime
 from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target
-from llmeval_sdk.tracing import Span, capture, current_span, new_span_id, read_ids
+from llmeval_sdk.tracing import Span, current_span
+from llmeval_sdk.tracing._inner import capture, new_span_id, read_ids
 
 
 def submit_evaluation(

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config.watching import Watching
 from llmeval_sdk.errors import ConfigurationError, ExportError
 
 
@@ -23,17 +23,17 @@ class Webhook:
     never stands in a message, because it may hold a secret.
     """
 
-    def __init__(self, settings: Settings, *, pause: float = 0.5) -> None:
-        assert settings.alert_webhook is not None
-        address = settings.alert_webhook.reveal().strip()
+    def __init__(self, watching: Watching, *, pause: float = 0.5) -> None:
+        assert watching.alert_webhook is not None
+        address = watching.alert_webhook.reveal().strip()
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigurationError("LLMEVAL_ALERT_WEBHOOK is no address of an HTTP server")
         self._base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._token = settings.alert_token.reveal() if settings.alert_token else None
+        self._token = watching.alert_token.reveal() if watching.alert_token else None
         default = "slack" if parts.hostname == "hooks.slack.com" else "generic"
-        self._format = settings.alert_format or default
+        self._format = watching.alert_format or default
         if self._format not in FORMATS:
             raise ConfigurationError(
                 f"LLMEVAL_ALERT_FORMAT={self._format!r}: use {' or '.join(FORMATS)}"

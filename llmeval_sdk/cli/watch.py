@@ -13,12 +13,12 @@ from llmeval_sdk import config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
-from llmeval_sdk.cli._options import add_store, moment, open_store, seconds, since
+from llmeval_sdk.cli._options import Help, add_store, moment, open_store, seconds, since
 from llmeval_sdk.cli._output import say, table
 from llmeval_sdk.cli._watch_state import LEASE_NS, Message, State, StateFile
 from llmeval_sdk.cli._watching import Look, look, ready
 from llmeval_sdk.cli._webhook import Webhook
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config.watching import Watching
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.files import path_of
@@ -52,7 +52,7 @@ def add(subparsers: Any) -> None:
         description="Look at a store and raise an alarm when the mean over all traffic leaves its "
         "bound, by evidence that may be looked at any time.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument(
@@ -85,12 +85,13 @@ def run(args: argparse.Namespace) -> int:
     if not bounds:
         raise ConfigurationError("nothing to watch: give --alert 'groundedness<0.9' or --alerts")
     settings = config.from_environment(problems=[])
-    if settings.alert_webhook:
-        Webhook(settings)  # a mistake in it is told before anything is looked at
+    watching = settings.of(Watching)
+    if watching.alert_webhook:
+        Webhook(watching)  # a mistake in it is told before anything is looked at
     file = StateFile(path_of(args.store or settings.store))
     try:
         while True:
-            code = _round(args, bounds, settings, file)
+            code = _round(args, bounds, watching, file)
             if args.once:
                 return code
             args.silence, args.resolve = None, False
@@ -100,13 +101,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _round(
-    args: argparse.Namespace, bounds: list[Bound], settings: Settings, file: StateFile
+    args: argparse.Namespace, bounds: list[Bound], watching: Watching, file: StateFile
 ) -> int:
     """Take one look and tell what changed."""
-    hook = Webhook(settings) if settings.alert_webhook else None
+    hook = Webhook(watching) if watching.alert_webhook else None
     telemetry = Telemetry()
     with open_store(args.store) as reader:
-        work = _looking(args, reader, bounds, settings.viewer_url)
+        work = _looking(args, reader, bounds, watching.viewer_url)
         looks, messages = file.change(bounds, work)
     untold = _deliver(file, bounds, messages, hook, telemetry)
     for each in looks:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from llmeval_sdk._needs import lacking
@@ -19,20 +20,35 @@ ERROR_CHARACTERS = 500
 
 
 class BaseJudge:
-    """A judge whose `judge` may raise; its `evaluate` does not."""
+    """A judge with a default for every part of the protocol `llmeval_sdk.protocols.Judge`.
+
+    Set ``name`` and write `judge`, which may raise; `evaluate` does not. ``per``, ``needs`` and the
+    others mean what they mean there.
+    """
 
     kind: Literal["judge"] = "judge"
-    name: str
+    name: str = ""
     version: str = "1"
     needs: tuple[str, ...] = ()
     per: Literal["answer", "chunk"] = "answer"
     blocking: bool = False
-    """True where the judge is plain code that blocks: whoever has a thread for it calls
-    ``evaluate_blocking``; ``evaluate`` makes a daemon thread by itself."""
+    """True where the judge is plain code that blocks, so that ``evaluate`` runs it aside."""
+    needs_model: bool = True
+    calls_here: bool = True
+    span_kinds: tuple[str, ...] = ()
+    span_tags: Mapping[str, str] = MappingProxyType({})
     output: str | Sequence[str] | None = None
     """``yes_no``, ``score`` or the categories it gives; ``None`` where only its values tell."""
     model: str | LLM | None = None
     """The model this judge asks for; ``None`` leaves it to the configuration."""
+
+    def lacks(self, record: Record, /) -> str | None:
+        """Name an input that is missing although ``needs`` are met; ``None`` where nothing is."""
+        return None
+
+    def configured(self, settings: Any, /) -> BaseJudge:
+        """Return this judge under the settings in force: itself, as it reads none."""
+        return self
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Judge a Record that has what is needed; raises `JudgeError` where there is no verdict."""
@@ -47,21 +63,6 @@ class BaseJudge:
         metered = Metered(llm)
         try:
             found = await self.judge(record, metered)
-        except Exception as error:
-            found = Evaluation(self.name, error=failure(error))
-        return self._complete(found, time.perf_counter() - started, metered.usage)
-
-    def _evaluate_blocking(
-        self, record: Record, llm: LLM, judge: Callable[[Record, LLM], Evaluation]
-    ) -> Evaluation:
-        """Do as `evaluate` does, with a judge that is plain code, on the caller's thread."""
-        absent = lacking(self, record)
-        if absent is not None:
-            return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
-        started = time.perf_counter()
-        metered = Metered(llm)
-        try:
-            found = judge(record, metered)
         except Exception as error:
             found = Evaluation(self.name, error=failure(error))
         return self._complete(found, time.perf_counter() - started, metered.usage)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from llmeval_sdk._process.threads import on_daemon_thread
+from llmeval_sdk import registry
+from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._function import FunctionJudge, check_name, is_async, outcome
@@ -52,11 +53,9 @@ def as_evaluator(thing: Any) -> Evaluator:
     if getattr(thing, "kind", None) in ("heuristic", "judge") and hasattr(thing, "evaluate"):
         found: Evaluator = thing
         return found
-    if any(kind.__module__.partition(".")[0] == "ragas" for kind in type(thing).__mro__):
-        from llmeval_sdk.judges.ragas import is_metric, judge_of
-
-        if is_metric(thing):
-            return judge_of(thing)
+    judge = registry.adapted(thing)
+    if judge is not None:
+        return judge
     if isinstance(thing, type):
         raise ConfigurationError(
             f"{thing.__name__} is a class: pass an instance, {thing.__name__}()"
@@ -112,20 +111,17 @@ class ForeignJudge(BaseJudge):
         check_name(name)
         self.name = name
         self.blocking = not is_async(function) if blocking is None else blocking
+        self._aside = Aside(f"judge {name}")
         self._function = function
 
     def __repr__(self) -> str:
         return f"<judge {self.name!r} of another library>"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
-        """Call it, on a daemon thread where it blocks."""
+        """Call it, aside on a daemon thread where it blocks."""
         if self.blocking:
-            return await on_daemon_thread(self._judge_blocking, record)
+            return await self._aside.call_async(self._judge_blocking, record)
         return self._read(await self._function(_context(record)))
-
-    def evaluate_blocking(self, record: Record, llm: LLM, /) -> Evaluation:
-        """Judge on this very thread, which must not run an event loop; never raises."""
-        return self._evaluate_blocking(record, llm, lambda record, _: self._judge_blocking(record))
 
     def _judge_blocking(self, record: Record) -> Evaluation:
         result = self._function(_context(record))

@@ -8,7 +8,7 @@ from time import time_ns
 
 from llmeval_sdk.model import Evaluation, Failure, ModelCall, SpanData, Target
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.tracing import new_span_id, new_trace_id
+from llmeval_sdk.tracing._inner import new_span_id, new_trace_id
 
 
 JUDGE_TAG = "llmeval.judge"
@@ -40,7 +40,7 @@ def judge_spans(
         end_ns=time_ns(),
         response=said if content else {"value": evaluation.value},
         error=evaluation.error,
-        tags={JUDGE_TAG: judge.name, **getattr(judge, "span_tags", {})},
+        tags={JUDGE_TAG: judge.name, **judge.span_tags},
         usage=evaluation.usage,
         model_name=evaluation.metadata.get("model"),
         links=(target,),

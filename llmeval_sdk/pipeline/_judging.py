@@ -20,7 +20,7 @@ from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Job, Turn, Turns
 from llmeval_sdk.policy.cache import JudgementCache, judgement_key
 from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
-from llmeval_sdk.tracing import new_span_id, off
+from llmeval_sdk.tracing._inner import new_span_id, off
 
 
 READY_SECONDS = 5.0

@@ -11,7 +11,6 @@ from typing import Any
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._cut import fair_limit, shortened
-from llmeval_sdk.llms import permit
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.breaker import Breaker
@@ -19,7 +18,7 @@ from llmeval_sdk.policy.concurrency import AdaptiveLimit
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.prices import cost
-from llmeval_sdk.protocols import LLM, refuse_in_loop
+from llmeval_sdk.protocols import LLM, further_request, refuse_in_loop
 
 
 _TRANSIENT = ("timeout", "rate_limited", "unavailable")
@@ -144,7 +143,7 @@ class MeteredLLM(LLM):
             self._free(reserved, trouble)
             reserved.append(self._reserve(messages, max_tokens))
 
-        asking = permit.set(again)  # the client's further requests are calls as well
+        asking = further_request.set(again)  # the client's further requests are calls as well
         call = ModelCall("chat", time_ns(), 0, self.model)
         try:
             completion = await self._llm.complete(messages, schema=schema, max_tokens=max_tokens)
@@ -162,7 +161,7 @@ class MeteredLLM(LLM):
             self._settle(reserved, call, None, error="timeout" if stopped else type(error).__name__)
             raise
         finally:
-            permit.reset(asking)
+            further_request.reset(asking)
         breaker.succeeded(probe)
         call = replace(call, model=completion.model or self.model, response=completion.text)
         self._settle(reserved, call, completion.usage)

@@ -24,10 +24,10 @@ class Models:
 
     async def of(self, judge: Judge) -> MeteredLLM | str:
         """Return the model a judge asks, within the budget; a text says why there is none."""
-        own = getattr(judge, "model", None)
+        own = judge.model
         key = own if own is None or isinstance(own, str) else id(own)
         if key not in self._known:
-            self._known[key] = await self._make(own, warm=getattr(judge, "calls_here", True))
+            self._known[key] = await self._make(own, warm=judge.calls_here)
         found = self._known[key]
         if isinstance(found, str):
             return found

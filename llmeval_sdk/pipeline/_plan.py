@@ -10,7 +10,7 @@ from llmeval_sdk._process.shield import tell
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper
-from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.protocols import LLM, BaseExporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder
 
@@ -19,7 +19,7 @@ from llmeval_sdk.spool import Folder
 class Plan:
     """The resolved configuration of one pipeline."""
 
-    exporters: tuple[Exporter, ...]
+    exporters: tuple[BaseExporter, ...]
     inline: Heuristics
     """Built-in metadata heuristics and those declared inline: run on the app's thread."""
     background: Heuristics
@@ -59,8 +59,7 @@ class Plan:
 
     def prefers_llm(self, judge: Judge) -> bool:
         """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""
-        kinds = getattr(judge, "span_kinds", ())
-        return "llm" in kinds and not self.gate.names(judge.name)
+        return "llm" in judge.span_kinds and not self.gate.names(judge.name)
 
     def named(self, names: Iterable[Any]) -> list[Any]:
         """Return the evaluators that a span names; what is unknown is said."""

@@ -13,7 +13,8 @@ from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, NotRun, Span
 from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import read
-from llmeval_sdk.tracing import Span, from_plain, to_plain, without_content
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import from_plain, to_plain, without_content
 
 
 _FORMAT = 2
@@ -57,7 +58,7 @@ class Privacy:
         kind, known, content = read(record)
         item = _item(kind, known, content)
         if type(item) is Span:
-            item._room[0] -= len(record)
+            item.room[0] -= len(record)
         return item
 
     def screen(self, item: Emitted) -> Emitted:
@@ -91,7 +92,7 @@ class Privacy:
         redactor = self._redactor
         if not redactor.is_needed:
             return item, True
-        kind, known, content = _plain(item)
+        kind, known, content = plain = _plain(item)
         done = True
         try:
             if redactor.may_concern(_dumps((known, content)), content):
@@ -99,14 +100,16 @@ class Privacy:
             elif not redactor.has_custom:
                 return item, True
             content, done = redactor.call_custom(content)
+            if done and (kind, known, content) == plain:
+                return item, True  # with the Record that was derived for the inline heuristics
         except Exception as error:
             if not swallow("redact", error):
                 raise
             content, done = None, False
         copy = _item(kind, known, content)
         if type(copy) is Span and type(item) is Span:
-            copy.context, copy._links = item.context, item._links
-            copy._spec, copy._room, copy._owner = item._spec, item._room, item._owner
+            copy.context, copy.links = item.context, item.links
+            copy.spec, copy.room, copy.owner = item.spec, item.room, item.owner
         return copy, done
 
 

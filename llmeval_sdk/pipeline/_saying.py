@@ -45,7 +45,7 @@ class Saying:
 
 def say_if_nothing_was_judged(plan: Plan, stats: Stats) -> None:
     """Leave a line where judges of LLM calls were asked for, and no LLM call was ever seen."""
-    judges = [each.name for each in plan.judges if "llm" in getattr(each, "span_kinds", ())]
+    judges = [each.name for each in plan.judges if "llm" in each.span_kinds]
     if not judges or any(name in stats.judged or name in stats.not_run for name in judges):
         return
     client = next((name for name in _CLIENTS if name in sys.modules), None)

@@ -15,8 +15,8 @@ from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.heuristics._budget import limit_processor_time
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
+from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
-from llmeval_sdk.pipeline._guests import Guests
 from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging, event
 from llmeval_sdk.pipeline._kept import Kept
@@ -30,8 +30,10 @@ from llmeval_sdk.pipeline._warming import warm
 from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Judge
+from llmeval_sdk.records import ANSWERED, record_of, spent_by
 from llmeval_sdk.registry import HEURISTICS
-from llmeval_sdk.tracing import ANSWERED, Span, disabled, off, record_of, span_data, spent_by
+from llmeval_sdk.tracing import Span, disabled
+from llmeval_sdk.tracing._inner import off, span_data
 
 
 LINGER_SECONDS = 0.02
@@ -73,7 +75,7 @@ class Worker:
         self._barriers: list[Barrier] = []
         self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
-        self._guests = Guests(lambda: self._stop)
+        self._app_heuristics = AppHeuristics(lambda: self._stop)
         self._due = 0.0
         self._hurry = False
         self._foreign = False
@@ -130,6 +132,7 @@ class Worker:
 
     def work(self) -> None:
         """Do the thread's work in this one, where no thread can start."""
+        self._hurry = True  # the app has ended, so that nothing is spared by pauses
         with disabled(), shield("worker"):
             self._drain()
             self._tend()
@@ -163,7 +166,6 @@ class Worker:
             self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.done.set()
-        self._guests.close()
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)
@@ -218,7 +220,7 @@ class Worker:
         self._foreign = True
         try:
             for span in item.read():
-                if span._owner is None:
+                if span.owner is None:
                     self._intake.score(span)
                 self._take(span)
                 self._rest()
@@ -237,27 +239,27 @@ class Worker:
         else:
             self.emit(data, size)
         target = Target(data.trace_id, data.span_id, data.name, data.kind)
-        if not (span._owner is None if self._foreign else span.is_evaluated):
-            if span.kind == "llm" and span._prompt is not None:
+        if not (span.owner is None if self._foreign else span.is_evaluated):
+            if span.kind == "llm" and span.prompt is not None:
                 self._prompted(span, target)
             return
-        evaluations = {evaluation.name: evaluation for evaluation in span._evaluations or ()}
-        self._intake.evaluations.add("inline", len(span._evaluations or ()))
-        for evaluation in span._evaluations or ():
+        evaluations = {evaluation.name: evaluation for evaluation in span.scored or ()}
+        self._intake.evaluations.add("inline", len(span.scored or ()))
+        for evaluation in span.scored or ():
             self.emit(event(evaluation, target))
         plan = self._plan
-        record = span._record or record_of(
-            span, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        record = span.record or record_of(
+            span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         record = self._priced(record, span)
-        asked = plan.named(span._spec.evaluators)
+        asked = plan.named(span.spec.evaluators)
         for evaluation in self._score(record, evaluations, asked) if self._whole else ():
             evaluations[evaluation.name] = evaluation
             self._intake.evaluations.add("background")
             scored = event(evaluation, target)
             self.emit(scored if evaluation.name in HEURISTICS else self._screened(scored))
         named = [each for each in asked if each.kind == "judge"]
-        answered = ANSWERED in (span._collected or ())
+        answered = ANSWERED in (span.gathered or ())
         for judge in (*plan.judges, *(each for each in named if each not in plan.judges)):
             if answered and judge not in named and self._plan.prefers_llm(judge):
                 continue  # the llm span below was judged in its place
@@ -266,8 +268,8 @@ class Worker:
     def _prompted(self, span: Span, target: Target) -> None:
         """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
         judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
-        if judges and span._response is not None:
-            record = self._priced(record_of(span), span)
+        if judges and span.response is not None:
+            record = self._priced(record_of(span, span.gathered), span)
             for judge in judges:
                 self._decide(judge, record, {}, target, named=False)
 
@@ -275,7 +277,7 @@ class Worker:
         """Add what its model calls cost: the app's own thread, which may hold it, reads no list."""
         if record.usage is None:
             return record
-        return replace(record, usage=total(spent_by(span), own=self._plan.prices))
+        return replace(record, usage=total(spent_by(span, span.gathered), own=self._plan.prices))
 
     def _score(
         self, record: Record, done: dict[str, Evaluation], asked: list[Any]
@@ -283,10 +285,10 @@ class Worker:
         """Run the background heuristics, and those asked for on this span."""
         for heuristic in asked:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
-                if (evaluation := self._guests.run(heuristic, record)) is not None:
+                if (evaluation := self._app_heuristics.run(heuristic, record)) is not None:
                     yield evaluation
                 self._rest()
-        aside = self._guests.run_aside
+        aside = self._app_heuristics.run_aside
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
         background = self._plan.background
         yield from background.run(record, but=done, by=aside, rest=self._rest)
@@ -303,7 +305,7 @@ class Worker:
         named: bool,
     ) -> None:
         """Let a judge run or say why not; one that was not asked for needs a configured model."""
-        may_spend = named or self._plan.has_model or not getattr(judge, "needs_model", True)
+        may_spend = named or self._plan.has_model or not judge.needs_model
         decision = self._plan.gate.decide(
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )

@@ -20,8 +20,8 @@ from typing import Any
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.sources.events import evaluated
-from llmeval_sdk.tracing import Link, Span, current
-from llmeval_sdk.tracing._state import recorder
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import Link, current, recorder
 
 
 OWN = "llmeval.own"

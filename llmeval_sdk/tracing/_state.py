@@ -1,4 +1,4 @@
-"""What tracing is connected to: the runtime installs its recorder here."""
+"""What tracing is connected to: the runtime installs itself and its recorder here."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import os
 import sys
 import threading
 from contextvars import ContextVar
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from llmeval_sdk._process import first_use
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from llmeval_sdk.model import Evaluation
+    from llmeval_sdk.protocols import ContextBridge
     from llmeval_sdk.tracing._span import Link, Span
 
 
@@ -49,8 +51,8 @@ class State:
         """A new trace is recorded when the low 64 bits of its id are below this."""
         self.ambient_parent: Any = None
         """Returns the Link of another library's active span, where an exporter installed one."""
-        self.neighbours: tuple[Any, ...] = ()
-        """Other libraries' contexts, with ``get()`` and ``put()``; switched together with ours."""
+        self.neighbours: tuple[ContextBridge, ...] = ()
+        """Other libraries' contexts, which are switched together with ours."""
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
         """Evaluators that decorators ask for, by decorated name, to be checked by configure()."""
 
@@ -101,21 +103,41 @@ if sys.version_info >= (3, 12):
     make_current = current.set  # type: ignore[assignment]  # the collector waits for a safe place
 
 
+class _Runtime(NamedTuple):
+    set_up: Callable[[], None]
+    take_over: Callable[[], None]
+
+
+_installed: _Runtime | None = None
+
+
+def install(*, set_up: Callable[[], None], take_over: Callable[[], None]) -> None:
+    """Let the runtime say what configures the SDK, and what looks for children before the exit."""
+    global _installed
+    _installed = _Runtime(set_up, take_over)
+
+
+def _runtime() -> _Runtime:
+    """Return what the runtime installed; nobody may have loaded it before the first span."""
+    if _installed is None:
+        first_use.load()
+    assert _installed is not None
+    return _installed
+
+
 def recorder() -> Recorder | None:
     """Return the recorder, configuring from the environment when nothing has been configured."""
     if state.recorder is None and state.enabled:
-        # Here and in `_before_exit` a higher room is named, by string: the first span must set the
-        # SDK up although nobody called configure().
         with _bootstrap:
             if state.recorder is None and state.enabled:
-                import_module("llmeval_sdk.runtime").configure_from_environment()
+                _runtime().set_up()
     return state.recorder
 
 
 def _before_exit() -> None:
     """Let the runtime look for what children left, where this process has recorded nothing."""
     if state.recorder is None and state.enabled and "multiprocessing.process" in sys.modules:
-        import_module("llmeval_sdk.runtime").take_over_from_children()
+        _runtime().take_over()
 
 
 atexit.register(_before_exit)

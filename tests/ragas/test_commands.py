@@ -19,7 +19,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 PROGRAM = """
     import json, sys
     from llmeval_sdk import runtime
-    from llmeval_sdk.tracing import state
+    from llmeval_sdk.tracing._inner import state
     print(json.dumps({
         "argv": sys.argv[1:],
         "enabled": state.enabled,

@@ -49,6 +49,10 @@ FULL = {
         "expected_response": "a red tiled roof",
         "expected_retrieved_context": (Chunk("x", "a.pdf"), Chunk(doc_uri="b.pdf")),
     },
+    "value": ["tiled", 3],
+    "confidence": 0.8,
+    "field_config": {"name": "roof", "format": "^t"},
+    "retrieval": {"limits": {"bm25": 20}, "total_before_filter": 60},
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ delivery is what has to be bounded. ``otel="global"`` needs the app's ``opentele
 
 from __future__ import annotations
 
+from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.protocols import Exporter
 
@@ -13,9 +14,8 @@ from llmeval_sdk.protocols import Exporter
 def make(settings: Settings) -> Exporter:
     """Make the exporter ``otlp`` as the settings say."""
     if settings.otel == "global":
-        from llmeval_sdk.exporters.otel.app import AppOtelExporter
-
-        return AppOtelExporter(settings)
+        made: Exporter = registry.load("llmeval_sdk.exporters.otel.app:AppOtelExporter")(settings)
+        return made
     from llmeval_sdk.exporters.otel.exporter import OtlpExporter
 
     return OtlpExporter(settings)

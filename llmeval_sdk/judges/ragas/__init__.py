@@ -11,15 +11,14 @@ from llmeval_sdk.judges.ragas._judge import (
     ragas_context_precision,
     ragas_faithfulness,
 )
-from llmeval_sdk.judges.ragas._objects import is_metric, judge_of
+from llmeval_sdk.judges.ragas._objects import adapted
 from llmeval_sdk.judges.ragas._where import problem, where
 
 
 __all__ = [
     "RagasJudge",
+    "adapted",
     "by_name",
-    "is_metric",
-    "judge_of",
     "problem",
     "ragas_answer_relevancy",
     "ragas_context_precision",

@@ -9,14 +9,13 @@ from llmeval_sdk.judges.ragas._judge import RagasJudge
 from llmeval_sdk.judges.ragas._metrics import COLUMN_NEEDS, OBJECT_CALLS, Metric
 
 
-def is_metric(thing: Any) -> bool:
-    """Say whether something is a metric of Ragas, of the current or the legacy family."""
-    ours = any(kind.__module__.partition(".")[0] == "ragas" for kind in type(thing).__mro__)
-    return ours and (hasattr(thing, "ascore") or hasattr(thing, "single_turn_ascore"))
+def adapted(metric: Any) -> RagasJudge | None:
+    """Make the judge ``ragas:<its name>`` of an object of Ragas, if it is a metric.
 
-
-def judge_of(metric: Any) -> RagasJudge:
-    """Make the judge ``ragas:<its name>`` of a metric object."""
+    Metrics of the current family and of the legacy one will do.
+    """
+    if not (hasattr(metric, "ascore") or hasattr(metric, "single_turn_ascore")):
+        return None
     needs = tuple(COLUMN_NEEDS[column] for column in sorted(_columns(metric)))
     limits = Metric(needs=needs, calls=OBJECT_CALLS, calls_per_context=1)
     return RagasJudge(name=f"ragas:{metric.name}", metric=metric, limits=limits)

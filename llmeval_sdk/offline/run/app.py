@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk._coerce import to_text, to_usage
-from llmeval_sdk._process.threads import on_daemon_thread
+from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Failure, Record, Usage
 from llmeval_sdk.offline.data.record import record_from
@@ -35,6 +35,7 @@ class App:
     def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
         self._function = function
         self._open = open_span
+        self._aside = Aside("model=")
         self._is_async = _returns_awaitable(function)
 
     async def answer(self, record: Record) -> Record | Failure:
@@ -42,9 +43,9 @@ class App:
         trail: Trail | None = None
         try:
             with self._open(record) as (span, trail):
-                result = await self._call(record.request)
+                result = _plain(await self._call(record.request))
                 columns = _columns(result)
-                span.annotate(response=columns.get("response", result))
+                span.annotate(response=columns["response"] if columns is result else result)
             joined = _joined(record, columns, trail, span)
             return joined if joined.usage else replace(joined, usage=_usage(result))
         except DataError as error:
@@ -58,7 +59,7 @@ class App:
             if inspect.isasyncgen(result):
                 return "".join([str(part) async for part in result])
             return await result
-        result = await on_daemon_thread(_call_plainly, self._function, request)
+        result = await self._aside.call_async(_call_plainly, self._function, request)
         return await result if inspect.isawaitable(result) else result
 
 
@@ -111,7 +112,7 @@ def _columns(result: Any) -> Mapping[str, Any]:
     """Return the columns that an app answered with; any other answer is the response."""
     if isinstance(result, Mapping) and "response" in result:
         return result
-    return {} if result is None else {"response": to_text(_plain(result))}
+    return {} if result is None else {"response": to_text(result)}
 
 
 def _plain(result: Any) -> Any:
@@ -121,8 +122,7 @@ def _plain(result: Any) -> Any:
 
 def _usage(result: Any) -> Usage | None:
     """Read the tokens that a chat completion tells, for an app that traces no call of its model."""
-    said = _plain(result)
-    return to_usage(said.get("usage")) if isinstance(said, Mapping) else None
+    return to_usage(result.get("usage")) if isinstance(result, Mapping) else None
 
 
 def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span) -> Record:
@@ -132,8 +132,7 @@ def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span
     if "value" not in columns and "value" in names:
         names.remove("value")  # it is only the response again
     said = {name: getattr(returned, name) for name in names}
-    fields = {"value": returned.response, **trail.fields(), **said}
-    fields.setdefault("latency_seconds", trail.seconds(span))
+    fields = {"value": returned.response, **trail.fields(span), **said}
     return with_ids(replace(record, **fields), span)
 
 

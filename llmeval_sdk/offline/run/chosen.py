@@ -17,7 +17,7 @@ from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation import outcome, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.offline.results.outputs import Output, output_of
-from llmeval_sdk.protocols import Heuristic, Judge
+from llmeval_sdk.protocols import Heuristic, Judge, complete_judge
 
 
 DEFAULT_JUDGES = (
@@ -145,6 +145,8 @@ def _resolve(evaluator: Any, settings: Settings) -> Any:
 
 
 def _configured(evaluator: Any, settings: Settings) -> Any:
+    if evaluator.kind == "judge":
+        return complete_judge(evaluator).configured(settings)
     return evaluator.configured(settings) if hasattr(evaluator, "configured") else evaluator
 
 

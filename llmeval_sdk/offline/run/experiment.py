@@ -22,7 +22,8 @@ from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.recording import Recording, Trail, with_ids
 from llmeval_sdk.pipeline import ExporterStats, event
 from llmeval_sdk.protocols import Exporter
-from llmeval_sdk.tracing import Span, state, task
+from llmeval_sdk.tracing import Span, task
+from llmeval_sdk.tracing._inner import state
 
 
 TAG = "experiment"
@@ -100,11 +101,7 @@ def recording(
         spool="",
         worker="thread",
         store=str(store_of(settings)),
-        service_name=name,
-        mlflow_experiment=name,
-        mlflow_experiment_id="",
-        phoenix_project=name,
-        datadog_app=name,
+        **config.in_experiment(name),
     )
     plan = make_plan(resolved, problems, exporters=given, escalations=[], strict=True)
     plan = replace(plan, background=Heuristics(), judges=())

@@ -69,18 +69,14 @@ class Models:
         """
         settings = self._settings
         named = self._llm is not None or settings.judge_model or settings.judge_api_key
-        needing = [
-            judge.name
-            for judge in judges
-            if getattr(judge, "needs_model", True) and getattr(judge, "model", None) is None
-        ]
+        needing = [judge.name for judge in judges if judge.needs_model and judge.model is None]
         if needing and not named:
             raise ConfigurationError(
                 f"{', '.join(needing)} needs a judge model: pass llm= (on the command line "
                 "--model-judge), or set LLMEVAL_JUDGE_MODEL, with OPENAI_API_KEY or OPENAI_BASE_URL"
             )
         for judge in judges:
-            if getattr(judge, "needs_model", True):
+            if judge.needs_model:
                 model = self._model_of(judge).llm
                 if self._has_ceiling and not isinstance(model, NoModel):
                     self._check_price(getattr(model, "model", ""))
@@ -99,7 +95,7 @@ class Models:
 
         Verdicts of such a one cannot be told from those of another.
         """
-        if not getattr(judge, "needs_model", True):
+        if not judge.needs_model:
             return None
         llm = self._model_of(judge).llm
         url = getattr(llm, "base_url", None)
@@ -110,7 +106,7 @@ class Models:
         return Patient(self._model_of(judge), judge.name)
 
     def _model_of(self, judge: Judge) -> _Model:
-        own = getattr(judge, "model", None)
+        own = judge.model
         key = own if own is None or isinstance(own, str) else id(own)
         if key not in self._known:
             self._known[key] = _Model(

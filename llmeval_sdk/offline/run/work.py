@@ -15,8 +15,7 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk._process.shield import write_notices
 from llmeval_sdk._process.threads import run
-from llmeval_sdk._setting import price_table
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config import Settings, price_table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row

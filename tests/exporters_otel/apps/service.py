@@ -45,7 +45,7 @@ class Service(BaseHTTPRequestHandler):
             inject(onward)
         told |= {
             "trace": span.trace_id,
-            "parent": f"{span._parent_id:016x}",
+            "parent": f"{span.parent_number:016x}",
             "span": span.span_id,
             "session": span.session_id,
             "onward": onward,

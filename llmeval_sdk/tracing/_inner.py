@@ -1,0 +1,46 @@
+"""What the other rooms of the package use of this one; an app has no use for it.
+
+A room that needs something of a span that the app does not sees it through these names, and through
+the attributes of `Span` without an underscore.
+"""
+
+from llmeval_sdk.tracing._annotate import is_off, off, read_ids
+from llmeval_sdk.tracing._capture import capture
+from llmeval_sdk.tracing._finished import (
+    adopted,
+    leave_to_owner,
+    settle,
+    span_data,
+    without_content,
+)
+from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
+from llmeval_sdk.tracing._kinds import Scope
+from llmeval_sdk.tracing._portable import from_plain, to_plain
+from llmeval_sdk.tracing._span import Link, Spec
+from llmeval_sdk.tracing._state import Recorder, State, current, install, recorder, state
+
+
+__all__ = [
+    "Link",
+    "Recorder",
+    "Scope",
+    "Spec",
+    "State",
+    "adopted",
+    "capture",
+    "current",
+    "from_plain",
+    "install",
+    "is_off",
+    "leave_to_owner",
+    "new_span_id",
+    "new_trace_id",
+    "off",
+    "read_ids",
+    "recorder",
+    "settle",
+    "span_data",
+    "state",
+    "to_plain",
+    "without_content",
+]

@@ -1,0 +1,290 @@
+"""Which files of the package can be deleted, what is built upon them, and how large the rest is."""
+
+import ast
+import io
+import tokenize
+from functools import cache
+from pathlib import Path
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "llmeval_sdk"
+
+PARTS = {
+    "viewer": ("viewer",),
+    "reading": (
+        "store/dump.py", "store/feedback.py", "store/names.py", "store/pages.py",
+        "store/populations.py", "store/query.py", "store/rules.py", "store/traces.py",
+        "store/trends.py", "store/walks.py", "estimates/assisted.py", "estimates/caught.py",
+        "estimates/mean.py", "estimates/sequence.py",
+    ),
+    "cli": ("cli", "__main__.py"),
+    "offline": ("offline", "pytest_plugin.py", "config/verdicts.py"),
+    "demo": ("demo",),
+    "sources": ("sources", "auto.py", "_bootstrap"),
+    "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
+    "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
+    "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
+    "score-apis": ("exporters/_scores.py",),
+    "console": ("exporters/console.py",),
+    "otel-app": ("exporters/otel/app.py", "exporters/otel/json_lines.py"),
+}  # fmt: skip
+"""Files and folders of each part. ``reading`` is what only looks at a store, for viewer and CLI."""
+
+KIT = ("testing",)
+"""The test kit is no core, but stays: the core's own tests are written with it."""
+
+CEILINGS = {"lines of code": 20_000, "public names": 45, "settings": 60}
+
+
+def files_of(part):
+    """Return the Python files of a part."""
+    for place in PARTS[part]:
+        path = PACKAGE / place
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
+
+
+def module_of(path, root=ROOT):
+    """Return a file's dotted name."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def modules():
+    """Return the file of each module of the package."""
+    return {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def _parts_by_file():
+    return {path: part for part in PARTS for path in files_of(part)}
+
+
+@cache
+def part_of(module):
+    """Return the part that a module belongs to, or ``core``."""
+    part = _parts_by_file().get(modules().get(module))
+    if part is not None:
+        return part
+    is_kit = any(module.startswith(f"llmeval_sdk.{place}") for place in KIT)
+    return "kit" if is_kit else "core"
+
+
+@cache
+def imports_of(path):
+    """Return the modules of the package that a file imports, but for its types alone."""
+    found = set()
+    for node in _run(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("llmeval_sdk"):
+            for name in node.names:
+                below = f"{node.module}.{name.name}"
+                found.add(below if below in modules() else node.module)
+                if node.module == "llmeval_sdk" and below not in modules():
+                    found.add(_home_of(name.name))
+        elif isinstance(node, ast.Import):
+            found.update(name.name for name in node.names if name.name in modules())
+    return found - {None}
+
+
+def _run(tree):
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        yield from _run(node)
+
+
+def _home_of(name):
+    import llmeval_sdk
+
+    home = llmeval_sdk._HOME_OF.get(name)
+    return f"llmeval_sdk.{home}" if home else None
+
+
+def core_imports_of_parts():
+    """Return each import of a part's module by a module of the core."""
+    return [
+        (module, imported)
+        for module, path in modules().items()
+        if part_of(module) == "core"
+        for imported in sorted(imports_of(path))
+        if part_of(imported) in PARTS
+    ]
+
+
+def built_upon(part):
+    """Return a part with all parts that import it."""
+    deleted = {part}
+    while True:
+        more = {
+            part_of(module)
+            for module, path in modules().items()
+            if part_of(module) in PARTS
+            and any(part_of(imported) in deleted for imported in imports_of(path))
+        }
+        if more <= deleted:
+            return deleted
+        deleted |= more
+
+
+def without(copy, deleted):
+    """Cut what uses the deleted parts out of the tests of a copy, function by function.
+
+    What is gone by name is also gone for whoever uses that name: in the same file, in the folder of
+    a ``conftest.py``, or by import from ``tests/support``.
+    """
+    tests = copy / "tests"
+    gone = {module for module in modules() if part_of(module) in deleted}
+    names = {
+        name for name, home in _homes().items() if any(_is_below(home, module) for module in gone)
+    }
+    helpers = {}
+    for path in sorted((tests / "support").glob("*.py")) * 2:
+        helpers[path.stem] = helpers.get(path.stem, set()) | _cut(path, gone, names, helpers, set())
+    lost = {}
+    for path in sorted(tests.rglob("conftest.py"), key=lambda path: len(path.parts)):
+        above = set().union(*(lost.get(folder, set()) for folder in path.parents))
+        lost[path.parent] = _cut(path, gone, names, helpers, above)
+    for path in sorted(tests.rglob("test_*.py")):
+        _cut(path, gone, names, helpers, set().union(*(lost.get(p, set()) for p in path.parents)))
+
+
+def _cut(path, gone, names, helpers, lost):
+    """Cut what is gone out of a file; return the names that are lost with it."""
+    text = path.read_text("utf-8")
+    runs = '"-m", "llmeval_sdk"', "python -m llmeval_sdk"
+    body = ast.parse(text).body
+    own, cut = set(), []
+    while True:
+        more = [
+            statement
+            for statement in body
+            if statement not in cut
+            and (
+                any(
+                    _is_gone(node, gone, names, lost | own, helpers) for node in ast.walk(statement)
+                )
+                or (
+                    "llmeval_sdk.cli" in gone
+                    and any(word in ast.get_source_segment(text, statement) for word in runs)
+                )
+            )
+        ]
+        if not more:
+            break
+        cut += more
+        own |= {name for statement in more for name in _names_of(statement)}
+    lines = text.splitlines(keepends=True)
+    for statement in cut:
+        decorators = getattr(statement, "decorator_list", [])
+        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+        lines[first - 1 : statement.end_lineno] = ["\n"] * (statement.end_lineno - first + 1)
+    path.write_text("".join(lines), "utf-8")
+    return own
+
+
+def _names_of(statement):
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(name.asname or name.name).partition(".")[0] for name in statement.names}
+    if isinstance(statement, ast.Assign):
+        return {
+            node.id
+            for each in statement.targets
+            for node in ast.walk(each)
+            if isinstance(node, ast.Name)
+        }
+    name = getattr(statement, "name", None)
+    return {name} if name else set()
+
+
+def _homes():
+    import llmeval_sdk
+
+    submodules = {name: f"llmeval_sdk.{name}" for name in llmeval_sdk._MODULES}
+    return {**{n: f"llmeval_sdk.{home}" for n, home in llmeval_sdk._HOME_OF.items()}, **submodules}
+
+
+def _is_below(home, module):
+    return home == module or module.startswith(f"{home}.")
+
+
+def _is_gone(node, gone, names, lost, helpers):
+    """Say whether a piece of code imports, names or runs something that is gone."""
+    if isinstance(node, ast.Attribute):
+        is_public = isinstance(node.value, ast.Name) and node.value.id == "llmeval"
+        return is_public and node.attr in names
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        module = getattr(node, "module", None)
+        imported = {name.name for name in node.names}
+        whole = {f"{module}.{name}" for name in imported} | {module} | imported
+        public = names if module == "llmeval_sdk" else helpers.get(module, set())
+        return bool(whole & gone or imported & public)
+    if isinstance(node, ast.Name):
+        return node.id in lost
+    if isinstance(node, ast.arg):
+        return node.arg in lost
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _is_named(node.value, gone)
+    return False
+
+
+def _is_named(text, gone):
+    """Say whether a string is, or runs, code that names a module that is gone."""
+    return "llmeval_sdk." in text and any(
+        text == module or f"{module} " in text or f"{module}:" in text or f"{module}\n" in text
+        for module in gone
+        if module != "llmeval_sdk"
+    )
+
+
+def code_lines(path):
+    """Count the lines that hold code: no blank line, no comment and no docstring.
+
+    A ceiling that counted those would punish whoever explains something.
+    """
+    text = path.read_text("utf-8")
+    prose = {
+        number
+        for node in ast.walk(ast.parse(text))
+        for statement in _statements(node)
+        if isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+        for number in range(statement.lineno, statement.end_lineno + 1)
+    }
+    blank = {
+        tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }  # fmt: skip
+    held = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in blank:
+            held.update(range(token.start[0], token.end[0] + 1))
+    return len(held - prose)
+
+
+def _statements(node):
+    body = getattr(node, "body", None)
+    return body if isinstance(body, list) else []
+
+
+def core_figures():
+    """Return how large the core is."""
+    import llmeval_sdk
+    from llmeval_sdk.config import _settings
+
+    core = [path for module, path in modules().items() if part_of(module) == "core"]
+    homes = _homes()
+    public = [name for name in llmeval_sdk.__all__ if part_of(homes.get(name, "")) == "core"]
+    rows = [row for row in _settings.CORE_ROWS if row.metadata["form_of"] is None]
+    return {
+        "lines of code": sum(map(code_lines, core)),
+        "public names": len(public),
+        "settings": len(rows),
+        "files": len(core),
+        "lines with blank ones, comments and docstrings": sum(
+            len(path.read_text("utf-8").splitlines()) for path in core
+        ),
+        "forms of settings for spans or scores alone": len(_settings.CORE_ROWS) - len(rows),
+    }
