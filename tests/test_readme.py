@@ -46,7 +46,7 @@ def test_the_settings_table_is_printed_from_config():
 
 def test_every_reason_is_explained():
     """The README says of each not-run reason what it means."""
-    from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
+    from llmeval_sdk.policy.admission import NOT_RUN_REASONS
 
     missing = [reason for reason in NOT_RUN_REASONS if f"`{reason}`" not in README]
     assert missing == []

@@ -11,13 +11,13 @@ from time import monotonic, sleep
 
 from llmeval_sdk._process import shield
 from llmeval_sdk._process.hard_exit import is_to_be_killed
+from llmeval_sdk._stats import Stats
 from llmeval_sdk.model import Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline._delivery import Delivery
 from llmeval_sdk.pipeline._intake import Intake
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline._spooling import Spooling
-from llmeval_sdk.pipeline._stats import Stats
 from llmeval_sdk.pipeline._worker import Worker
 from llmeval_sdk.tracing import Span
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from llmeval_sdk._process.shield import tell
+from llmeval_sdk._stats import Stats
 from llmeval_sdk.model import NotRun
 from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._stats import Stats
 
 
 LOUD = frozenset((

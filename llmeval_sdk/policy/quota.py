@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import isfinite
 
 from llmeval_sdk.policy._lock import Locked
-from llmeval_sdk.policy.decisions import EscalationDecision
+from llmeval_sdk.policy.admission import Ruling
 from llmeval_sdk.policy.draw import escalation_draw
 from llmeval_sdk.policy.quantile import RecentScores
 
@@ -55,7 +55,7 @@ class Quota(Locked):
                 if isfinite(score):
                     recent.add(score)
 
-    def decide(self, risk: float | None, key: str | None, by: str = "") -> EscalationDecision:
+    def decide(self, risk: float | None, key: str | None, by: str = "") -> Ruling:
         """Decide on the next record of the stream; ``key`` is the identity that it draws by.
 
         ``by`` names the evaluator that gave the score. Call it once per record, since the score
@@ -64,7 +64,7 @@ class Quota(Locked):
         draw = escalation_draw(key)
         if risk is None or not isfinite(risk):
             run = draw < self.share
-            return EscalationDecision(run, self.share, f"unknown: random {self.share:.3g}")
+            return Ruling(run, self.share, f"unknown: random {self.share:.3g}")
         with self._lock:
             recent = self._scores(by)
             share = self._aim + GAIN * self._owed * (1 + abs(self._owed) / STEEP)
@@ -77,7 +77,7 @@ class Quota(Locked):
             run = draw < probability
             self._owed += self.share - run
             recent.add(risk)
-        return EscalationDecision(run, probability, self._why(risk, share, chance, run=run))
+        return Ruling(run, probability, self._why(risk, share, chance, run=run))
 
     def _scores(self, by: str) -> RecentScores:
         return self._recent.setdefault(by, RecentScores(self._window))

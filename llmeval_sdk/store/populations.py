@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from llmeval_sdk import _values
+from llmeval_sdk import _values, registry
 from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.estimates.powered import available, best_mean
@@ -15,15 +15,6 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
 
 
-PREDICTORS = {
-    "groundedness": "groundedness_risk",
-    "ragas_faithfulness": "groundedness_risk",
-    "correctness": "groundedness_risk",
-    "context_sufficiency": "retrieval_risk",
-    "context_recall_llm": "context_recall_heuristic",
-    "extraction_correctness": "extraction_risk",
-}
-"""The free score that says most about each judge's verdicts, from other judges' records."""
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
 CATEGORIES = "its answers are categories, which have shares and no mean"
 NO_CONTROL = "no control sample: the mean describes the judged records only"
@@ -97,7 +88,8 @@ class _Scores:
         self._known: dict[str, dict[str, float]] = {}
 
     def of(self, judge: str) -> dict[str, float]:
-        name = self._predictor or PREDICTORS.get(judge)
+        """Return the scores that say most about a judge's verdicts, as the judge declares."""
+        name = self._predictor or getattr(registry.known(judge), "predictor", None)
         if name is None or not available():
             return {}
         if name not in self._known:

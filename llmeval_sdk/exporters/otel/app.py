@@ -21,7 +21,7 @@ from llmeval_sdk.exporters.otel.endpoint import version
 from llmeval_sdk.exporters.otel.events import event_of
 from llmeval_sdk.exporters.otel.histogram import Histogram
 from llmeval_sdk.exporters.otel.surroundings import KEY, Surroundings
-from llmeval_sdk.model import Batch, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, SpanData, Target
 
 
 MAX_ROOTS = 1_000
@@ -123,7 +123,7 @@ class AppOtelExporter(Surroundings):
         refused: Counter[str] = Counter()
         for span in batch.spans:
             live = span.context.get(KEY) if span.context else None
-            if live is None and names.JUDGE_TAG in span.tags:
+            if live is None and JUDGE_TAG in span.tags:
                 live = self._judge(span)
             if live is None:
                 refused["no_tracer_provider"] += 1

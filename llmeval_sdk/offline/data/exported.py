@@ -11,11 +11,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from llmeval_sdk.model import Record, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
 from llmeval_sdk.offline.data.columns import structured
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.data.stored import OWNERS, record_of
-from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.store.dump import Selection
 from llmeval_sdk.store.reader import StoreReader
 

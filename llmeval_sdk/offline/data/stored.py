@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from llmeval_sdk.model import Record, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
 from llmeval_sdk.offline.data.traces import derive, steps_of
-from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.store.dump import Selection, dump
 from llmeval_sdk.store.reader import StoreReader
 

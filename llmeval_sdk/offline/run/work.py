@@ -18,15 +18,16 @@ from llmeval_sdk._process.threads import run
 from llmeval_sdk._setting import price_table
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation import Models
+from llmeval_sdk.evaluation.signing import signer_of
+from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.app import App, function_of
 from llmeval_sdk.offline.run.chosen import Chosen, choose
 from llmeval_sdk.offline.run.engine import Emit, Engine, Item
 from llmeval_sdk.offline.run.experiment import Experiment, recording
-from llmeval_sdk.offline.run.models import Models
-from llmeval_sdk.offline.run.signing import signer_of
-from llmeval_sdk.offline.run.verdicts import Verdicts
+from llmeval_sdk.offline.run.models import check_judges, models_of
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.protocols import Exporter
 from llmeval_sdk.store.files import path_of
@@ -67,14 +68,27 @@ class Work:
         """The evaluators; raises `ConfigurationError` where one cannot be used."""
         has_model = self.llm is not None or self.settings.judge_model is not None
         chosen = choose(self.evaluators, self.settings, has_model=has_model)
-        self.models.check(chosen.judges)
+        check_judges(chosen.judges, self.models, self.llm, self.settings, self.budget)
         return chosen
 
     @cached_property
     def models(self) -> Models:
         """The judge models."""
-        return Models(
-            self.llm, self.settings, budget=self.budget, concurrency=max(1, self.concurrency)
+        return models_of(self.llm, self.settings, budget=self.budget, concurrency=self.places)
+
+    @property
+    def places(self) -> int:
+        """How many judgements, or calls of the app, there are at a time."""
+        most = self.concurrency if self.budget is None else self.budget.concurrency
+        return max(1, min(self.concurrency, most))
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether calls of judges may have to wait for the next minute's budget."""
+        budget = self.budget
+        return budget is not None and (budget.calls_per_minute, budget.tokens_per_minute) != (
+            None,
+            None,
         )
 
     @cached_property
@@ -95,8 +109,9 @@ class Work:
                 self.chosen,
                 self.models,
                 emit,
-                concurrency=self.models.concurrency,
+                concurrency=self.places,
                 judge_timeout=self.settings.judge_timeout,
+                is_throttled=self.is_throttled,
             )
             experiment = None
             if self.model is not None or self.exporters:
@@ -108,7 +123,7 @@ class Work:
                 path = path_of(self.settings.store).with_name("verdicts.db")
                 signer = signer_of(self.settings)
                 engine.verdicts = stack.enter_context(
-                    closing(Verdicts(path, signer, max_days=self.settings.store_max_days))
+                    closing(VerdictFile(path, signer, max_days=self.settings.store_max_days))
                 )
             try:
                 if self.is_paid:
