@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train readme matrix clean
+.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train readme matrix test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -41,8 +41,9 @@ types: $(VENV)/.dev  ## Check types, strictly.
 contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
-tests: $(VENV)/.dev  ## Run the tests.
-	@$(BIN)/python -m pytest $(ARGS)
+tests: $(VENV)/.dev  ## Run the tests: two files at a time, then those that have to be alone.
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not alone' $(ARGS)
+	@$(BIN)/python -m pytest -m alone $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
@@ -201,8 +202,11 @@ train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and 
 readme: $(VENV)/.dev  ## Write the settings table into the README.
 	@$(BIN)/python tests/support/update_readme.py
 
-matrix:  ## Run the tests on every Python that is installed.
-	@$(PYTHON) tests/matrix.py $(ARGS)
+matrix:  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
+	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(PYTHON) tests/matrix.py $(ARGS)
+
+test-package:  ## Build wheel and sdist, install them into clean environments and use them.
+	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
 	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

@@ -1,6 +1,7 @@
 """Every test starts without configuration, and our mistakes are raised, not swallowed."""
 
 import os
+import signal
 import threading
 
 import hypothesis
@@ -12,6 +13,18 @@ from llmeval_sdk._process import shield
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no mistake
 hypothesis.settings.load_profile("any machine")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in the background with Ctrl-C ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    """See to it that whoever asks for a machine of one's own says why."""
+    for item in items:
+        marker = item.get_closest_marker("alone")
+        assert marker is None or marker.args, f"{item.nodeid}: alone() takes the reason"
 
 
 @pytest.fixture(autouse=True)

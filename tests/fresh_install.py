@@ -6,12 +6,13 @@ Not a test of the suite: it takes about a minute per Python. Exits 1 if any of t
 """
 
 import argparse
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from support.interpreters import interpreter
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,19 +32,6 @@ with JudgeServer(lambda request: {"reason": "r", "verdict": 1}) as server:
     print(seen.scores()["ragas_context_precision"].value)
 """,
 }
-
-
-def find(version):
-    """Return an interpreter of a version: on the path, or one of pyenv's."""
-    named = shutil.which(f"python{version}")
-    homes = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    for each in (*([named] if named else []), *map(str, homes)):
-        if (
-            subprocess.run([each, "-c", "import venv"], check=False, capture_output=True).returncode
-            == 0
-        ):
-            return each
-    return None
 
 
 def steps(python, folder, extras):
@@ -66,7 +54,7 @@ def main():
     options = parser.parse_args()
     failed = 0
     for version in options.python or VERSIONS:
-        python = find(version)
+        python = interpreter(version)
         if python is None:
             print(f"{version}: not installed here, left out")
             continue

@@ -1,26 +1,19 @@
 """Run the tests on every Python from 3.10 to 3.13 that is installed: ``make matrix``.
 
-Looks on the path and among pyenv's interpreters; a version that is not there is skipped with a line.
-Further arguments go to pytest.
+``VERSIONS=3.12,3.13`` in the environment names some of them. A version that is not there is skipped
+with a line. Further arguments go to pytest.
 """
 
-import glob
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
+from support.interpreters import interpreter
+
 
 ROOT = pathlib.Path(__file__).parent.parent
-VERSIONS = ("3.10", "3.11", "3.12", "3.13")
-
-
-def interpreter(version):
-    """Find a real interpreter of a version; pyenv's shims are none."""
-    pyenv = os.environ.get("PYENV_ROOT", str(pathlib.Path.home() / ".pyenv"))
-    real = sorted(glob.glob(f"{pyenv}/versions/{version}.*/bin/python"))
-    return real[-1] if real else shutil.which(f"python{version}")
+VERSIONS = os.environ.get("VERSIONS", "3.10,3.11,3.12,3.13").split(",")
 
 
 def main(arguments):
@@ -33,7 +26,7 @@ def main(arguments):
             continue
         place = ROOT / f".venv-{version}"
         here = str(place / "bin" / "python")
-        install = [here, "-m", "pip", "install", "--quiet"]
+        install = [here, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         if version != "3.10":  # for which some of the exact versions are not made any more
             install += ["-c", "constraints.txt"]
         subprocess.run([python, "-m", "venv", str(place)], check=True)
@@ -41,9 +34,9 @@ def main(arguments):
         subprocess.run(
             [*install, "-e", ".[all]", "--group", "tests", "--group", "bench"], cwd=ROOT, check=True
         )
-        done = subprocess.run([here, "-m", "pytest", *arguments], cwd=ROOT, check=False)
-        print(f"Python {version}: {'ok' if done.returncode == 0 else 'FAILED'}", flush=True)
-        failed += [version] * (done.returncode != 0)
+        ended = subprocess.run([here, "-m", "pytest", *arguments], cwd=ROOT, check=False)
+        print(f"Python {version}: {'FAILED' if ended.returncode else 'ok'}", flush=True)
+        failed += [version] * (ended.returncode != 0)
     return 1 if failed else 0
 
 

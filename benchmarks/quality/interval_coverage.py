@@ -1,8 +1,8 @@
 """How often the 95 % intervals of `llmeval report` contain the truth: simulations of known truth.
 
 Each run draws traffic whose share of good answers is known, scores its risk by a heuristic that is
-informative, useless or plainly wrong, spends a budget by the real `Quota`, and estimates from what
-was judged. Run: python benchmarks/quality/interval_coverage.py [--runs 1000] [--records 4000]
+informative, useless or plainly wrong, spends a share by the real `Quota`, and estimates from what
+was judged. Run: python -m benchmarks.quality.interval_coverage [--runs 1000] [--records 4000] [--control 0.02]
 """
 
 import argparse
@@ -11,8 +11,9 @@ import random
 from statistics import mean
 from typing import NamedTuple
 
+from llmeval_sdk.estimates.allocation import default_control
+from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.mean import population_mean
-from llmeval_sdk.estimates.powered import best_mean
 from llmeval_sdk.policy.quota import Quota
 
 
@@ -23,7 +24,7 @@ class Case(NamedTuple):
     lift: float
     """By how many standard deviations the risk of bad answers is higher; below 0 it misleads."""
     rate: float | None = None
-    """Sample at random at this rate, instead of by risk at a budget of 20 % with 2 % control."""
+    """Sample at random at this rate, instead of spending a share of 20 % by risk."""
     drift: float = 0.0
     """By how many standard deviations the risk of all answers rises over the run."""
 
@@ -45,18 +46,20 @@ class Result(NamedTuple):
     bias: float
     raw_bias: float
     width: float
-    coverage_powered: float
-    width_powered: float
+    coverage_assisted: float
+    width_assisted: float
     spend: float
 
 
-def simulate(case: Case, *, runs: int, records: int, powered: bool, seed: int = 1) -> Result:
+def simulate(
+    case: Case, *, runs: int, records: int, assisted: bool, control: float = 0.02, seed: int = 1
+) -> Result:
     """Return what many runs of one case come to."""
     rng = random.Random(seed)
     truth = 1 - case.bad
-    hits, hits_powered, means, raws, widths, widths_powered, spent = 0, 0, [], [], [], [], 0
+    hits, hits_assisted, means, raws, widths, widths_assisted, spent = 0, 0, [], [], [], [], 0
     for run in range(runs):
-        quota = Quota(0.2, 0.02)
+        quota = Quota(0.2, control)
         values, chances, predicted, everywhere = [], [], [], []
         for number in range(records):
             bad = rng.random() < case.bad
@@ -78,13 +81,13 @@ def simulate(case: Case, *, runs: int, records: int, powered: bool, seed: int = 
         raws.append(mean(values))
         widths.append(found.width)
         spent += len(values)
-        if powered:
-            best = best_mean(values, chances, predicted, everywhere)
-            hits_powered += best.low <= truth <= best.high
-            widths_powered.append(best.width)
+        if assisted:
+            best = assisted_mean(values, chances, predicted, everywhere)
+            hits_assisted += best.low <= truth <= best.high
+            widths_assisted.append(best.width)
     return Result(
         hits / runs, mean(means) - truth, mean(raws) - truth, mean(widths),
-        hits_powered / runs, mean(widths_powered or [0.0]), spent / runs / records,
+        hits_assisted / runs, mean(widths_assisted or [0.0]), spent / runs / records,
     )  # fmt: skip
 
 
@@ -92,19 +95,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--records", type=int, default=4_000)
+    parser.add_argument("--control", type=float, default=default_control(0.2), help="control rate")
     parser.add_argument("--case", type=int, action="append", help="only these, from 0")
     args = parser.parse_args()
-    print(f"{args.runs} runs of {args.records} records; coverage of 95 % intervals")
+    print(
+        f"{args.runs} runs of {args.records} records, control rate {args.control:g}; coverage of 95 % intervals"
+    )
     print("| case | judged | raw bias | bias | coverage | width | with free score | width |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for place, case in enumerate(CASES):
         if args.case and place not in args.case:
             continue
-        got = simulate(case, runs=args.runs, records=args.records, powered=True)
+        got = simulate(
+            case, runs=args.runs, records=args.records, assisted=True, control=args.control
+        )
         print(
             f"| {case.name} | {got.spend:.1%} | {got.raw_bias:+.3f} | {got.bias:+.4f} |"
-            f" {got.coverage:.1%} | {got.width:.3f} | {got.coverage_powered:.1%} |"
-            f" {got.width_powered:.3f} |",
+            f" {got.coverage:.1%} | {got.width:.3f} | {got.coverage_assisted:.1%} |"
+            f" {got.width_assisted:.3f} |",
             flush=True,
         )
 

@@ -11,13 +11,13 @@ from itertools import count
 from time import monotonic
 from typing import Any, TypeVar
 
-from llmeval_sdk.errors import JudgeError
+from llmeval_sdk._process.aside import Aside
 
 
 T = TypeVar("T")
-MAX_LEFT_BEHIND = 32
-"""Calls that nobody waits for any more and that still run; with so many, none is begun."""
-_left_behind: set[threading.Thread] = set()
+MAX_LOOKUPS = 32
+"""Name lookups that may be abandoned at a time. They are no code of the app: a resolver that is
+down answers each of them after a while, and hosts that can be resolved must not wait for that."""
 
 
 class OneThread:
@@ -56,50 +56,6 @@ class OneThread:
             self._work()
 
 
-async def on_daemon_thread(function: Callable[..., T], *args: Any) -> T:
-    """Call a blocking function on a daemon thread of its own and wait for it without blocking.
-
-    An executor's threads keep the process from exiting while a call hangs; a daemon thread does
-    not, and a cancelled wait just leaves it behind. Context variables are the caller's.
-
-    Raises:
-        JudgeError: 32 earlier calls were left behind and have not come back.
-    """
-    _left_behind.difference_update([each for each in [*_left_behind] if not each.is_alive()])
-    if len(_left_behind) >= MAX_LEFT_BEHIND:
-        raise JudgeError("timeout", f"{MAX_LEFT_BEHIND} earlier calls have not come back")
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            result = context.run(function, *args)
-        except Exception as problem:
-            error = problem
-        except BaseException as problem:  # a SystemExit here must not end the loop
-            error = RuntimeError(f"{type(problem).__name__} in a judge")
-        else:
-            return deliver(lambda: future.set_result(result))
-        if isinstance(error, StopIteration):  # which no future may carry
-            error = RuntimeError("StopIteration in a judge")
-        return deliver(lambda: future.set_exception(error))
-
-    def deliver(settle: Callable[[], None]) -> None:
-        try:
-            loop.call_soon_threadsafe(lambda: None if future.done() else settle())
-        except RuntimeError:  # nobody waits any more: the loop is closed
-            pass
-
-    thread = _start_or_call(work)
-    try:
-        return await future
-    except asyncio.CancelledError:
-        if thread is not None:
-            _left_behind.add(thread)
-        raise
-
-
 class DaemonLoop(asyncio.SelectorEventLoop):
     """An event loop whose default executor, such as for name lookups, never holds up the exit.
 
@@ -107,24 +63,17 @@ class DaemonLoop(asyncio.SelectorEventLoop):
     judge that starts then could not resolve its server's name.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._lookups = Aside("name lookup", MAX_LOOKUPS)
+
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Call a function on a daemon thread of its own, or on the executor that is given."""
+        """Call a function on a daemon thread, or on the executor that is given."""
         if executor is not None:
             return super().run_in_executor(executor, func, *args)
-        return self.create_task(on_daemon_thread(func, *args))
-
-
-def _start_or_call(work: Callable[[], None]) -> threading.Thread | None:
-    """Do work on a daemon thread; at exit, when Python 3.12 and later start none, do it here."""
-    thread = threading.Thread(target=work, name="llmeval-judge-call", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        work()
-        return None
-    return thread
+        return self.create_task(self._lookups.call_async(func, *args))
 
 
 def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:

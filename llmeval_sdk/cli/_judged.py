@@ -79,7 +79,7 @@ def _estimate(each: Population) -> str:
     found = each.estimate
     if found is None:
         return "-"
-    mark = " *" if found.method == "prediction-powered" else ""
+    mark = " *" if found.method == "model-assisted" else ""
     return f"{found.mean:.3g} [{found.low:.3g}, {found.high:.3g}]{mark}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -28,8 +28,7 @@ class BaseJudge:
     needs: tuple[str, ...] = ()
     per: Literal["answer", "chunk"] = "answer"
     blocking: bool = False
-    """True where the judge is plain code that blocks: whoever has a thread for it calls
-    ``evaluate_blocking``; ``evaluate`` makes a daemon thread by itself."""
+    """True where the judge is plain code that blocks, so that ``evaluate`` runs it aside."""
     output: str | Sequence[str] | None = None
     """``yes_no``, ``score`` or the categories it gives; ``None`` where only its values tell."""
     model: str | LLM | None = None
@@ -61,21 +60,6 @@ class BaseJudge:
         metered = Metered(llm)
         try:
             found = await self.judge(record, metered)
-        except Exception as error:
-            found = Evaluation(self.name, error=failure(error))
-        return self._complete(found, time.perf_counter() - started, metered.usage)
-
-    def _evaluate_blocking(
-        self, record: Record, llm: LLM, judge: Callable[[Record, LLM], Evaluation]
-    ) -> Evaluation:
-        """Do as `evaluate` does, with a judge that is plain code, on the caller's thread."""
-        absent = lacking(self, record)
-        if absent is not None:
-            return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
-        started = time.perf_counter()
-        metered = Metered(llm)
-        try:
-            found = judge(record, metered)
         except Exception as error:
             found = Evaluation(self.name, error=failure(error))
         return self._complete(found, time.perf_counter() - started, metered.usage)

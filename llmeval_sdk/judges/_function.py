@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from llmeval_sdk import registry
-from llmeval_sdk._process.threads import on_daemon_thread
+from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges._base import BaseJudge, failure
 from llmeval_sdk.judges._chunks import combine, rate_chunks
@@ -53,6 +53,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
         self.version = version
         self.needs = needs
         self.blocking = not is_async(function)
+        self._aside = Aside(f"judge {name}")
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
 
@@ -64,9 +65,9 @@ class FunctionJudge(BaseJudge, Generic[F]):
         return self.function(*args)
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
-        """Call the function, on a daemon thread where it blocks."""
+        """Call the function, aside on a daemon thread where it blocks."""
         if self.blocking:
-            return await on_daemon_thread(self._judge_blocking, record, llm)
+            return await self._aside.call_async(self._judge_blocking, record, llm)
         if self.per == "answer":
             return outcome(self.name, await self.function(record, llm))
 
@@ -74,10 +75,6 @@ class FunctionJudge(BaseJudge, Generic[F]):
             return outcome(self.name, await self.function(record, chunk, llm))
 
         return await rate_chunks(self.name, record.retrieved_context or (), rate)
-
-    def evaluate_blocking(self, record: Record, llm: LLM, /) -> Evaluation:
-        """Judge on this very thread, which must not run an event loop; never raises."""
-        return self._evaluate_blocking(record, llm, self._judge_blocking)
 
     def _judge_blocking(self, record: Record, llm: LLM) -> Evaluation:
         if self.per == "answer":

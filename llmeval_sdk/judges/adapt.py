@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from llmeval_sdk._process.threads import on_daemon_thread
+from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._function import FunctionJudge, check_name, is_async, outcome
@@ -112,20 +112,17 @@ class ForeignJudge(BaseJudge):
         check_name(name)
         self.name = name
         self.blocking = not is_async(function) if blocking is None else blocking
+        self._aside = Aside(f"judge {name}")
         self._function = function
 
     def __repr__(self) -> str:
         return f"<judge {self.name!r} of another library>"
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
-        """Call it, on a daemon thread where it blocks."""
+        """Call it, aside on a daemon thread where it blocks."""
         if self.blocking:
-            return await on_daemon_thread(self._judge_blocking, record)
+            return await self._aside.call_async(self._judge_blocking, record)
         return self._read(await self._function(_context(record)))
-
-    def evaluate_blocking(self, record: Record, llm: LLM, /) -> Evaluation:
-        """Judge on this very thread, which must not run an event loop; never raises."""
-        return self._evaluate_blocking(record, llm, lambda record, _: self._judge_blocking(record))
 
     def _judge_blocking(self, record: Record) -> Evaluation:
         result = self._function(_context(record))

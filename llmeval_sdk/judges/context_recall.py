@@ -56,12 +56,12 @@ class ContextRecall(BaseJudge):
     version = "1"
     needs = ("request", "response", "expected_response", CHUNK_TEXT)
     output = "score"
-    stand_in = staticmethod(_by_shared_words)
 
     def __init__(self, model: str | LLM | None = None, *, name: str = "context_recall") -> None:
         self.model = model
         self.name = name
         self._llm: LLM | None = None
+        self.stand_in = _by_shared_words
 
     def score(
         self,

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from llmeval_sdk._process.threads import on_daemon_thread
+from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._schema import in_words
 from llmeval_sdk.model import Completion, Message
@@ -17,7 +17,7 @@ class CallableLLM(LLM):
     """Wraps a function of one prompt, sync or async, that returns text.
 
     Where its first parameter is called ``messages``, it gets OpenAI chat messages instead. A sync
-    function runs on a daemon thread of its own. A `Completion` may be returned instead of text, to
+    function runs aside, on a daemon thread. A `Completion` may be returned instead of text, to
     report tokens. Where JSON is asked for, the schema stands in the system message, in words.
     """
 
@@ -28,8 +28,9 @@ class CallableLLM(LLM):
         model: str | None = None,
     ) -> None:
         self._function = function
+        self._aside = Aside(f"judge model {model or _name_of(function)}"[:100])
         self._takes_messages = _first_parameter(function) == "messages"
-        self.model = model or str(getattr(function, "__name__", type(function).__name__))
+        self.model = model or _name_of(function)
 
     def __repr__(self) -> str:
         return f"CallableLLM({self.model!r})"
@@ -53,7 +54,7 @@ class CallableLLM(LLM):
         if inspect.iscoroutinefunction(_code_of(self._function)):
             answer = await self._function(given)  # type: ignore[misc]
         else:
-            answer = await on_daemon_thread(self._function, given)
+            answer = await self._aside.call_async(self._function, given)
             if inspect.isawaitable(answer):
                 answer = await answer
         if isinstance(answer, Completion):
@@ -61,6 +62,10 @@ class CallableLLM(LLM):
         if not isinstance(answer, str):
             raise JudgeError("malformed", f"{self.model} returned {type(answer).__name__}, no text")
         return Completion(answer, self.model)
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _code_of(function: Any) -> Any:

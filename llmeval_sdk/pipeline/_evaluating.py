@@ -10,7 +10,7 @@ from llmeval_sdk._process.counters import Counts
 from llmeval_sdk.evaluation import addressed, own_copy, run_asked
 from llmeval_sdk.evaluation.resolve import needs_model
 from llmeval_sdk.model import Evaluation, Record, Target
-from llmeval_sdk.pipeline._guests import Guests
+from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._judging import Judging
 from llmeval_sdk.pipeline._outlet import Outlet
 from llmeval_sdk.pipeline._plan import Plan
@@ -47,7 +47,7 @@ class Evaluating:
         plan: which evaluators run and which judges are considered.
         outlet: takes what comes of it.
         judging: runs the judges that may run.
-        guests: runs heuristics that are code of the app.
+        app_heuristics: runs heuristics that are code of the app.
         counts: counts evaluations by how they came about.
         rest: called after each piece of work, so that the worker can pause.
     """
@@ -57,7 +57,7 @@ class Evaluating:
         plan: Plan,
         outlet: Outlet,
         judging: Judging,
-        guests: Guests,
+        app_heuristics: AppHeuristics,
         *,
         counts: Counts,
         rest: Callable[[], None],
@@ -65,7 +65,7 @@ class Evaluating:
         self._plan = plan
         self._outlet = outlet
         self._judging = judging
-        self._guests = guests
+        self._app_heuristics = app_heuristics
         self._counts = counts
         self._rest = rest
 
@@ -136,11 +136,11 @@ class Evaluating:
         """Run the background heuristics, and those asked for on this span."""
         for heuristic in asked:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
-                evaluation = run_asked(heuristic, record, self._guests.run)
+                evaluation = run_asked(heuristic, record, self._app_heuristics.run)
                 if evaluation is not None:
                     yield evaluation
                 self._rest()
-        aside = self._guests.run_aside
+        aside = self._app_heuristics.run_aside
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
         background = self._plan.background
         yield from background.run(record, but=done, by=aside, rest=self._rest)

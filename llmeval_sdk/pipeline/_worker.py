@@ -11,9 +11,9 @@ from typing import Any
 from llmeval_sdk._process.shield import shield, swallow, write_notices
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.heuristics._budget import limit_processor_time
+from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._evaluating import Evaluating, Subject
-from llmeval_sdk.pipeline._guests import Guests
 from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging
 from llmeval_sdk.pipeline._kept import Kept
@@ -54,9 +54,9 @@ class Worker:
         self._outlet = Outlet(plan, deliveries, privacy, spans=intake.spans, evaluations=counts)
         self.judged, self.not_run = self._outlet.judged, self._outlet.not_run
         self.judging = Judging(plan, self._outlet.emit_judged)
-        self._guests = Guests(lambda: self._stop)
+        self._app_heuristics = AppHeuristics(lambda: self._stop)
         self._evaluating = Evaluating(
-            plan, self._outlet, self.judging, self._guests, counts=counts, rest=self._rest
+            plan, self._outlet, self.judging, self._app_heuristics, counts=counts, rest=self._rest
         )
         self._urgent = threading.Event()
         self.linger = LINGER_SECONDS
@@ -121,7 +121,6 @@ class Worker:
             self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.done.set()
-        self._guests.close()
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)

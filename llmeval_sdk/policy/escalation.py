@@ -8,6 +8,7 @@ from typing import Any
 from warnings import warn
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.policy.admission import Ruling
 from llmeval_sdk.policy.conditions import Condition, Evaluations, below, flagged, score_of
 from llmeval_sdk.policy.draw import escalation_draw
@@ -15,8 +16,6 @@ from llmeval_sdk.policy.quota import Quota
 from llmeval_sdk.protocols import Judge
 
 
-CONTROL_RATE = 0.02
-"""Part of the traffic that escalation by share judges at random, inside its share."""
 EXTRACTION_RISK, ANSWER_RISK = "extraction_risk", "groundedness_risk"
 ABSTENTION_RISK = "abstention_risk"
 OF = ("extractions", "answers")
@@ -40,8 +39,10 @@ class Escalation:
         of: ``"extractions"`` or ``"answers"``: ``share`` is of these records only. For two judges
             that divide the traffic between them.
         control_rate: The part of all other records that is judged as well, at random, so that
-            averages can be corrected. It is 0 by default with ``when`` and, inside the share,
-            2 % of the traffic (a quarter of the share if that is less).
+            averages can be corrected. With ``when`` it is 0 by default. Inside a share it is the
+            knob between catching and measuring: half of the share by default, which measures twice
+            as exactly as 0.02 does and catches an eighth fewer bad records; a rate above 0.05 falls
+            with the risk, and never below 0.05.
         budget: The former name of ``share``; it works until version 0.3.
 
     Raises:
@@ -111,7 +112,7 @@ class Escalation:
         """The control rate in force."""
         if self.control_rate is not None:
             return self.control_rate
-        return 0.0 if self.share is None else min(CONTROL_RATE, self.share / 4)
+        return 0.0 if self.share is None else default_control(self.share)
 
     @property
     def risks(self) -> tuple[str, ...]:

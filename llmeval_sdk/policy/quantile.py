@@ -1,4 +1,4 @@
-"""Where a score stands among the recent ones: the running quantile behind budgeted escalation."""
+"""Where a score stands among the recent ones: the running quantile behind escalation by share."""
 
 from __future__ import annotations
 
@@ -34,17 +34,16 @@ class RecentScores:
             else:  # a fork or signal came between two steps: put it right
                 self._by_height = sorted(self._by_age)
 
-    def chance_in_top(self, score: float, share: float) -> float:
-        """Return the chance, in 0..1, with which a new score belongs to the top ``share``.
+    def ranks(self, score: float) -> tuple[float, float]:
+        """Return between which ranks a new score falls: 0 is the highest of all, 1 the lowest.
 
         The new score takes a random place among its equals, itself included: with g of n recent
-        scores above it and e equal to it, its rank is uniform in g..g+e+1. The chance is that of
-        rank < share * (n + 1). It is 0 or 1 but at the boundary and within ties, and for any stream
-        whose order is arbitrary its mean is ``share`` exactly, however many scores are equal (the
-        smoothed p-value of conformal prediction).
+        scores above it and e equal to it, its rank is uniform in g..g+e+1, here over n + 1. For
+        any stream whose order is arbitrary the rank is uniform in 0..1 exactly, however many scores
+        are equal (the smoothed p-value of conformal prediction).
         """
         count = len(self._by_height)
         right = bisect_right(self._by_height, score)
         equal = right - bisect_left(self._by_height, score, 0, right)
-        chance = (share * (count + 1) - (count - right)) / (equal + 1)
-        return min(max(chance, 0.0), 1.0)
+        above = count - right
+        return above / (count + 1), (above + equal + 1) / (count + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 
+from llmeval_sdk.estimates.allocation import Allocation
 from llmeval_sdk.policy._lock import Locked
 from llmeval_sdk.policy.admission import Ruling
 from llmeval_sdk.policy.draw import escalation_draw
@@ -19,31 +20,27 @@ chosen by rank alone, and steeply beyond STEEP records, so that no stream gets f
 
 
 class Quota(Locked):
-    """Admits the riskiest ``share`` of one stream of scored records.
+    """Admits a ``share`` of one stream of scored records: the riskiest, and a sample of the rest.
 
     Records may be scored by different evaluators, each on a scale of its own: a score is ranked
     among the recent ones of the same evaluator, and all draw on the one share.
 
-    A record is admitted when its draw is below its inclusion probability p + (1 - p) * control,
-    where p is its chance to be in the top share of the recent scores: 1 above the running quantile,
-    0 below, in between within ties. The control sample lies inside the share: what is aimed at
-    is (share - control) / (1 - control), moved by what the stream is owed: share times its length
-    less what was admitted. So drift, steps and sorted streams cost what calm ones do, give or take
-    fifty records in all (the idea of adaptive conformal inference, Gibbs and Candès 2021). The
-    probability depends on the past and the score alone, never on this record's draw, so weighting
-    by its inverse is unbiased.
+    A record is admitted when its draw is below the chance that `Allocation` gives to its rank among
+    the recent scores. The share that is spent now is moved by what the stream is owed: the share
+    times its length less what was admitted. So drift, steps and sorted streams cost what calm ones
+    do, give or take fifty records in all (the idea of adaptive conformal inference, Gibbs and
+    Candès 2021). The chance depends on the past and the score alone, never on this record's draw,
+    so weighting by its inverse is unbiased.
 
     Until 20 scores are known, and for records without a score, admission is random at ``share``.
     """
 
-    __slots__ = ("_aim", "_owed", "_recent", "_window", "control_rate", "share")
+    __slots__ = ("_allocation", "_owed", "_recent", "_window")
 
     def __init__(self, share: float, control_rate: float, *, window: int = 500) -> None:
         super().__init__()
-        self.share = share
-        self.control_rate = control_rate
+        self._allocation = Allocation(share, control_rate)
         self._owed = 0.0
-        self._aim = (share - control_rate) / (1 - control_rate) if control_rate < 1 else 1.0
         self._window = window
         self._recent: dict[str, RecentScores] = {}
 
@@ -62,32 +59,32 @@ class Quota(Locked):
         joins the recent ones.
         """
         draw = escalation_draw(key)
+        allocation, aimed = self._allocation, self._allocation.share
         if risk is None or not isfinite(risk):
-            run = draw < self.share
-            return Ruling(run, self.share, f"unknown: random {self.share:.3g}")
+            return Ruling(draw < aimed, aimed, f"unknown: random {aimed:.3g}")
         with self._lock:
             recent = self._scores(by)
-            share = self._aim + GAIN * self._owed * (1 + abs(self._owed) / STEEP)
-            if len(recent) < WARM_UP:
-                chance = -1.0
-                probability = self.share
-            else:
-                chance = recent.chance_in_top(risk, share)
-                probability = chance + (1 - chance) * self.control_rate
+            share = aimed + GAIN * self._owed * (1 + abs(self._owed) / STEEP)
+            ranks = recent.ranks(risk) if len(recent) >= WARM_UP else None
+            probability = aimed if ranks is None else allocation.chance(*ranks, share)
             run = draw < probability
-            self._owed += self.share - run
+            self._owed += aimed - run
             recent.add(risk)
-        return Ruling(run, probability, self._why(risk, share, chance, run=run))
+        if ranks is None:
+            why = f"{risk:.2f}: few scores yet, random {aimed:.3g}"
+        else:
+            why = _why(risk, ranks, allocation.aim(share), run=run)
+        return Ruling(run, probability, why)
 
     def _scores(self, by: str) -> RecentScores:
         return self._recent.setdefault(by, RecentScores(self._window))
 
-    def _why(self, risk: float, share: float, chance: float, *, run: bool) -> str:
-        if chance < 0:
-            return f"{risk:.2f}: few scores yet, random {self.share:.3g}"
-        top = f"top {max(share, 0.0):.0%} of recent scores"
-        if chance >= 1:
-            return f"{risk:.2f} is in the {top}"
-        if chance > 0:
-            return f"{risk:.2f} is on the edge of the {top}"
-        return f"{risk:.2f} is below the {top}" + (", control sample" if run else "")
+
+def _why(risk: float, ranks: tuple[float, float], aim: float, *, run: bool) -> str:
+    first, last = ranks
+    top = f"top {aim:.0%} of recent scores"
+    if last <= aim:
+        return f"{risk:.2f} is in the {top}"
+    if first < aim:
+        return f"{risk:.2f} is on the edge of the {top}"
+    return f"{risk:.2f} is below the {top}" + (", control sample" if run else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from llmeval_sdk.redaction._aside import Aside
+from llmeval_sdk._process.aside import Aside, NoAnswerError, NotCalledError
 from llmeval_sdk.redaction._detectors import detectors
 from llmeval_sdk.redaction._hints import hints
 from llmeval_sdk.redaction._names import has_secret_name, hides
@@ -22,8 +22,10 @@ class Redactor:
     Args:
         names: built-in detectors, see `DETECTORS`.
         custom: the app's own ``redact(text) -> text``, called with every text that was captured.
-        timeout: seconds it may take for one record. While a call is overdue, everything is replaced
-            by `FAILED`; so is what it raises on, and what it answers with anything but text.
+        timeout: seconds it may take for one record. A record that it does not answer for in time is
+            replaced by `FAILED` as a whole, and so is every record while it is not called because
+            too many of its calls hang (see `llmeval_sdk._process.aside`). A text on which it raises
+            or that it answers with anything but text becomes `FAILED` too.
     """
 
     def __init__(
@@ -33,7 +35,9 @@ class Redactor:
         kinds = [detector.name for detector in self._detectors]
         self._hints = hints(kinds)
         self._reads_names = "api_key" in kinds
-        self._custom = None if custom is None else Aside(custom, timeout)
+        self._custom = custom
+        self._timeout = timeout
+        self._aside = Aside("redact")
 
     @property
     def is_needed(self) -> bool:
@@ -69,7 +73,14 @@ class Redactor:
             return value, True
         texts: dict[str, str] = {}
         _collect(value, texts)
-        changed = self._custom(texts)
+        if not texts:
+            return value, True
+        try:
+            changed = self._aside.call(
+                _answers, self._custom, texts, patience=lambda: self._timeout
+            )
+        except (NotCalledError, NoAnswerError):
+            changed = texts
         return _replace(value, changed), FAILED not in changed.values()
 
     def _detect(self, text: str) -> str:
@@ -92,6 +103,19 @@ class Redactor:
         if cls is list or cls is tuple:
             return cls(self._walk(item, text) for item in value)
         return value
+
+
+def _answers(custom: Text, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return what the app's function makes of each text; the marker stays where it fails."""
+    answers = dict(texts)
+    for text in texts:
+        try:
+            answer = custom(text)
+        except BaseException:  # even a SystemExit: nothing may leave unredacted
+            continue
+        if type(answer) is str:
+            answers[text] = answer
+    return answers
 
 
 def _hidden(value: Any) -> Any:

@@ -8,9 +8,9 @@ from math import sqrt
 from typing import Any
 
 from llmeval_sdk import _values, registry
+from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.estimates.powered import available, best_mean
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
 
@@ -90,7 +90,7 @@ class _Scores:
     def of(self, judge: str) -> dict[str, float]:
         """Return the scores that say most about a judge's verdicts, as the judge declares."""
         name = self._predictor or getattr(registry.known(judge), "predictor", None)
-        if name is None or not available():
+        if name is None:
             return {}
         if name not in self._known:
             self._known[name] = self._reader.scores_by_span(name)
@@ -131,7 +131,7 @@ def _estimate(
     bounds = (0.0, 1.0) if min(values) >= 0 and max(values) <= 1 else None
     by_span = scores.of(judge) if found.passed_over else {}
     everywhere = _predicted([*spans, *found.passed_over], by_span)
-    estimate = best_mean(values, chances, everywhere[: len(spans)], everywhere, bounds=bounds)
+    estimate = assisted_mean(values, chances, everywhere[: len(spans)], everywhere, bounds=bounds)
     return estimate, _note(len(found.values) - len(known), steps)
 
 

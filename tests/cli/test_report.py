@@ -356,11 +356,11 @@ def test_without_an_abstention_there_is_no_such_table(llmeval, store):
 
 
 @pytest.mark.parametrize("command", [("report",), ("explain", "--last"), ("doctor", "--offline")])
-def test_no_line_is_wider_than_the_terminal(command, store):
+def test_no_line_is_wider_than_the_terminal(command, store, tmp_path):
     """Sentences go on below where they began, and no word is broken."""
     fill(store)
     about = {"LLMEVAL_STORE": str(store.path), "PYTHONUTF8": "1", "TERM": "xterm", "COLUMNS": "80"}
     said = on_a_terminal(*command, env={**os.environ, **about})
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r", "").splitlines()
     assert len(lines) > 5
-    assert [line for line in lines if len(line) > 80 and str(store.path) not in line] == []
+    assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []

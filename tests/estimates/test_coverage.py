@@ -26,7 +26,7 @@ SCRIPT = script()
 @pytest.mark.parametrize("case", SCRIPT.CASES, ids=lambda case: case.name)
 def test_intervals_contain_the_truth(case):
     """At the spend that was asked for, where the plain mean of the judged may be far off."""
-    found = SCRIPT.simulate(case, runs=RUNS, records=RECORDS, powered=False)
+    found = SCRIPT.simulate(case, runs=RUNS, records=RECORDS, assisted=False)
     assert found.coverage >= 0.86
     assert found.width < 0.3
     assert 0.19 <= found.spend <= 0.21
@@ -36,9 +36,8 @@ def test_intervals_contain_the_truth(case):
 
 
 def test_a_free_score_narrows_and_still_covers():
-    """Prediction-powered intervals are shorter at random sampling by a useful heuristic."""
-    pytest.importorskip("ppi_py")
+    """Model-assisted intervals are shorter at random sampling by a useful heuristic."""
     case = SCRIPT.CASES[-1]
-    found = SCRIPT.simulate(case, runs=40, records=RECORDS, powered=True)
-    assert found.coverage_powered >= 0.85
-    assert found.width_powered < 0.97 * found.width
+    found = SCRIPT.simulate(case, runs=40, records=RECORDS, assisted=True)
+    assert found.coverage_assisted >= 0.85
+    assert found.width_assisted < 0.97 * found.width

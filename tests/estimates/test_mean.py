@@ -2,8 +2,8 @@
 
 import pytest
 
+from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.mean import population_mean, quantile
-from llmeval_sdk.estimates.powered import best_mean
 
 
 def test_a_rare_record_speaks_for_those_like_it():
@@ -54,4 +54,4 @@ def test_the_quantile_is_students():
 def test_few_records_are_not_fitted():
     """With an effective size below 50 the free score is not used, whatever it promises."""
     values = [0.0, 1.0] * 10
-    assert best_mean(values, [0.5] * 20, values, values * 2).method == "weighted"
+    assert assisted_mean(values, [0.5] * 20, values, values * 2).method == "weighted"

@@ -21,6 +21,7 @@ trace(50, "after")
     assert len(found) == len(set(found)) == 150
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_a_fork_storm_under_threads_deadlocks_nobody(app):
     """300 forks while two threads trace: every child traces, flushes and ends."""
     ended = app(
@@ -59,6 +60,7 @@ print(stuck, slowest[int(len(slowest) * 0.99)] < 0.1)
     assert len(children) == len(set(children)) == 300
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_forking_while_a_send_hangs_is_quick(app):
     """Nothing waits for the exporter at a fork."""
     ended = app("""
@@ -178,6 +180,7 @@ print(child.exitcode)
     assert len(ended.requests()) == 40
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_a_multiprocessing_child_ends_in_time_although_a_backend_hangs(app):
     """Its end has the same deadline as that of any other process."""
     ended = app("""

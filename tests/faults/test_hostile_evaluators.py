@@ -8,7 +8,10 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.pipeline import _guests
+from llmeval_sdk._process import aside
+from llmeval_sdk._process.aside import MAX_ABANDONED
+from llmeval_sdk._process.shield import caught
+from llmeval_sdk.pipeline import _app_heuristics
 from llmeval_sdk.testing import capture
 
 
@@ -149,15 +152,15 @@ def test_nonsense_is_an_error_and_never_a_score(kind, what):
 @pytest.fixture
 def impatient(monkeypatch):
     """Wait for heuristics of the app only so long; gives what releases those that hang."""
-    monkeypatch.setattr(_guests, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(_app_heuristics, "PATIENCE_SECONDS", 0.1)
     released = threading.Event()
     yield released
     released.set()
 
 
 def test_a_heuristic_that_hangs_is_left_behind(impatient):
-    """It times out once, is counted after that, and the others score every record."""
-    begun = threading.Event()
+    """It times out three times, is counted after that, and the others score every record."""
+    begun, before = threading.Event(), caught.snapshot()
 
     def hangs(record):
         begun.set()
@@ -173,14 +176,16 @@ def test_a_heuristic_that_hangs_is_left_behind(impatient):
         found = everything_arrived(seen, 20)
         stats = llmeval.stats()
         quick_ones = [e for e in seen.evaluations if e.evaluation.name == "quick"]
-    assert [each.error.type for each in found] == ["timeout"]
+    assert [each.error.type for each in found] == ["timeout"] * MAX_ABANDONED
     assert len(quick_ones) == 20
-    assert stats.problems["heuristic mine"] >= 1
-    assert stats.problems["heuristic mine: switched off"] == 19
+    for what, times in (("abandoned", MAX_ABANDONED), ("refused", 20 - MAX_ABANDONED)):
+        site = f"heuristic mine: {what}"
+        assert stats.problems[site] - before.get(site, 0) == times
 
 
-def test_a_heuristic_that_comes_back_is_used_again_but_not_for_ever(impatient):
-    """After its third strike it stays off."""
+def test_a_heuristic_that_comes_back_is_used_again_but_not_always(impatient, monkeypatch):
+    """After three missed deadlines in a row it rests for a while, and is then used again."""
+    monkeypatch.setattr(aside, "REST_FACTOR", 1_000)
     finished = []
 
     def slow(record):
@@ -196,25 +201,30 @@ def test_a_heuristic_that_comes_back_is_used_again_but_not_for_ever(impatient):
             while len(finished) < min(strike + 1, 3) and time.monotonic() < deadline:
                 time.sleep(0.01)
         found = [e.evaluation for e in seen.evaluations if e.evaluation.name == "mine"]
-    assert [each.error.type for each in found] == ["timeout"] * 3
-    assert len(finished) == 3
+        assert [each.error.type for each in found] == ["timeout"] * 3
+        assert len(finished) == 3
+        monkeypatch.setattr(aside, "monotonic", lambda: time.monotonic() + 1_000_000)
+        run(1)
+        seen.drain()
+        assert len([e for e in seen.evaluations if e.evaluation.name == "mine"]) == 4
 
 
 def test_threads_left_behind_are_few(impatient):
-    """However many heuristics hang, no more than eight threads are left."""
-    hanging = []
-    for number in range(12):
+    """However often they are called, each heuristic that hangs leaves three threads behind."""
+    hanging, stuck = [], []
+    for number in range(4):
 
         def hangs(record):
+            stuck.append(threading.current_thread())
             impatient.wait(30)
 
         hanging.append(llmeval.heuristic(name=f"hangs_{number}")(hangs))
     with capture(evaluators=hanging, raise_again=False) as seen:
-        run(2)
-        everything_arrived(seen, 2)
-        own = [thread for thread in threading.enumerate() if thread.name == "llmeval-own"]
+        run(6)
+        everything_arrived(seen, 6)
+        assert all(thread.is_alive() and thread.daemon for thread in stuck)
     timeouts = [e for e in seen.evaluations if e.evaluation.error is not None]
-    assert len(timeouts) == len(own) == _guests.MAX_LEFT_BEHIND
+    assert len(timeouts) == len(set(stuck)) == 4 * MAX_ABANDONED
     for each in hanging:
         registry.forget(each.name)
 

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from far_ends import FAULTS, JUDGE_FAULTS, far_end
+from machine import is_in_time
 
 
 APP = pathlib.Path(__file__).parent / "apps" / "network.py"
@@ -36,6 +37,7 @@ QUICK = {
 TAKEN = ("healthy", "413")
 """With these, all records arrive, if the app gives a busy machine the time."""
 CASES = [(of, fault) for of, faults in (WHOLE if SECONDS else QUICK).items() for fault in faults]
+pytestmark = pytest.mark.alone("it compares what calls cost, with many processes of its own")
 every_case = pytest.mark.parametrize(("of", "fault"), CASES)
 
 
@@ -137,7 +139,7 @@ def test_the_last_line_says_how_much_was_lost(of, fault):
 @every_case
 def test_the_process_ends_in_time(of, fault):
     """The exit takes at most a second and a half longer than the app's own."""
-    assert ran(of)[fault].exit_seconds < EXIT_SECONDS
+    assert is_in_time(ran(of)[fault].exit_seconds, EXIT_SECONDS)
 
 
 @pytest.mark.parametrize(("of", "fault"), [case for case in CASES if case[0] != "judge"])

@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from machine import is_within
+from machine import is_within, slowdown
 
 from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
 from llmeval_sdk.heuristics.grounding.amounts import Tokens, amounts
@@ -40,27 +40,26 @@ VALUES = ["2018-01-12 10:30", "RM 9.00", "2 years", "14 Harbour Lane, Port Ellen
 
 
 def parse(text):
-    """Read a text in every way there is, without a cap, and return the seconds."""
-    begun = time.perf_counter()
+    """Read a text in every way there is, without a cap, and return the processor time in seconds."""
+    begun = time.thread_time()
     for _ in dates(text):
         pass
     for _ in amounts(Tokens(text)):
         pass
     times(text)
     words(text)
-    return time.perf_counter() - begun
+    return time.thread_time() - begun
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_no_pattern_makes_parsing_backtrack(pattern):
-    """A quadratic expression would take minutes here."""
-    assert parse(plain(PATTERNS[pattern] * (100_000 // len(PATTERNS[pattern])) + "!")) < 10
+    """Eight times the text takes less than thirty times as long; a quadratic one takes 64 times."""
 
+    def seconds(size):
+        return parse(plain(PATTERNS[pattern] * (size // len(PATTERNS[pattern])) + "!"))
 
-@pytest.mark.parametrize("pattern", ["slashes", "groups of three", "months"])
-def test_a_megabyte_is_parsed_in_linear_time(pattern):
-    """A quadratic expression would take hours here."""
-    assert parse(plain(PATTERNS[pattern] * (MEGABYTE // len(PATTERNS[pattern])) + "!")) < 30
+    small = min(seconds(1 << 13) for _ in range(3))
+    assert any(seconds(1 << 16) < max(30 * small, 0.02 * slowdown()) for _ in range(3))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

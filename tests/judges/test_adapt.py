@@ -136,9 +136,10 @@ def test_anything_else_is_refused(thing):
         as_evaluator(thing)
 
 
-def test_a_blocking_foreign_judge_can_run_on_the_caller_s_thread(scripted):
-    """As the pipeline does with judges that block."""
+def test_a_blocking_foreign_judge_is_run_aside(judged, scripted):
+    """Its result is read as that of any other."""
     evaluator = as_evaluator(Foreign(Result(1, "all")))
-    found = evaluator.evaluate_blocking(RECORD, scripted("x"))
+    assert evaluator.blocking
+    found = judged(evaluator, RECORD, scripted("x"))
     assert (found.value, found.explanation, found.evaluator_kind) == (1.0, "all", "judge")
     assert found.duration > 0

@@ -143,7 +143,7 @@ def test_a_coroutine_that_asks_is_told_to_await(judged, scripted):
 
 
 def test_a_plain_function_never_blocks_the_loop(scripted):
-    """`evaluate` runs it on a daemon thread; who has a thread calls `evaluate_blocking`."""
+    """`evaluate` runs it aside, on a daemon thread."""
     release, threads = threading.Event(), []
 
     @judge(name="mine")
@@ -162,9 +162,6 @@ def test_a_plain_function_never_blocks_the_loop(scripted):
     assert function.blocking
     assert asyncio.run(go()).value == "yes"
     assert threads[0].daemon
-    found = function.evaluate_blocking(RECORD, scripted("x"))
-    assert (found.value, found.evaluator_kind) == ("yes", "judge")
-    assert threads[1] is threading.current_thread()
 
 
 def test_a_coroutine_function_does_not_block():
@@ -189,7 +186,6 @@ class TestPerChunk:
         assert found.value == pytest.approx(2 / 3)
         assert found.metadata["ratings"] == ["yes", "no", "yes"]
         assert on_topic.needs == ("retrieved_context",)
-        assert on_topic.evaluate_blocking(RECORD, scripted("x")).value == found.value
 
     def test_a_chunk_that_fails_is_counted(self, judged, scripted):
         """The others keep their ratings."""
@@ -242,12 +238,9 @@ def test_a_function_that_cannot_be_called_is_refused(make, says):
 def test_missing_needs_are_not_applicable(judged, scripted):
     """The function is not called for a record that lacks what it declared."""
     function = judge(name="mine", needs=("expected_response",))(lambda record, llm: 1 / 0)
-    for found in (
-        judged(function, RECORD, scripted("x")),
-        function.evaluate_blocking(RECORD, scripted("x")),
-    ):
-        assert (found.value, found.error) == (None, None)
-        assert found.metadata["missing_inputs"] == "expected_response"
+    found = judged(function, RECORD, scripted("x"))
+    assert (found.value, found.error) == (None, None)
+    assert found.metadata["missing_inputs"] == "expected_response"
 
 
 def test_a_hanging_judge_does_not_keep_the_process():

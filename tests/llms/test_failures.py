@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+from machine import is_in_time
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms import OpenAILLM
@@ -69,21 +70,25 @@ def test_a_passing_failure_is_not_noticed(serve, ask):
     assert server.calls == 3
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_retry_after_is_waited_for(serve, ask):
     """The next attempt comes no earlier than the server asked."""
     server = serve("rate_limited", retry_after=0.4)
     started = time.monotonic()
     ask(server)
-    assert 0.4 <= time.monotonic() - started < 3.0
+    seconds = time.monotonic() - started
+    assert seconds >= 0.4
+    assert is_in_time(seconds, 3.0)
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_retry_after_beyond_the_deadline_fails_at_once(serve, ask):
     """Waiting longer than the call may take is pointless: the caller learns how long at once."""
     server = serve("rate_limited", retry_after=60)
     ask(serve())  # the client's imports are not what is timed
     started = time.monotonic()
     error = failure(lambda: ask(server))
-    assert time.monotonic() - started < 2.0
+    assert is_in_time(time.monotonic() - started, 2.0)
     assert (error.type, error.retryable, error.retry_after) == ("rate_limited", True, 60.0)
     assert server.calls == 1
 
@@ -95,13 +100,14 @@ def test_a_slow_attempt_is_given_up_for_another(serve, ask):
     assert server.calls == 2
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_the_timeout_bounds_attempts_and_waits_together(serve, ask):
     """However many attempts, the call ends at its timeout."""
     server = serve(default="hang")
     ask(serve())
     started = time.monotonic()
     error = failure(lambda: ask(server, timeout=0.8, request_timeout=0.3, attempts=50))
-    assert time.monotonic() - started < 2.0
+    assert is_in_time(time.monotonic() - started, 2.0)
     assert error.type == "timeout"
     assert 2 <= server.calls <= 3
 

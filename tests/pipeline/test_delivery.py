@@ -5,6 +5,7 @@ import time
 
 import pytest
 from doubles import Exporter, Failing, Hanging, Refusing, busy
+from machine import is_in_time
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
@@ -68,6 +69,7 @@ def test_threads_lose_no_count():
     assert account(exporter).delivered == len(exporter.spans) == 8_000
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_a_hanging_exporter_holds_up_nobody():
     """Calls stay fast, other exporters get everything, and shutdown keeps its deadline."""
     hanging, healthy = Hanging(), Exporter()
@@ -76,11 +78,11 @@ def test_a_hanging_exporter_holds_up_nobody():
     assert hanging.entered.wait(10)
     begun = time.perf_counter()
     trace(1_000)
-    assert time.perf_counter() - begun < 1
+    assert is_in_time(time.perf_counter() - begun, 1)
     assert not llmeval.flush(0.3).complete
     begun = time.monotonic()
     result = llmeval.shutdown(0.5)
-    assert time.monotonic() - begun < 1.0
+    assert is_in_time(time.monotonic() - begun, 1.0)
     assert not result.complete
     assert len(healthy.spans) == 1_001
     stuck = account(hanging)
@@ -217,6 +219,7 @@ def test_a_flush_ends_although_the_load_does_not():
         loading.join()
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_several_configurations_share_one_deadline():
     """However many exporters of earlier set-ups hang, and the latest still delivers."""
     hanging = [Hanging() for _ in range(4)]
@@ -230,7 +233,7 @@ def test_several_configurations_share_one_deadline():
     for end in (llmeval.flush, llmeval.shutdown):
         begun = time.monotonic()
         assert not end(0.5).complete
-        assert time.monotonic() - begun < 1.0
+        assert is_in_time(time.monotonic() - begun, 1.0)
     assert len(healthy.spans) == 1
     for each in hanging:
         each.release.set()

@@ -5,10 +5,12 @@ import threading
 import time
 
 import pytest
+from machine import is_in_time
 from services import eventually
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
+from llmeval_sdk._process.aside import MAX_ABANDONED
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.pipeline import _judging
 from llmeval_sdk.testing import FakeLLM, capture
@@ -184,6 +186,7 @@ def test_a_hanging_judge_times_out_and_keeps_nobody():
     assert seen.reasons()["hangs"] == "timeout"
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_pending_judges_do_not_keep_the_process_but_are_counted():
     """At shutdown, what still waits is cancelled and counted as shutdown."""
 
@@ -197,7 +200,7 @@ def test_pending_judges_do_not_keep_the_process_but_are_counted():
                 pass
         begun = time.monotonic()
         result = llmeval.shutdown(0.5)
-        assert time.monotonic() - begun < 1.0
+        assert is_in_time(time.monotonic() - begun, 1.0)
     assert not result.complete
     assert result.not_run["slow"]["shutdown"] == 3
     assert len([n for n in seen.not_run if n.reason == "shutdown"]) == 3
@@ -231,6 +234,7 @@ def test_a_judge_that_calls_evaluated_code_runs_once():
     assert [span.request for span in seen.spans if span.name == "helper"] == ["first"]
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_judges_never_run_on_the_apps_threads_or_loop():
     """A blocking judge stalls neither the app's event loop nor its thread."""
     threads = []
@@ -257,7 +261,7 @@ def test_judges_never_run_on_the_apps_threads_or_loop():
     with capture(evaluators=[blocking]) as seen:
         stall = asyncio.run(main())
         seen.drain()
-    assert stall < 0.15
+    assert is_in_time(stall, 0.15)
     assert all(name.startswith("llmeval") for name in threads)
 
 
@@ -401,11 +405,12 @@ def test_when_too_many_wait_the_escalated_go_first(monkeypatch):
 
 
 def test_judges_that_hang_keep_a_bounded_number_of_threads():
-    """The place of one that timed out is free again; with 32 such threads no more are begun."""
-    over = threading.Event()
+    """The place of one that timed out is free again; with three such threads no more are begun."""
+    over, stuck = threading.Event(), []
 
     @llmeval.judge
     def hangs(record, llm):
+        stuck.append(threading.current_thread())
         over.wait(60)
 
     try:
@@ -414,8 +419,7 @@ def test_judges_that_hang_keep_a_bounded_number_of_threads():
                 with llmeval.workflow("w", request="q"):
                     pass
             seen.drain()
-            threads = [each for each in threading.enumerate() if each.name == "llmeval-judge-call"]
-            assert 32 <= len(threads) <= 40
+            assert MAX_ABANDONED <= len(set(stuck)) < MAX_ABANDONED + 8
             assert llmeval.stats().not_run["hangs"] == {"timeout": 150}
     finally:
         over.set()

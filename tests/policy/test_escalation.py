@@ -156,11 +156,12 @@ def test_a_judge_object_stands_for_its_name():
     assert Escalation(Polite(), share=0.2).name == "polite"
 
 
-def test_control_defaults_to_two_percent_inside_a_budget_and_to_none_for_a_rule():
-    """A small budget keeps most of itself for the risky records."""
+def test_control_defaults_to_a_part_of_the_share_and_to_none_for_a_rule():
+    """A share serves both ends, catching and measuring; a rule only asks."""
     assert Escalation("j", when=below("x", 1)).control == 0
-    assert Escalation("j", share=0.2).control == 0.02
-    assert Escalation("j", share=0.04).control == 0.01
+    assert Escalation("j", share=0.2).control == pytest.approx(0.09)
+    assert Escalation("j", share=0.04).control == pytest.approx(0.018)
+    assert Escalation("j", share=0.2, control_rate=0.02).control == 0.02
     assert Escalation("j", share=0.2).names() == {
         "groundedness_risk",
         "extraction_risk",

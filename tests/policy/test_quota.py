@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmeval_sdk.estimates.allocation import Allocation, default_control
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.quantile import RecentScores
 from llmeval_sdk.policy.quota import Quota
 
 
-LENGTH = 5000
+LENGTH = 10_000
 
 
 def _streams():
@@ -45,12 +46,29 @@ def _streams():
 STREAMS = _streams()
 
 
+@pytest.mark.parametrize("control", [0.02, default_control(0.2), 0.2])
 @pytest.mark.parametrize("scores", STREAMS.values(), ids=STREAMS)
-def test_the_spend_holds_whatever_the_stream_does(scores):
-    """19 to 21 % of a budget of 20 % are judged, on calm, drifting, tied and adversarial streams."""
-    quota = Quota(0.2, 0.02)
+def test_the_spend_holds_whatever_the_stream_does(scores, control):
+    """19 to 21 % of a share of 20 % are judged, on calm, drifting, tied and adversarial streams."""
+    quota = Quota(0.2, control)
     spent = sum(quota.decide(score, f"t{i}").run for i, score in enumerate(scores))
     assert 0.19 <= spent / len(scores) <= 0.21
+
+
+def test_the_spend_holds_over_many_short_processes():
+    """Fifty processes one after the other, each warmed by the last, and ten at once in bursts."""
+    scores = STREAMS["in blocks"]
+    spent = 0
+    for first in range(0, LENGTH, 200):
+        quota = Quota(0.2, default_control(0.2))
+        quota.warm(scores[max(0, first - 500) : first])
+        spent += sum(
+            quota.decide(s, f"s{first + i}").run for i, s in enumerate(scores[first:][:200])
+        )
+    assert 0.19 <= spent / LENGTH <= 0.21
+    many = [Quota(0.2, default_control(0.2)) for _ in range(10)]
+    spent = sum(many[i // 30 % 10].decide(s, f"p{i}").run for i, s in enumerate(scores))
+    assert 0.19 <= spent / LENGTH <= 0.21
 
 
 @pytest.mark.parametrize(
@@ -143,14 +161,14 @@ def test_weighting_by_the_inverse_chance_is_unbiased(name):
     st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0]) | st.floats(0, 1), min_size=1, max_size=60)
 )
 def test_ranks_are_exact_however_many_scores_are_equal(scores):
-    """Over all choices of which score came last, the chance to be in the top share averages to it."""
+    """Over all choices of which score came last, its place among all averages to the middle."""
     for share in (0.0, 0.1, 0.37, 0.9, 1.0):
         chances = []
         for last in range(len(scores)):
             recent = RecentScores(100)
             for score in scores[:last] + scores[last + 1 :]:
                 recent.add(score)
-            chances.append(recent.chance_in_top(scores[last], share))
+            chances.append(Allocation(share, 0.0).chance(*recent.ranks(scores[last])))
         assert statistics.mean(chances) == pytest.approx(share, abs=1e-9)
 
 

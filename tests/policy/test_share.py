@@ -34,7 +34,7 @@ def test_two_kinds_of_records_share_one_budget_by_rank():
         else scores(groundedness_risk=0.5 + draw.random() / 2)
         for place in range(4_000)
     ]
-    taken = admitted(Escalation("j", share=0.2), records)
+    taken = admitted(Escalation("j", share=0.2, control_rate=0.02), records)
     extractions = sum(place % 2 for place in taken)
     assert 0.19 <= len(taken) / len(records) <= 0.21
     assert 0.45 <= extractions / len(taken) <= 0.55

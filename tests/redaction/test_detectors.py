@@ -154,7 +154,7 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("name", DETECTORS)
 def test_time_is_linear_in_the_size_of_any_text(name, piece):
-    """Twice the text takes about twice the time, and a megabyte less than 120 ms of processor time."""
+    """A megabyte takes less than 120 ms of processor time, and 30 times an eighth of it at most."""
     redactor = one(name)
     small, large = (piece * (size // len(piece)) for size in (1 << 17, 1 << 20))
 
@@ -163,9 +163,11 @@ def test_time_is_linear_in_the_size_of_any_text(name, piece):
         redactor.detect(text)
         return time.thread_time() - begun
 
-    assert is_within(min(seconds(large) for _ in range(5)), 0.12)
-    quick = min(seconds(small) for _ in range(5))
-    assert min(seconds(large) for _ in range(5)) < max(30 * quick, 0.02 * slowdown())
+    def is_linear(took):
+        return took < 0.02 or took < max(30 * seconds(small), 0.02 * slowdown())
+
+    # The best of five decides, so the first that is good enough does.
+    assert any(is_within(took, 0.12) and is_linear(took) for took in map(seconds, [large] * 5))
 
 
 def test_more_candidates_than_can_be_checked_are_redacted_unchecked():

@@ -177,4 +177,4 @@ def test_time_is_linear_where_names_and_addresses_abound(piece):
         return time.thread_time() - begun
 
     small = min(seconds(1 << 16) for _ in range(5))
-    assert min(seconds(1 << 18) for _ in range(5)) < max(8 * small, 0.02 * slowdown())
+    assert any(seconds(1 << 18) < max(8 * small, 0.02 * slowdown()) for _ in range(5))

@@ -1,14 +1,14 @@
 """The redactor over plain values: every text, and closed when the app's function fails."""
 
-import gc
 import marshal
 import os
 import threading
 import time
 
 import pytest
-from machine import is_within
+from machine import is_in_time
 
+from llmeval_sdk._process.aside import MAX_ABANDONED
 from llmeval_sdk.redaction import FAILED, Redactor
 
 
@@ -48,8 +48,9 @@ def test_a_function_that_fails_closes_the_field_and_only_that(answer):
     assert redactor.call_custom(["fine"]) == (["fine"], True)
 
 
+@pytest.mark.alone("its bar is wall-clock time")
 def test_a_function_that_hangs_closes_everything_until_it_comes_back():
-    """The first record waits for the timeout, the next do not; afterwards all is as before."""
+    """The first records wait for the timeout, the next do not; afterwards all is as before."""
     release = threading.Event()
 
     def custom(text):
@@ -58,11 +59,12 @@ def test_a_function_that_hangs_closes_everything_until_it_comes_back():
         return text + "!"
 
     redactor = Redactor(custom=custom, timeout=0.05)
-    assert redactor.call_custom(["a", "hang"]) == ([FAILED, FAILED], False)
+    for _ in range(MAX_ABANDONED):
+        assert redactor.call_custom(["a", "hang"]) == ([FAILED, FAILED], False)
     begun = time.perf_counter()
     for _ in range(100):
         assert redactor.call_custom(["a"]) == ([FAILED], False)
-    assert is_within(time.perf_counter() - begun, 0.05)
+    assert is_in_time(time.perf_counter() - begun, 0.05)
     release.set()
     deadline = time.monotonic() + 10
     while redactor.call_custom(["a"]) != (["a!"], True):
@@ -143,13 +145,9 @@ def test_without_detectors_and_function_there_is_nothing_to_do():
     assert Redactor(["api_key"]).detect([KEY]) == ["<redacted:api_key>"]
 
 
-def test_its_thread_ends_with_it():
-    """An app that configures itself again and again keeps no thread of an earlier redactor."""
+def test_redactors_share_their_threads():
+    """An app that configures itself again and again keeps no thread for each of its redactors."""
     before = set(threading.enumerate())
-    redactor = Redactor(custom=str.upper)
-    assert redactor.call_custom("a") == ("A", True)
-    (thread,) = set(threading.enumerate()) - before
-    del redactor
-    gc.collect()
-    thread.join(10)
-    assert not thread.is_alive()
+    for _ in range(20):
+        assert Redactor(custom=str.upper).call_custom("a") == ("A", True)
+    assert len(set(threading.enumerate()) - before) <= 1

@@ -293,6 +293,7 @@ def test_a_torn_record_is_counted_and_the_others_are_delivered(folder):
     assert files(folder) == []
 
 
+@pytest.mark.timeout(60 + 3 * int(TRIALS))
 def test_random_kills_lose_nothing(tmp_path):
     """Processes killed at random moments, and sometimes those that take over: none lost or twice.
 

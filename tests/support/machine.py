@@ -34,6 +34,22 @@ def slowdown() -> float:
     return max(1.0, min(rounds) / USUAL_SECONDS)
 
 
+def crowding() -> float:
+    """Return how many times longer work takes by the clock now than on an idle machine, at least 1.
+
+    Unlike `slowdown` it counts what the machine does for others meanwhile, for a tenth of a second.
+    """
+    begun = time.perf_counter()
+    for _ in range(100):
+        _work()
+    return max(1.0, (time.perf_counter() - begun) / (100 * USUAL_SECONDS))
+
+
 def is_within(seconds: float, bar: float) -> bool:
-    """Say whether a time keeps its bar on this machine, which is measured only if it must be."""
+    """Say whether processor time keeps its bar on this machine, measured only if it must be."""
     return seconds < bar or seconds < bar * slowdown()
+
+
+def is_in_time(seconds: float, bar: float) -> bool:
+    """Say the same of time by the clock, in which other processes had their turns."""
+    return seconds < bar or seconds < bar * crowding()

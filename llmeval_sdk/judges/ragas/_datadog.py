@@ -13,7 +13,7 @@ from typing import Any
 
 import ragas.metrics
 
-from llmeval_sdk._process.threads import on_daemon_thread
+from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.ragas._adapter import JudgeEmbeddings, JudgeModel
 
@@ -103,6 +103,8 @@ async def context_precision(
     }
 
 
+_embedding = Aside("ragas embeddings")
+
 SCORES = {
     "ragas_faithfulness": faithfulness,
     "ragas_answer_relevancy": answer_relevancy,
@@ -148,7 +150,7 @@ async def _embedded(embeddings: Any, texts: list[str]) -> list[Sequence[float]]:
     embed = embeddings.embed_documents
     if inspect.iscoroutinefunction(embed):
         return list(await embed(texts))
-    return list(await on_daemon_thread(embed, texts))
+    return list(await _embedding.call_async(embed, texts))
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk._coerce import to_text, to_usage
-from llmeval_sdk._process.threads import on_daemon_thread
+from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.resolve import find_modules_here, load
 from llmeval_sdk.model import Failure, Record, Usage
@@ -35,6 +35,7 @@ class App:
     def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
         self._function = function
         self._open = open_span
+        self._aside = Aside("model=")
         self._is_async = _returns_awaitable(function)
 
     async def answer(self, record: Record) -> Record | Failure:
@@ -58,7 +59,7 @@ class App:
             if inspect.isasyncgen(result):
                 return "".join([str(part) async for part in result])
             return await result
-        result = await on_daemon_thread(_call_plainly, self._function, request)
+        result = await self._aside.call_async(_call_plainly, self._function, request)
         return await result if inspect.isawaitable(result) else result
 
 

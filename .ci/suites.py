@@ -1,0 +1,187 @@
+"""Run every suite beyond ``make test``, and say at the end what each of them did.
+
+    python3 .ci/suites.py [NAME …]        # all of them, or those that are named
+
+A suite is a target of the Makefile. One that fails fails the run. One that this machine cannot run
+(a Python that is not installed, no Chromium and no right to install it) is named in the table with
+the reason. So are tests that were skipped in every suite: nothing is left out in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from interpreters import interpreter  # noqa: E402 - the tests' own helper, found by the line above
+
+
+RESULTS = ROOT / "build" / "ci"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One target of the Makefile, and what must be there for it to run."""
+
+    name: str
+    target: str
+    shows: str
+    python: str = ""
+    """The version of Python that it needs besides the one that runs everything."""
+    commands: tuple[str, ...] = ()
+    """Commands of which one must be there, unless this user may install packages."""
+    variables: tuple[str, ...] = ()
+    """Further variables for make, as ``NAME=value``."""
+    counts_tests: bool = True
+
+
+SUITES = (
+    Suite("package", "test-package", "wheel and sdist, installed and used", counts_tests=False),
+    Suite("core", "core", "the core without its extensions", counts_tests=False),
+    Suite("docs", "docs", "the site builds without a warning", counts_tests=False),
+    Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
+    Suite("ragas", "test-ragas", "the real Ragas"),
+    Suite("guide", "test-guide", "Datadog's Ragas guide, end to end"),
+    Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
+    Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),
+    Suite(
+        "viewer",
+        "test-viewer",
+        "the viewer in Chromium",
+        commands=("chromium", "chromium-browser", "google-chrome"),
+    ),
+    *(
+        Suite(
+            f"python {version}",
+            "matrix",
+            f"the suite on Python {version}",
+            python=version,
+            variables=(f"VERSIONS={version}",),
+        )
+        for version in ("3.10", "3.12", "3.13")
+    ),
+)
+
+
+@dataclass
+class Outcome:
+    """What came of one suite."""
+
+    suite: Suite
+    state: str = "passed"
+    seconds: float = 0.0
+    ran: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """The names of the tests that were skipped, with the reasons."""
+    reason: str = ""
+
+    def line(self) -> str:
+        """Return this suite's row of the table."""
+        tests = f"{len(self.ran):,} ran, {len(self.skipped)} skipped" if self.ran else ""
+        return (
+            f"{self.suite.name:<12} {self.state:<14} {self.seconds:5.0f} s  {tests:<26}"
+            f" {self.reason or self.suite.shows}"
+        )
+
+
+def obstacle(suite: Suite) -> str:
+    """Return why this machine cannot run a suite, or nothing."""
+    if suite.python and interpreter(suite.python) is None:
+        return f"Python {suite.python} is not installed"
+    if suite.commands and not any(map(shutil.which, suite.commands)):
+        may_install = os.geteuid() == 0 and shutil.which("apt-get")
+        if not may_install:
+            return f"none of {', '.join(suite.commands)} is installed"
+    return ""
+
+
+def read_results(path: Path, outcome: Outcome) -> None:
+    """Read pytest's own account of a run."""
+    for case in ET.parse(path).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        skip = case.find("skipped")
+        if skip is not None:
+            outcome.skipped[name] = skip.get("message") or ""
+            continue
+        outcome.ran.add(name)
+        if case.find("failure") is not None or case.find("error") is not None:
+            outcome.failed.add(name)
+
+
+def run(suite: Suite) -> Outcome:
+    """Run one suite, with its output as it comes."""
+    outcome = Outcome(suite, reason=obstacle(suite))
+    if outcome.reason:
+        outcome.state = "CANNOT RUN"
+        return outcome
+    path = RESULTS / f"{suite.name.replace(' ', '-')}.xml"
+    path.unlink(missing_ok=True)
+    arguments = [f"ARGS=--junitxml={path}"] if suite.counts_tests else []
+    print(f"\n=== {suite.name}: {suite.shows}", flush=True)
+    begun = time.monotonic()
+    ended = subprocess.run(
+        ["make", "--no-print-directory", suite.target, *suite.variables, *arguments],
+        cwd=ROOT,
+        check=False,
+    )
+    outcome.seconds = time.monotonic() - begun
+    if suite.counts_tests and path.is_file():
+        read_results(path, outcome)
+    if ended.returncode:
+        outcome.state = "FAILED"
+    elif suite.counts_tests and not outcome.ran:
+        outcome.state, outcome.reason = "FAILED", "no test ran"
+    return outcome
+
+
+def never_run(outcomes: list[Outcome]) -> dict[str, str]:
+    """Return the tests that were skipped in every suite, with a reason."""
+    ran: set[str] = set().union(*(outcome.ran for outcome in outcomes))
+    return {
+        name: reason
+        for outcome in outcomes
+        for name, reason in outcome.skipped.items()
+        if name not in ran
+    }
+
+
+def main(names: list[str]) -> int:
+    """Run the suites and print the table; 1 when one of them failed."""
+    known = {suite.name: suite for suite in SUITES}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"no suite is called {unknown[0]!r}: there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    outcomes = [run(known[name]) for name in names or known]
+    first = Outcome(Suite("test", "test", "make test"))
+    if (RESULTS / "test.xml").is_file() and not names:
+        read_results(RESULTS / "test.xml", first)
+    print("\nsuite        state          time      tests                      what it shows")
+    for outcome in outcomes:
+        print(outcome.line())
+        for test in sorted(outcome.failed):
+            print(f"             failed: {test}")
+    left_out = never_run([first, *outcomes])
+    if left_out and not names:
+        print(f"\n{len(left_out)} tests ran in none of the suites:")
+        for name, reason in sorted(left_out.items()):
+            print(f"  {name}: {reason}")
+    failed = [outcome for outcome in outcomes if outcome.state == "FAILED"]
+    cannot = [outcome for outcome in outcomes if outcome.state == "CANNOT RUN"]
+    for outcome in cannot:
+        print(f"NOT RUN on this machine: {outcome.suite.name}: {outcome.reason}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,265 @@
+"""Runs code of the app on a thread beside ours, with a deadline, and abandons it if it hangs.
+
+Python cannot stop a thread. A call that misses its deadline is therefore *abandoned*: nobody waits
+for it any more, its result is thrown away, and its thread runs on until the call returns. The same
+policy holds for everything of the app's that may hang:
+
+===========================  ======================  ==============================================
+what runs aside              who waits               deadline
+===========================  ======================  ==============================================
+own heuristics               the worker              5 s for a record, 0.2 s once the process ends
+``redact=``                  the worker              2 s for a record
+judges that are plain        the judges' event loop  ``judge_timeout``
+functions
+judge models that are plain  the judges' event loop  that of the judgement
+functions
+===========================  ======================  ==============================================
+
+- **Threads.** They are daemons, so that none of them ever holds up the end of the process. A thread
+  that has answered is kept for the next call, and ends after ten idle seconds. At the end of the
+  process, when Python starts no thread any more, a call that a thread waits for is refused; a call
+  that an event loop waits for runs on the loop's own thread, which is a daemon too.
+- **How many are abandoned.** At most `MAX_ABANDONED` of one function. With so many, the function is
+  not called again until one of them comes back. Calls of a judge that were already under way at
+  that moment may still join them, so that a judge leaves fewer than ``MAX_ABANDONED`` plus
+  ``judge_concurrency`` threads behind.
+- **Slow code that does come back.** Each missed deadline holds up a thread that waits. A function
+  that has missed `MAX_ABANDONED` deadlines in a row therefore rests for `REST_FACTOR` times as long
+  as the thread waited, so that it costs at most a tenth of that thread's time. An event loop is not
+  held up by those who wait in it, so nothing rests there.
+- **What is said.** ``stats().problems`` counts ``<site>: abandoned`` and ``<site>: refused``, and
+  the log has a line at most once a minute for each site.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, TypeVar
+
+from llmeval_sdk._process.shield import caught, tell
+from llmeval_sdk.errors import JudgeError
+
+
+T = TypeVar("T")
+MAX_ABANDONED = 3
+"""Calls of one function that were abandoned and have not come back."""
+REST_FACTOR = 10
+"""How many times as long as it was waited for a function rests that is late again and again."""
+IDLE_SECONDS = 10.0
+"""How long a thread is kept that has nothing to do."""
+_POLL_SECONDS = 0.05
+"""How often a thread that waits asks whether it may wait for longer."""
+
+_idle: list[SimpleQueue[_Call]] = []
+"""The inboxes of the threads that have nothing to do. ``pop`` and ``remove`` are atomic: whoever
+takes an inbox out of this list is the only one to use it."""
+
+
+class NotCalledError(JudgeError):
+    """The function was not called: too many of its calls were abandoned, or it rests."""
+
+
+class NoThreadError(NotCalledError):
+    """The function was not called, because Python cannot start a thread."""
+
+
+class NoAnswerError(JudgeError):
+    """The call missed its deadline and was abandoned after ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("timeout", f"no answer after {seconds:.1f} s")
+
+
+class Aside:
+    """Calls one function of the app, or several that count as one, under the policy of this module.
+
+    A copy, such as one made for another process, begins without a history.
+
+    Args:
+        site: what the counters and the log call it, such as ``"heuristic my_score"``.
+        most: how many calls may be abandoned at a time.
+    """
+
+    def __init__(self, site: str, most: int = MAX_ABANDONED) -> None:
+        self.site = site
+        self._most = most
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin without a history."""
+        self._abandoned: set[_Call] = set()
+        self._missed_in_a_row = 0
+        self._rests_until = 0.0
+        self._process = os.getpid()
+
+    def __reduce__(self) -> tuple[type[Aside], tuple[str, int]]:
+        return (type(self), (self.site, self._most))
+
+    @property
+    def abandoned(self) -> int:
+        """How many calls were abandoned and have not come back."""
+        self._abandoned.difference_update([call for call in [*self._abandoned] if call.has_ended])
+        return len(self._abandoned)
+
+    def call(self, function: Callable[..., T], *args: Any, patience: Callable[[], float]) -> T:
+        """Call a function and wait for it; context variables are the caller's.
+
+        ``patience`` returns how many seconds it may take in all. It is asked again and again, so
+        that a deadline can draw nearer during the call.
+
+        Raises:
+            NotCalledError: too many calls were abandoned, the function rests, or (`NoThreadError`)
+                no thread could be started.
+            NoAnswerError: the call was abandoned.
+            Exception: whatever the function raised. What is no ``Exception``, such as
+                ``SystemExit``, becomes a ``RuntimeError``.
+        """
+        self._check(has_rest=self._missed_in_a_row >= self._most)
+        answered = threading.Event()
+        call = _Call(function, args, answered.set)
+        if not call.begin():
+            raise NoThreadError("no_worker", "no thread could be started")
+        begun = monotonic()
+        while not answered.wait(min(_POLL_SECONDS, patience())):
+            if (waited := monotonic() - begun) >= patience():
+                self._abandon(call)
+                self._missed_in_a_row += 1
+                self._rests_until = monotonic() + REST_FACTOR * waited
+                tell(self.site, f"no answer after {waited:.1f} s, the call is abandoned")
+                raise NoAnswerError(waited)
+        self._missed_in_a_row = 0
+        if call.error is not None:
+            raise self._as_exception(call.error)
+        return call.value  # type: ignore[no-any-return]
+
+    async def call_async(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function that blocks, without blocking the event loop; cancelling abandons it.
+
+        Raises:
+            NotCalledError: too many calls were abandoned.
+            Exception: whatever the function raised, as for `call`.
+        """
+        self._check()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def settle() -> None:
+            if future.done():
+                return
+            if call.error is None:
+                future.set_result(call.value)
+            else:
+                future.set_exception(self._as_exception(call.error))
+
+        def answered() -> None:
+            try:
+                loop.call_soon_threadsafe(settle)
+            except RuntimeError:  # nobody waits any more: the loop is closed
+                pass
+
+        call = _Call(function, args, answered)
+        if not call.begin():
+            call.run()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if not call.has_ended:
+                self._abandon(call)
+            raise
+
+    def _check(self, *, has_rest: bool = False) -> None:
+        """Refuse a call that the policy does not allow."""
+        if self._process != os.getpid():  # a forked child has none of its parent's threads
+            self._forget()
+        if self._abandoned and (out := self.abandoned) >= self._most:
+            why = f"not called until one of {out} abandoned calls comes back"
+        elif has_rest and monotonic() < self._rests_until:
+            why = f"it missed {self._missed_in_a_row} deadlines in a row and rests for a while"
+        else:
+            return
+        caught.add(f"{self.site}: refused")
+        tell(self.site, why)
+        raise NotCalledError("timeout", why)
+
+    def _abandon(self, call: _Call) -> None:
+        self._abandoned.add(call)
+        caught.add(f"{self.site}: abandoned")
+
+    def _as_exception(self, error: BaseException) -> Exception:
+        """Return what may be raised on a thread of ours and carried by a future."""
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            return error
+        return RuntimeError(f"{type(error).__name__} in {self.site}")
+
+
+class _Call:
+    """One call, on whichever thread takes it."""
+
+    __slots__ = ("_args", "_context", "_function", "_notify", "error", "has_ended", "value")
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], notify: Callable[[], None]
+    ) -> None:
+        self._function = function
+        self._args = args
+        self._notify = notify
+        self._context = copy_context()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.has_ended = False
+
+    def begin(self) -> bool:
+        """Have an idle thread run it, or a new one; False where no thread can be started."""
+        try:
+            inbox = _idle.pop()
+        except IndexError:
+            inbox = SimpleQueue()
+            thread = threading.Thread(
+                target=_serve, args=(inbox,), name="llmeval-aside", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+        inbox.put(self)
+        return True
+
+    def run(self, then: Callable[[], None] = lambda: None) -> None:
+        """Run it on this thread, call ``then``, and wake whoever waits for the answer."""
+        try:
+            self.value = self._context.run(self._function, *self._args)
+        except BaseException as error:  # signals interrupt the main thread only: this is the code's
+            self.error = error
+        self.has_ended = True
+        then()
+        self._notify()
+
+
+def _serve(inbox: SimpleQueue[_Call]) -> None:
+    """Run one call after the other, until none comes for a while."""
+
+    def offer() -> None:
+        """Become idle before the answer is read, so that the next call finds this very thread."""
+        _idle.append(inbox)
+
+    call: _Call | None = inbox.get()
+    while call is not None:
+        call.run(offer)
+        call = None  # an idle thread keeps nothing of the app's alive
+        try:
+            call = inbox.get(timeout=IDLE_SECONDS)
+        except Empty:
+            try:
+                _idle.remove(inbox)
+            except ValueError:  # taken in this very moment
+                call = inbox.get()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)

@@ -1,0 +1,62 @@
+"""Runs the app's own heuristics from the worker, beside its thread.
+
+Built-in heuristics run in the worker itself. A function of the app may never return, so it runs
+aside, under the policy of `llmeval_sdk._process.aside`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llmeval_sdk._process.aside import Aside, NoAnswerError, NotCalledError, NoThreadError
+from llmeval_sdk.evaluation import failed, is_built_in, own_copy, raised, run_heuristic
+from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.protocols import Heuristic
+
+
+PATIENCE_SECONDS = 5.0
+"""How long the worker waits for one heuristic and one record."""
+LAST_PATIENCE_SECONDS = 0.2
+"""How long it waits once the process ends."""
+
+
+class AppHeuristics:
+    """Runs heuristics for one worker; ``ending`` says whether the worker has no time to lose."""
+
+    def __init__(self, ending: Callable[[], bool]) -> None:
+        self._ending = ending
+        self._asides: dict[str, Aside] = {}
+
+    def run(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
+        """Run a heuristic where it is safe to, or return ``None`` where it is not called."""
+        run = run_heuristic if is_built_in(heuristic) else self.run_aside
+        return run(heuristic, record)
+
+    def run_aside(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
+        """Run a heuristic that calls code of the app, and wait for it for a while.
+
+        Returns ``None`` where too many of its calls hang, which is counted.
+        """
+        name = heuristic.name
+        aside = self._asides.get(name)
+        if aside is None:
+            aside = self._asides[name] = Aside(f"heuristic {name}")
+        try:
+            return aside.call(_run, heuristic, own_copy(record), patience=self._patience)
+        except NoThreadError as error:
+            return failed(heuristic, error.type, str(error))
+        except NotCalledError:
+            return None
+        except NoAnswerError as error:
+            return failed(heuristic, error.type, str(error))
+
+    def _patience(self) -> float:
+        return LAST_PATIENCE_SECONDS if self._ending() else PATIENCE_SECONDS
+
+
+def _run(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run a heuristic on a thread where every exception can only be its own."""
+    try:
+        return run_heuristic(heuristic, record)
+    except BaseException as error:
+        return raised(heuristic, error)

@@ -1,0 +1,20 @@
+"""Settings keep their variables, their names in `configure` and their defaults.
+
+``UPDATE_FROZEN=1 python -m pytest tests/frozen`` accepts a change.
+"""
+
+from llmeval_sdk import config
+
+
+def test_settings_keep_their_names_and_defaults(frozen):
+    """A deployment that sets a variable, or an app that passes a setting, need not change."""
+    table = {
+        row.name: {"variables": list(row.metadata["env"]), "default": repr(row.default)}
+        for row in config.ROWS
+    }
+    frozen("settings.json", dict(sorted(table.items())))
+
+
+def test_former_names_are_still_taken(frozen):
+    """A renamed setting goes by its former name until the version that was announced."""
+    frozen("former_settings.json", dict(config.FORMER_NAMES))
