@@ -16,9 +16,9 @@ from llmeval_sdk.evaluation._running import (
     outcome,
     own_copy,
     raised,
-    run_asked,
     run_heuristic,
     run_judge,
+    run_requested,
 )
 
 
@@ -38,7 +38,7 @@ __all__ = [
     "outcome",
     "own_copy",
     "raised",
-    "run_asked",
     "run_heuristic",
     "run_judge",
+    "run_requested",
 ]

@@ -110,7 +110,7 @@ def not_applicable(evaluator: Evaluator, absent: str) -> Evaluation:
     )
 
 
-def run_asked(
+def run_requested(
     heuristic: Heuristic,
     record: Record,
     by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,

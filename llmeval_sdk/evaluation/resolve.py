@@ -51,15 +51,15 @@ def resolve_all(evaluators: Iterable[Any], settings: Settings) -> list[Evaluator
     return list({evaluator.name: evaluator for evaluator in resolved}.values())
 
 
-def asked_for(
-    given: Iterable[Any], settings: Settings, complain: Callable[[str], None]
+def requested_evaluators(
+    configured: Iterable[Any], settings: Settings, complain: Callable[[str], None]
 ) -> list[Evaluator]:
     """Resolve what ``configure()`` was given and what the settings name beside it.
 
-    A mistake in what was given is raised. One in the settings, which may come from the environment,
-    is handed to ``complain``, and that evaluator is left out.
+    A mistake in what ``configure()`` was given is raised. One in the settings, which may come from
+    the environment, is handed to ``complain``, and that evaluator is left out.
     """
-    evaluators = {evaluator.name: evaluator for evaluator in resolve_all(given, settings)}
+    evaluators = {evaluator.name: evaluator for evaluator in resolve_all(configured, settings)}
     for name in settings.evaluators:
         try:
             evaluator = resolve(name, settings)
@@ -112,13 +112,16 @@ def calls_here(judge: Judge) -> bool:
 
 
 def escalations_in_force(
-    given: Sequence[Escalation] | None, settings: Settings, *, spending: bool
+    configured: Sequence[Escalation] | None, settings: Settings, *, spending: bool
 ) -> list[Escalation]:
-    """Return the escalations given, else the plain rule; and those of ``Settings.judge_share``.
+    """Return the escalations of ``configure()``, else the plain rule; and those by share.
 
-    ``spending`` says whether a judge model or a judge was named: a share alone starts none.
+    ``spending`` says whether a judge model or a judge was named: ``Settings.judge_share`` alone
+    starts none.
     """
-    escalations = [default_escalation(settings.recall_threshold)] if given is None else list(given)
+    if configured is None:
+        configured = [default_escalation(settings.recall_threshold)]
+    escalations = list(configured)
     if settings.judge_share and spending:
         named = {escalation.name for escalation in escalations}
         escalations += [
@@ -140,7 +143,7 @@ def sharing_judges() -> list[tuple[str, str]]:
 
 
 def considered_judges(
-    asked: Iterable[Evaluator], escalations: Iterable[Escalation], settings: Settings
+    requested: Iterable[Evaluator], escalations: Iterable[Escalation], settings: Settings
 ) -> tuple[Judge, ...]:
     """Return the judges that are considered for every evaluated span, each once.
 
@@ -148,7 +151,7 @@ def considered_judges(
         ConfigurationError: an escalation names something else than a judge, or reads a score that
             no evaluator gives.
     """
-    judges = {judge.name: judge for judge in asked if judge.kind == "judge"}
+    judges = {judge.name: judge for judge in requested if judge.kind == "judge"}
     for escalation in escalations:
         judge = resolve(escalation.judge, settings)
         if judge.kind != "judge":
@@ -163,7 +166,11 @@ def read_by(escalations: Iterable[Escalation], settings: Settings) -> list[Heuri
     """Return the heuristics that escalations read and that would not run by themselves."""
     names = frozenset[str]().union(*(escalation.names() for escalation in escalations))
     evaluators = (resolve(name, settings) for name in sorted(names))
-    return [each for each in evaluators if each.kind == "heuristic" and not each.automatic]
+    return [
+        evaluator
+        for evaluator in evaluators
+        if evaluator.kind == "heuristic" and not evaluator.automatic
+    ]
 
 
 def finder(planned: Iterable[Evaluator], settings: Settings) -> Callable[[Any], Evaluator | None]:

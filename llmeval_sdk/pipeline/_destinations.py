@@ -11,10 +11,10 @@ from llmeval_sdk.protocols import Exporter
 
 
 def make_exporters(
-    settings: Settings, given: Sequence[Exporter], problems: list[str], *, strict: bool
+    settings: Settings, own: Sequence[Exporter], problems: list[str], *, strict: bool
 ) -> tuple[Exporter, ...]:
-    """Build the exporters: those named, those given, else what the settings are made for."""
-    exporters = list(given)
+    """Build the exporters: those named, the app's own, else what the settings are made for."""
+    exporters = list(own)
     for name in settings.exporters or (() if exporters else default_exporters(settings)):
         try:
             exporters.append(registry.exporter_factory(name)(settings))

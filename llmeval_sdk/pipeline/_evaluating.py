@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from llmeval_sdk._process.counters import Counts
-from llmeval_sdk.evaluation import addressed, own_copy, run_asked
+from llmeval_sdk.evaluation import addressed, own_copy, run_requested
 from llmeval_sdk.evaluation.resolve import needs_model
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
@@ -85,15 +85,15 @@ class Evaluating:
             span, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         record = self._priced(record, span)
-        asked = plan.named(span._spec.evaluators)
+        requested = plan.named(span._spec.evaluators)
         evaluations = {evaluation.name: evaluation for evaluation in inline}
-        for evaluation in self._score(record, evaluations, asked) if subject.is_whole else ():
+        for evaluation in self._score(record, evaluations, requested) if subject.is_whole else ():
             evaluations[evaluation.name] = evaluation
             self._counts.add("background")
             event = addressed(evaluation, target)
             is_ours = evaluation.name in HEURISTICS
             (self._outlet.emit if is_ours else self._outlet.emit_written)(event)
-        named = [evaluator for evaluator in asked if evaluator.kind == "judge"]
+        named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
         for judge in self._considered(span, named):
             is_named = judge in named
             self._decide(subject, judge, record, evaluations, target, is_named=is_named)
@@ -131,12 +131,12 @@ class Evaluating:
         return replace(record, usage=total(spent_by(span), own=self._plan.prices))
 
     def _score(
-        self, record: Record, done: dict[str, Evaluation], asked: list[Evaluator]
+        self, record: Record, done: dict[str, Evaluation], requested: list[Evaluator]
     ) -> Iterable[Evaluation]:
         """Run the background heuristics, and those asked for on this span."""
-        for heuristic in asked:
+        for heuristic in requested:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
-                evaluation = run_asked(heuristic, record, self._app_heuristics.run)
+                evaluation = run_requested(heuristic, record, self._app_heuristics.run)
                 if evaluation is not None:
                     yield evaluation
                 self._rest()

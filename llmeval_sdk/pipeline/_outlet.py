@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 
 from llmeval_sdk._process.counters import Count, Counts
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.shield import swallow, tell
+from llmeval_sdk._stats import Stats
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline._delivery import Delivery
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Emitted, Privacy, bare
-from llmeval_sdk.pipeline._saying import Saying
+
+
+LOUD = frozenset((
+    "no_judge_model", "over_budget", "circuit_open", "no_worker", "not_installed", "worker_lost",
+))  # fmt: skip
+"""Reasons that somebody has to do something about; their details are our own words."""
+_CLIENTS = ("openai", "anthropic", "litellm", "google.genai", "langchain_core", "boto3")
 
 
 class Outlet:
@@ -39,7 +47,7 @@ class Outlet:
         self._privacy = privacy
         self._spans = spans
         self._evaluations = evaluations
-        self._saying = Saying(plan)
+        self._reasons = Reasons(plan)
         self.judged = Counts()
         """Judgements that gave a value, by judge."""
         self.not_run: dict[str, Counts] = {}
@@ -51,7 +59,7 @@ class Outlet:
             item = bare(item, names=self._plan.names)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
-            self._saying.not_run(item)
+            self._reasons.tell(item)
         for delivery in self._deliveries:
             delivery.offer(item, size)
 
@@ -84,3 +92,48 @@ class Outlet:
             if type(item) is SpanData:
                 item = replace(item, response=None)
             return bare(item, names=True)
+
+
+class Reasons:
+    """Tells each reason why judges do not judge, once for one pipeline.
+
+    Who asked for scores wants to know why there are none.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._told: set[str] = set()
+
+    def tell(self, item: NotRun) -> None:
+        """Leave a line for the log if this reason is a loud one and new."""
+        reason = item.reason
+        if reason not in LOUD or reason in self._told:
+            return
+        if reason == "no_judge_model" and not self._plan.has_model:
+            return  # nobody asked for judges; the default escalation just has none to ask
+        self._told.add(reason)
+        from llmeval_sdk.store.reasons import explain
+
+        detail = item.detail or explain(reason).meaning
+        advice = explain(reason).advice
+        tell(
+            f"judges, {reason}",
+            f"{item.evaluator} did not run: {detail.rstrip('.')}. {advice} "
+            "(this is said once; stats() counts)",
+        )
+
+
+def say_if_nothing_was_judged(plan: Plan, stats: Stats) -> None:
+    """Leave a line where judges of LLM calls were asked for, and no LLM call was ever seen."""
+    judges = [judge.name for judge in plan.judges if "llm" in getattr(judge, "span_kinds", ())]
+    if not judges or any(name in stats.judged or name in stats.not_run for name in judges):
+        return
+    client = next((name for name in _CLIENTS if name in sys.modules), None)
+    if client is None:
+        return
+    tell(
+        "judges",
+        f"{', '.join(judges)} had nothing to judge: no llm span with a prompt was seen, although "
+        f"{client} is loaded. Let LLMObs.enable() or ddtrace-run instrument it, or use "
+        "@llmeval.llm, and say the prompt with annotation_context(prompt=...)",
+    )

@@ -83,8 +83,8 @@ class Pipeline:
             self._deliveries.values(),
             pack=privacy.pack,
             unpack=privacy.unpack,
-            left=self.plan.worker == "off",
-            living=self.plan.worker == "agent",
+            left=self.plan.role == "off",
+            living=self.plan.role == "agent",
             made=self.plan.spool is not None,
         )
 
@@ -244,7 +244,7 @@ class Pipeline:
             delivery.clear()
 
     def _start(self) -> bool:
-        if self.plan.worker == "off":
+        if self.plan.role == "off":
             return False
         with self._starting:
             if not self._started and not self._intake.closed:

@@ -15,11 +15,11 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import Heuristics, Models, configured_model
 from llmeval_sdk.evaluation.resolve import (
-    asked_for,
     considered_judges,
     escalations_in_force,
     finder,
     read_by,
+    requested_evaluators,
     resolve,
     standing_heuristics,
 )
@@ -66,8 +66,9 @@ class Plan:
     """Where records survive the process."""
     children: Folder | None = None
     """Where records of multiprocessing's children survive them, where there is no ``spool``."""
-    worker: str = "thread"
-    """``off`` leaves the records in the spool, ``agent`` also takes what living processes leave."""
+    role: str = "thread"
+    """What this process does with records: ``thread`` evaluates and delivers them, ``off`` leaves
+    them in the spool, and ``agent`` also takes those that living processes leave there."""
     recent: Callable[[str], list[tuple[str | None, float]]] | None = None
     """Returns the span names and latest scores of an evaluator, oldest first, of earlier processes:
     what escalation by share begins with."""
@@ -135,18 +136,18 @@ def make_plan(
     def complain(problem: str) -> None:
         problems.append(f"{config.source_of('evaluators')}: {problem}")
 
-    asked = asked_for(evaluators, settings, complain)
+    requested = requested_evaluators(evaluators, settings, complain)
     if strict:
         _check_decorators(settings)
-    named = any(each.kind == "judge" for each in asked) or bool(escalations)
+    named = any(each.kind == "judge" for each in requested) or bool(escalations)
     spending = llm is not None or bool(settings.judge_model) or named
     escalations = escalations_in_force(escalations, settings, spending=spending)
-    judges = considered_judges(asked, escalations, settings)
-    inline, background = _divided([*asked, *read_by(escalations, settings)], settings)
+    judges = considered_judges(requested, escalations, settings)
+    inline, background = _divided([*requested, *read_by(escalations, settings)], settings)
     budget = budget or _budget(settings)
-    worker = _worker(settings, problems, strict=strict)
+    role = _role(settings, problems, strict=strict)
     sinks: tuple[Exporter, ...] = ()
-    if worker != "off":
+    if role != "off":
         sinks = make_exporters(settings, exporters, problems, strict=strict)
     names = [sink.name for sink in sinks]
     redactor = _redactor(settings, redact, problems, strict=strict)
@@ -158,7 +159,7 @@ def make_plan(
         inline=Heuristics(inline),
         background=Heuristics(background),
         judges=judges,
-        find=finder((*inline, *background, *judges, *asked), settings),
+        find=finder((*inline, *background, *judges, *requested), settings),
         gate=Gate(_rules(rules, settings, problems), escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
@@ -174,7 +175,7 @@ def make_plan(
         children=None
         if settings.spool
         else children_folder(settings.store, names, max_bytes=settings.spool_max_bytes),
-        worker=worker,
+        role=role,
         recent=partial(_recent, settings) if "local" in names else None,
         queue_records=settings.queue_records,
         queue_bytes=settings.queue_bytes,
@@ -207,10 +208,10 @@ def _check_decorators(settings: Settings) -> None:
 
 
 def _divided(
-    asked: Sequence[Evaluator], settings: Settings
+    requested: Sequence[Evaluator], settings: Settings
 ) -> tuple[list[Heuristic], list[Heuristic]]:
     """Divide the heuristics into those for the app's thread and those for the worker."""
-    heuristics = {each.name: each for each in asked if each.kind == "heuristic"}
+    heuristics = {each.name: each for each in requested if each.kind == "heuristic"}
     if settings.heuristics == "off":
         return [], list(heuristics.values())
     standing = {each.name: each for each in standing_heuristics(settings)}
@@ -230,11 +231,11 @@ def _budget(settings: Settings) -> Budget:
 
 
 def _rules(
-    given: Sequence[SamplingRule] | str | None, settings: Settings, problems: list[str]
+    configured: Sequence[SamplingRule] | str | None, settings: Settings, problems: list[str]
 ) -> SamplingRules:
-    if given is not None and not isinstance(given, str):
-        return SamplingRules.of(given)
-    rules = parse_rules(given if given is not None else settings.sampling_rules)
+    if configured is not None and not isinstance(configured, str):
+        return SamplingRules.of(configured)
+    rules = parse_rules(configured if configured is not None else settings.sampling_rules)
     problems.extend(rules.problems)
     return rules
 
@@ -276,7 +277,7 @@ def _spool(settings: Settings) -> Folder | None:
     )
 
 
-def _worker(settings: Settings, problems: list[str], *, strict: bool) -> str:
+def _role(settings: Settings, problems: list[str], *, strict: bool) -> str:
     """Return how this process works; without a spool nobody else could do it."""
     if settings.worker == "thread" or settings.spool:
         return settings.worker

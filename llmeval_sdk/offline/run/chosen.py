@@ -30,7 +30,7 @@ class Chosen:
 
     heuristics: tuple[Heuristic, ...]
     judges: tuple[Judge, ...]
-    asked: bool
+    are_requested: bool
     _needs: tuple[tuple[str, ...], ...] = ()
     """Of each heuristic: many need the same fields, which are looked for once in a row."""
 
@@ -56,10 +56,11 @@ class Chosen:
         Raises:
             DataError: naming the place and the column.
         """
-        needed = not self.asked or any("request" in each.needs for each in self._all)
+        needed = not self.are_requested or any("request" in each.needs for each in self._all)
         if record.request is None and (needed or not answered):
             raise DataError(f"{place}: the column 'request' is missing")
-        if answered and not self.asked and all(getattr(record, n) is None for n in _ANSWERS):
+        has_answer = any(getattr(record, name) is not None for name in _ANSWERS)
+        if answered and not self.are_requested and not has_answer:
             raise DataError(
                 f"{place}: the column 'response' is missing (or 'trace', or 'extractions'): pass "
                 "model= (--model) to have it answered, or ask for the retrieval evaluators by name"
@@ -72,15 +73,15 @@ class Chosen:
         for heuristic, needs in zip(self.heuristics, self._needs, strict=True):
             absent = lacking[needs]
             if absent is not None:
-                if self.asked:
+                if self.are_requested:
                     evaluations[heuristic.name] = not_applicable(heuristic, absent)
                 continue
-            if not self.asked:
+            if not self.are_requested:
                 applies = getattr(heuristic, "applies", None)
                 if applies is not None and not applies(record):
                     continue
             evaluation = run_heuristic(heuristic, record)
-            if self.asked or evaluation.value is not None or evaluation.error is not None:
+            if self.are_requested or evaluation.value is not None or evaluation.error is not None:
                 evaluations[heuristic.name] = evaluation
         return evaluations
 
@@ -94,7 +95,7 @@ class Chosen:
             absent = lacking(judge, record)
             if absent is None:
                 ready.append(judge)
-            elif self.asked:
+            elif self.are_requested:
                 evaluations[judge.name] = not_applicable(judge, absent)
         return ready
 

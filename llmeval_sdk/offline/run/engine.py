@@ -1,7 +1,7 @@
 """From an iterable of rows to evaluated rows, in this process: the part that engines share.
 
-Free rows are scored one after the other. Where judges or the app are asked, a fixed number of
-workers do one thing at a time, each: begin the next row, or run the next judge on one that began.
+Free rows are scored one after the other. Where judges or the app are asked, a crew of tasks works:
+each begins the next row, or runs the next judge on a row that was begun.
 """
 
 from __future__ import annotations
