@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train readme matrix test-package clean
+.PHONY: help demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train reference docs sbom matrix test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -42,8 +42,7 @@ contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
 tests: $(VENV)/.dev  ## Run the tests: two files at a time, then those that have to be alone.
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not alone' $(ARGS)
-	@$(BIN)/python -m pytest -m alone $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
+	@$(BIN)/python tests/all.py $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
@@ -88,7 +87,7 @@ test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against 
 	@$(VENV)-datadog/bin/python -m pytest tests/datadog $(ARGS)
 
 test-guide: $(VENV)-datadog/.ready $(DATADOG_AGENT) $(VENV)-ragas/.ready  ## Run Datadog's Ragas guide end to end: ddtrace, Ragas, the test agent.
-	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py $(ARGS)
+	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py tests/datadog/live/test_pages.py $(ARGS)
 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
 	@$(VENV)-datadog/bin/python tests/datadog/demo.py $(ARGS)
@@ -152,8 +151,8 @@ test-viewer: $(VENV)-viewer/.ready chromium  ## Drive the viewer in a real Chrom
 	@$(VENV)-viewer/bin/python -m pytest tests/viewer $(ARGS)
 
 screenshots: $(VENV)-viewer/.ready chromium  ## Make pictures of the viewer and of an offline report, in artifacts/ and for the README.
-	@$(VENV)-viewer/bin/python tests/viewer/screenshots.py artifacts docs
-	@$(VENV)-viewer/bin/python tests/offline/screenshot.py docs/offline-report.png
+	@$(VENV)-viewer/bin/python tests/viewer/screenshots.py artifacts docs/images
+	@$(VENV)-viewer/bin/python tests/offline/screenshot.py docs/images/offline-report.png
 
 bench-viewer: $(VENV)/.dev  ## Print what the viewer takes over a million spans.
 	@$(BIN)/python -m benchmarks.viewer $(ARGS)
@@ -167,8 +166,8 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	for name in forks spool redaction; do $(BIN)/python -m benchmarks.$$name || missed=1; done; \
 	exit $$missed
 
-bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/peers.svg (15 minutes).
-	@$(BIN)/python -m benchmarks.peers --chart docs/peers.svg $(ARGS)
+bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
+	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
 
 bench-offline: $(VENV)/.dev  ## Print what evaluating a million rows and judging 10,000 costs (10 minutes).
 	@$(BIN)/python -m benchmarks.offline $(ARGS)
@@ -199,8 +198,29 @@ train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and 
 	@$(VENV)-quality/bin/python benchmarks/quality/risk_train.py --data $(DATA) --out llmeval_sdk/heuristics/risk/data
 	@$(VENV)-quality/bin/python benchmarks/quality/extraction_train.py --data $(DATA) --out llmeval_sdk/heuristics/extraction/data
 
-readme: $(VENV)/.dev  ## Write the settings table into the README.
-	@$(BIN)/python tests/support/update_readme.py
+reference: $(VENV)/.dev  ## Write the generated pages of the reference.
+	@PYTHONPATH=tests/support $(BIN)/python tests/support/reference.py
+
+$(VENV)-docs/.ready: pyproject.toml constraints.txt
+	@echo "installing Zensical and mkdocstrings into $(VENV)-docs"
+	@$(PYTHON) -m venv $(VENV)-docs
+	@$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group docs
+	@touch $@
+
+docs: $(VENV)-docs/.ready  ## Build the documentation site into artifacts/site; a broken link is an error.
+	@rm -rf artifacts/site
+	@$(VENV)-docs/bin/zensical build --strict --clean
+	@$(VENV)-docs/bin/python tests/support/llms_txt.py artifacts/site
+	@echo "open artifacts/site/index.html"
+
+sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a plain install (CycloneDX).
+	@rm -rf $(VENV)-sbom && $(PYTHON) -m venv $(VENV)-sbom/plain && $(PYTHON) -m venv $(VENV)-sbom/tool
+	@$(VENV)-sbom/plain/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt .
+	@$(VENV)-sbom/plain/bin/python -m pip uninstall --quiet --yes setuptools pip
+	@$(VENV)-sbom/tool/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
+	@mkdir -p artifacts
+	@$(VENV)-sbom/tool/bin/cyclonedx-py environment $(VENV)-sbom/plain --pyproject pyproject.toml --output-file artifacts/sbom.json
 
 matrix:  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
 	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(PYTHON) tests/matrix.py $(ARGS)
@@ -209,4 +229,4 @@ test-package:  ## Build wheel and sdist, install them into clean environments an
 	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

@@ -104,6 +104,13 @@ def obstacle(suite: Suite) -> str:
     return ""
 
 
+def results_of(path: Path) -> list[Path]:
+    """Return the accounts of a run: one, or two where some tests ran apart (``tests/all.py``)."""
+    return sorted(path.parent.glob(f"{path.stem}.xml")) + sorted(
+        path.parent.glob(f"{path.stem}-alone.xml")
+    )
+
+
 def read_results(path: Path, outcome: Outcome) -> None:
     """Read pytest's own account of a run."""
     for case in ET.parse(path).iter("testcase"):
@@ -124,7 +131,8 @@ def run(suite: Suite) -> Outcome:
         outcome.state = "CANNOT RUN"
         return outcome
     path = RESULTS / f"{suite.name.replace(' ', '-')}.xml"
-    path.unlink(missing_ok=True)
+    for old in results_of(path):
+        old.unlink()
     arguments = [f"ARGS=--junitxml={path}"] if suite.counts_tests else []
     print(f"\n=== {suite.name}: {suite.shows}", flush=True)
     begun = time.monotonic()
@@ -134,8 +142,8 @@ def run(suite: Suite) -> Outcome:
         check=False,
     )
     outcome.seconds = time.monotonic() - begun
-    if suite.counts_tests and path.is_file():
-        read_results(path, outcome)
+    for results in results_of(path):
+        read_results(results, outcome)
     if ended.returncode:
         outcome.state = "FAILED"
     elif suite.counts_tests and not outcome.ran:
@@ -164,8 +172,8 @@ def main(names: list[str]) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     outcomes = [run(known[name]) for name in names or known]
     first = Outcome(Suite("test", "test", "make test"))
-    if (RESULTS / "test.xml").is_file() and not names:
-        read_results(RESULTS / "test.xml", first)
+    for results in results_of(RESULTS / "test.xml"):
+        read_results(results, first)
     print("\nsuite        state          time      tests                      what it shows")
     for outcome in outcomes:
         print(outcome.line())

@@ -22,7 +22,7 @@ import openai
 
 import llmeval_sdk as llmeval
 from benchmarks.loopback import running
-from benchmarks.overhead import Table, latencies, quantile
+from benchmarks.measures import Table, latencies, quantile
 from llmeval_sdk import registry, runtime
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.llms import OpenAILLM

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 import llmeval_sdk as llmeval
 from benchmarks.judging import CONCURRENCY, Keep
 from benchmarks.loopback import running
-from benchmarks.overhead import Table
+from benchmarks.measures import Table
 from llmeval_sdk import registry
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.llms import OpenAILLM

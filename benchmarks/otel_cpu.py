@@ -185,7 +185,8 @@ def measure(rounds, count):
 
 def chunks_as_argument(repeat):
     """Print what a call with five chunks as an argument costs its caller, in bare OTel spans."""
-    from benchmarks.overhead import CHUNKS, otel_call, per_call
+    from benchmarks.app import CHUNKS, otel_call
+    from benchmarks.measures import per_call
 
     @llmeval.workflow
     def answer(question, chunks):

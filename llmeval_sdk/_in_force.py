@@ -102,10 +102,8 @@ class InForce:
         if self.pipeline is None:
             return
         for exporter in self.pipeline.plan.exporters:
-            restart = getattr(exporter, "after_fork", None)
-            if restart is not None:
-                with shield.shield(f"exporter {exporter.name}", calls_out=True):
-                    restart()
+            with shield.shield(f"exporter {exporter.name}", calls_out=True):
+                exporter.after_fork()
         self.pipeline = make(self.pipeline)
         state.recorder = self.pipeline if state.enabled else None
 

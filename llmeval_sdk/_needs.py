@@ -23,14 +23,12 @@ def missing(record: Record, needs: Sequence[str]) -> str | None:
     return ", ".join(absent) if absent else None
 
 
-def lacking(evaluator: Any, record: Record) -> str | None:
-    """Name what an evaluator lacks: its needs, or what its own ``lacks(record)`` says."""
-    absent = missing(record, evaluator.needs)
-    look = getattr(evaluator, "lacks", None)
-    if absent is not None or look is None:
-        return absent
-    found: str | None = look(record)
-    return found
+def lacking(judge: Any, record: Record) -> str | None:
+    """Name what a judge lacks: its needs, or what its own ``lacks(record)`` says."""
+    absent = missing(record, judge.needs)
+    if absent is None:
+        absent = judge.lacks(record)
+    return absent
 
 
 def _met(record: Record, need: str) -> bool:

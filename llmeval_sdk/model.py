@@ -241,6 +241,16 @@ class SpanData:
     """Ground truth that the app annotated, by its Record field."""
     context: Any = None
     """What exporters with live hooks left on the span, by their names."""
+    value: Any = None
+    """The aggregated value of an extraction, where the app annotated one."""
+    confidence: float | str | None = None
+    field_config: Mapping[str, Any] | None = None
+    retrieval: Mapping[str, Any] | None = None
+
+    @property
+    def arguments(self) -> Mapping[str, Any] | None:
+        """What the function was called with, as far as the request still says it."""
+        return self.request if type(self.request) is dict else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,11 +62,11 @@ EXPORTERS = {
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",
     "memory": "llmeval_sdk.exporters.memory:MemoryExporter",
     "otlp": "llmeval_sdk.exporters.otel:make",
+    "datadog": "llmeval_sdk.exporters.datadog:make",
     "phoenix": "llmeval_sdk.exporters.phoenix:PhoenixExporter",
     "mlflow": "llmeval_sdk.exporters.mlflow:MlflowExporter",
-    "datadog": "llmeval_sdk.exporters.datadog:make",
 }
-"""Each names a callable that takes the Settings and returns an Exporter."""
+"""Each names a callable that takes the Settings and returns an Exporter; README lists the names."""
 
 _own: dict[str, Evaluator] = {}
 _listeners: list[Callable[[Evaluator], None]] = []
@@ -134,11 +134,6 @@ def judge_model(model: object = None) -> LLM:
 def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -> Any:
     """Make what embeds texts, of a model's name and the server of the judge model's address."""
     return _load("llmeval_sdk.llms.embeddings:resolve_embeddings")(model, address=address)
-
-
-def permit() -> Any:
-    """Return the context variable whose function is asked before a client's further requests."""
-    return _load("llmeval_sdk.llms:permit")
 
 
 def exporter_factory(name: str) -> Any:

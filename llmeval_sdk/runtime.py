@@ -22,8 +22,7 @@ from llmeval_sdk._neighbours import meet
 from llmeval_sdk._process import shield
 from llmeval_sdk._process.forks import wait_for_imports
 from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
-from llmeval_sdk._setting import price_table
-from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.config import Secret, Settings, price_table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import (
     Pipeline,
@@ -36,7 +35,7 @@ from llmeval_sdk.pipeline import (
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
-from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge, Services
 from llmeval_sdk.spool import CHILDREN
 from llmeval_sdk.tracing import is_off, state
 
@@ -216,7 +215,7 @@ def _often() -> None:
     if "opentelemetry.metrics" in sys.modules and _shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
             if not settings().otel_disabled:
-                from llmeval_sdk.exporters.otel.health import observe
+                from llmeval_sdk.exporters.otel.metrics import observe
 
                 observe(stats)
 
@@ -229,11 +228,12 @@ def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
             about, _, what = problem.partition(": ")
             shield.tell(f"configure: {about[:100]}", what[:300] or "ignored")
         old, _in_force.settings = _in_force.pipeline, resolved
+        services = Services(plan.redactor, _in_force.lost, end=_at_exit, deliver=_at_flush)
+        meet(plan.exporters, services)
         new = _in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
         state.recorder = new if resolved.enabled else None
-        meet(plan.exporters, lost=_in_force.lost, at_exit=_at_exit, at_flush=_at_flush)
         if not _exit_registered:
             _exit_registered = True
             registry.subscribe(_registered)

@@ -9,6 +9,7 @@ that is not this checkout. Exits with 1 at the first thing that fails.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,9 @@ IN_THE_WHEEL = (
 IN_THE_SDIST = (
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "zensical.toml",
     "LICENSE",
     "Makefile",
     "constraints.txt",
@@ -77,6 +81,19 @@ def files(wheel):
         return {name for name in packed.namelist() if ".dist-info/" not in name}
 
 
+def relative_links(wheel):
+    """Return the links of the package page that lead nowhere: those that are not absolute."""
+    with zipfile.ZipFile(wheel) as packed:
+        (name,) = (name for name in packed.namelist() if name.endswith("/METADATA"))
+        page = packed.read(name).decode()
+    targets = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", page, flags=re.DOTALL))
+    pictures = [each for each in targets if each.endswith((".png", ".svg"))]
+    if len(pictures) < 4:
+        sys.exit(f"FAILED: the package page has only the pictures {pictures}")
+    gone = [each for each in pictures if not (ROOT / each.partition("/main/")[2]).is_file()]
+    return [each for each in targets if not each.startswith("https://")] + gone
+
+
 def main():
     """Build, look inside, install, use."""
     with tempfile.TemporaryDirectory() as folder:
@@ -92,6 +109,7 @@ def main():
             top = {name.split("/")[1] for name in packed.getnames() if "/" in name}
         missing += [name for name in IN_THE_SDIST if name not in top]
         missing += sorted(files(wheel) ^ files(again))
+        missing += relative_links(wheel)
         if missing:
             sys.exit(f"FAILED: not in the package, or only in one of the wheels: {missing}")
         python = environment(place / "plain", wheel)

@@ -46,6 +46,12 @@ def steps(python, folder, extras):
             yield [inside, "-c", USES[extra]]
 
 
+def weight(folder):
+    """Return what a folder takes on the disk, in MB."""
+    sizes = (path.lstat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return sum(sizes) / 1e6
+
+
 def main():
     """Try every version; returns how many failed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -69,8 +75,10 @@ def main():
                     print(f"{version}: FAILED {' '.join(command[1:5])}\n{done.stdout}{done.stderr}")
                     break
             else:
+                seconds = time.monotonic() - begun
                 print(
-                    f"{version}: {options.extras} installs, checks and runs in {time.monotonic() - begun:.0f} s"
+                    f"{version}: {options.extras} installs, checks and runs in {seconds:.0f} s "
+                    f"and weighs {weight(folder):,.0f} MB"
                 )
     return failed
 

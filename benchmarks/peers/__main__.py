@@ -4,7 +4,7 @@ Every round runs every case of every peer once, in a process of its own, one aft
 a slow moment of the machine meets them all; each figure is the median of the rounds. What they send
 goes to a sink on this machine. The first run makes the environments and needs a package index.
 
-    python -m benchmarks.peers [--rounds N] [--chart docs/peers.svg]
+    python -m benchmarks.peers [--rounds N] [--chart docs/images/peers.svg]
 """
 
 import argparse

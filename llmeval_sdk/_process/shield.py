@@ -48,9 +48,12 @@ def raise_again(on: bool) -> None:
 def swallow(site: str, error: BaseException, *, calls_out: bool = False) -> bool:
     """Count an exception of ours; False means that it is not ours and must be raised again.
 
-    Use it as ``except Exception as error: if not swallow("site", error): raise``. ``calls_out``
-    says that the site runs code of others on purpose (an evaluator): its exceptions are ours then,
-    its ``sys.exit()`` too.
+    Use it as ``except Exception as error: if not swallow("site", error): raise`` on the app's
+    thread, where that costs 0.05 µs and ``with shield("site")`` 0.7 µs, and where something is to
+    be done about the failure. Everywhere else `shield` reads better.
+
+    ``calls_out`` says that the site runs code of others on purpose (an evaluator): its exceptions
+    are ours then, its ``sys.exit()`` too.
     """
     if _raise_again or not _ours(error, calls_out=calls_out):
         return False

@@ -77,13 +77,19 @@ def address(url: str) -> str:
         return "(not an address)"
 
 
+SHORTEST_SECRET = 6
+"""Characters of a secret that is looked for in other texts. A shorter one, such as the ``x`` or
+``none`` that a local server takes for a key, stands in ordinary words, which would be blotted out;
+its own value is never shown in any case."""
+
+
 def secrets(settings: Settings) -> set[str]:
     """Return every secret text of the settings, so that none is printed by way of a message."""
     found = set()
     for row in config.ROWS:
-        value = getattr(settings, row.name)
+        value = config.value_of(settings, row.name)
         for each in value.values() if isinstance(value, Mapping) else (value,):
-            if isinstance(each, Secret) and each.reveal().strip():
+            if isinstance(each, Secret) and len(each.reveal().strip()) >= SHORTEST_SECRET:
                 found.add(each.reveal())
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from llmeval_sdk import _values, config
+from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Told
@@ -21,15 +22,13 @@ if TYPE_CHECKING:  # `llmeval --help` loads no event loop
 PART = 1_000
 """Spans in one row group of Parquet, and in one request of OTLP."""
 
-_PLAIN = (
-    "trace_id", "span_id", "parent_id", "name", "kind", "session_id", "model_name",
-    "model_provider",
-)  # fmt: skip
+_PLAIN = tuple(field.name for field in STORED_FIELDS if field.form is Form.TEXT)
 USAGE = ("input_tokens", "output_tokens", "total_tokens")
-ADDED = ("retrieved_context", "extractions", "total_usage", "within")
-"""What other spans of the trace fill in."""
-_NESTED = ("links", "tags", "metrics", "attributes", "prompt", "expected", "extractions",
-           "retrieved_context")  # fmt: skip
+ADDED = ("total_usage", "within")
+"""What other spans of the trace fill in, beside fields of the span itself."""
+_JSON = (Form.VALUE, Form.MAPPING, Form.LINKS, Form.PROMPT, Form.EXPECTED, Form.EXTRACTIONS,
+         Form.CHUNKS)  # fmt: skip
+_NESTED = tuple(field.name for field in STORED_FIELDS if field.form in _JSON)
 _SAID = ("evaluations", "not_run", "feedback")
 
 
@@ -40,8 +39,8 @@ def write_jsonl(told: Iterable[Told], to: TextIO, whole: Whole) -> None:
 
 def write_otlp(told: Iterable[Told], to: TextIO) -> None:
     """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
-    from llmeval_sdk.exporters.otel.endpoint import resource, version
     from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
+    from llmeval_sdk.exporters.otel.wire import resource, version
 
     about = resource(config.from_environment(problems=[]))
     for part in _parts(told):
@@ -70,7 +69,7 @@ def write_parquet(told: Iterable[Told], to: Path, whole: Whole, evaluators: Sequ
         "error_message": pa.string(),
         **dict.fromkeys(USAGE, pa.int64()),
         "cost_usd": pa.float64(),
-        **dict.fromkeys(("request", "response", *_NESTED, *_SAID, *ADDED), pa.string()),
+        **dict.fromkeys((*_NESTED, *_SAID, *ADDED), pa.string()),
         **{f"score_{name}": pa.float64() for name in evaluators},
     }
     schema = pa.schema(list(columns.items()))
@@ -112,10 +111,8 @@ def _said(each: Any) -> dict[str, Any]:
 def _flat(told: Told, whole: Whole) -> dict[str, Any]:
     span, row = told.span, row_of(told, whole)
     found: dict[str, Any] = {name: getattr(span, name) for name in _PLAIN}
-    found |= {
-        name: _text(getattr(span, name) or None) for name in ("request", "response", *_NESTED)
-    }
-    found |= {name: _text(row.get(name)) for name in (*ADDED, *_SAID) if row.get(name)}
+    found |= {name: _cell(name, getattr(span, name) or None) for name in _NESTED}
+    found |= {name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, *_SAID) if row.get(name)}
     found |= {
         "start_time": span.start_ns,
         "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
@@ -129,10 +126,12 @@ def _flat(told: Told, whole: Whole) -> dict[str, Any]:
     return found
 
 
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return encode.dumps(_sparse(value))
+def _cell(name: str, value: Any) -> str | None:
+    from llmeval_sdk.offline.data.exported import VALUES, cell
+
+    if name in VALUES:
+        return cell(value)
+    return value if value is None or isinstance(value, str) else encode.dumps(_sparse(value))
 
 
 def _sparse(value: Any) -> Any:

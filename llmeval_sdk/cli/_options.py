@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 import time
 from datetime import datetime, timezone
 
@@ -14,6 +15,50 @@ from llmeval_sdk.store.reader import StoreReader
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Fills paragraphs to the width of the terminal; indented lines, such as examples, stay lines.
+
+    A line that is too long goes on below the column in which its last words began.
+    """
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for line in text.splitlines():
+            if lines and line and lines[-1] and _goes_on(lines[-1], line):
+                lines[-1] += f" {line.strip()}"
+            else:
+                lines.append(line)
+        return textwrap.indent("\n".join(_wrapped(line, width) for line in lines), indent)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
+def _goes_on(before: str, line: str) -> bool:
+    """Say whether a line belongs to the one before: a paragraph's, or a table's second column."""
+    begins, above = _indentation(line), _indentation(before)
+    if before.endswith(":") or _column(line) > begins:
+        return False
+    return begins == _column(before) and (begins > above or begins == 0)
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _column(line: str) -> int:
+    """Return where a long line goes on: below its beginning, or a table's below its last column."""
+    match = re.match(r" *(?:\S+(?: \S+)* {2,})?", line)
+    return match.end() if match else 0
+
+
+def _wrapped(line: str, width: int) -> str:
+    hanging = " " * _column(line)
+    return textwrap.fill(
+        line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:

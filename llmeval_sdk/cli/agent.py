@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import say
 from llmeval_sdk.errors import ConfigurationError
 
@@ -36,7 +37,7 @@ def add(subparsers: Any) -> None:
         description="Drain a spool folder continuously, so that apps need no thread of ours and "
         "lose nothing when they are killed.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--spool", metavar="DIR", help="the folder (default: LLMEVAL_SPOOL)")
     parser.add_argument(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._labelled import Labelled, labelled
-from llmeval_sdk.cli._options import add_store
+from llmeval_sdk.cli._options import Help, add_store
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Usage
@@ -51,7 +51,7 @@ def add(subparsers: Any) -> None:
         description="Compare what a judge or heuristic says with what people said: Cohen's kappa, "
         "precision, recall, F1 and AUROC with their intervals, and where the two differ.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="labelled rows; else the store")
     add_store(parser)

@@ -12,6 +12,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
 from llmeval_sdk.cli._endpoint import judge_endpoint
+from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import columns, heading, say, say_wrapped, table
 from llmeval_sdk.config import Settings
 
@@ -38,7 +39,7 @@ def add(subparsers: Any) -> None:
         "are active, whether the store can be written and the judge model be reached, and which "
         "extras are missing.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--offline", action="store_true", help="do not ask the judge's server")
     parser.add_argument("--all", action="store_true", help="show settings at their default, too")
@@ -116,9 +117,9 @@ def _settings(settings: Settings, hide: set[str], problems: list[str], *, everyt
         if any(problem.startswith(f"{source}=") for problem in problems):
             source = f"default ({source} cannot be used)"
         if everything or source != "default":
-            value = _checks.shown(getattr(settings, row.name))
-            if row.name in _PRIVATE and getattr(settings, row.name):
-                value = f"{len(getattr(settings, row.name))} set, not shown"
+            value = _checks.shown(config.value_of(settings, row.name))
+            if row.name in _PRIVATE and (private := config.value_of(settings, row.name)):
+                value = f"{len(private)} set, not shown"
             value = _hidden(value, hide)
             rows.append((row.name, value, source))
     heading("Settings" if everything else "Settings that are not at their default (--all: all)")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
-from llmeval_sdk._setting import prices
-from llmeval_sdk.cli._options import add_store, open_store, since
+from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import say
+from llmeval_sdk.config import prices
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
 from llmeval_sdk.store.files import make_folder, path_of
 
@@ -64,7 +64,7 @@ def add(subparsers: Any) -> None:
         help="run evaluators over a file or the store; a gate for CI",
         description="Run evaluators over the rows of a file, and say what they found.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="the rows; else --from-store")
     _add_what(parser)
@@ -279,7 +279,14 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
         data: Any = args.file
         if args.from_store:
             reader = stack.enter_context(open_store(args.store))
-            data = stored(reader, since=args.since, span_name=args.span_name)
+            settings = config.from_environment(problems=[])
+            data = stored(
+                reader,
+                since=args.since,
+                span_name=args.span_name,
+                retrieved=settings.retrieved_context,
+                limits=settings.retrieval_limits,
+            )
         return evaluate(
             data,
             model=args.model,

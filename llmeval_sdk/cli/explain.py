@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import add_store, moment, open_store
+from llmeval_sdk.cli._options import Help, add_store, moment, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
         description="Show one span with everything that was said of it, and for each judge that "
         "did not run the reason and what to do about it.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli._formats import write_jsonl, write_otlp, write_parquet
-from llmeval_sdk.cli._options import add_store, open_store, since
+from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import tracked
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump, names
@@ -49,7 +49,7 @@ def add(subparsers: Any) -> None:
         help="spans with their scores as JSON lines, Parquet or OTLP",
         description="Write spans of a store, with everything that was said of them.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument("--format", choices=FORMATS, help="default: by --out's ending, else jsonl")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._options import add_store, open_store
+from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import say
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.writer import StoreWriter
@@ -35,7 +35,7 @@ def add(subparsers: Any) -> None:
         help="delete the oldest traces of a store, by age or size",
         description="Delete the oldest traces of a store until it is within its bounds.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument(

@@ -11,7 +11,7 @@ from llmeval_sdk import _values, config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import Alert, alert
 from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
-from llmeval_sdk.cli._options import add_store, moment, open_store, since
+from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
 from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.estimates.mean import Estimate
@@ -49,7 +49,7 @@ def add(subparsers: Any) -> None:
         description="Show the scores of a store by evaluator and span name: how many, their mean "
         "or shares, their distribution, failures, and why judges did not run.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument(

@@ -15,9 +15,10 @@ import llmeval_sdk
 _BOOTSTRAP = Path(llmeval_sdk.__file__).resolve().parent / "_bootstrap"
 _USAGE = """usage: llmeval run COMMAND [ARGUMENT ...]
 
-Run a Python program, such as `python driver.py`, `gunicorn app:app` or `ddtrace-run python app.py`,
-with the SDK set up from the environment in it and in the Python processes it starts. Interpreters
-that ignore PYTHONPATH (`python -I`, `-E`) are left as they are.
+Run a Python program, such as `python driver.py`, `gunicorn app:app` or
+`ddtrace-run python app.py`, with the SDK set up from the environment in it and
+in the Python processes it starts. Interpreters that ignore PYTHONPATH
+(`python -I`, `-E`) are left as they are.
 """
 
 

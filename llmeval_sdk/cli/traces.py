@@ -10,7 +10,7 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import add_store, moment, open_store, since
+from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
 from llmeval_sdk.cli._output import say, table
 from llmeval_sdk.store.pages import Item, Said
 from llmeval_sdk.store.query import Query
@@ -33,7 +33,7 @@ def add(subparsers: Any) -> None:
         description="List requests with their ids, newest first, and what is bad about each. "
         "`llmeval explain ID` shows one.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument("--limit", type=_count, default=20, metavar="N", help="how many (20)")

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from llmeval_sdk import _private, config
-from llmeval_sdk.cli._options import add_store
+from llmeval_sdk.cli._options import Help, add_store
 from llmeval_sdk.cli._output import say
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.store.files import path_of
@@ -45,7 +45,7 @@ def add(subparsers: Any) -> None:
         description="Serve the store as web pages on this machine: traces with their scores, "
         "scores over time, and labels of your own.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument(

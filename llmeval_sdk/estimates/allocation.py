@@ -85,7 +85,7 @@ class Allocation:
 
 
 def _fall(rank: float, aim: float, power: float) -> float:
-    return max(0.0, 1 - (rank - aim) / (1 - aim)) ** (power + 1)
+    return float(max(0.0, 1 - (rank - aim) / (1 - aim)) ** (power + 1))
 
 
 def default_control(share: float) -> float:

@@ -12,10 +12,9 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.judges._cut import fair_limit, shortened
-from llmeval_sdk.llms import permit
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
 from llmeval_sdk.policy.books import Reservation
-from llmeval_sdk.protocols import LLM, refuse_in_loop
+from llmeval_sdk.protocols import LLM, further_request, refuse_in_loop
 
 
 _FREE = ("rate_limited", "unauthorized", "not_found", "bad_request", "too_long")
@@ -91,7 +90,9 @@ class BudgetedLLM(LLM):
         """Make one call, when its turn has come, and settle what it used."""
         async with self._turnstile.passage() as passage:
             payment = _Payment(self, passage.place, messages, max_tokens)
-            permission = permit.set(payment.another)  # the client's further requests cost as well
+            permission = further_request.set(
+                payment.another
+            )  # the client's further requests cost as well
             try:
                 completion = await self.inner.complete(
                     messages, schema=schema, max_tokens=max_tokens
@@ -106,7 +107,7 @@ class BudgetedLLM(LLM):
                 payment.settle(None, error="timeout" if stopped else type(error).__name__)
                 raise
             finally:
-                permit.reset(permission)
+                further_request.reset(permission)
             passage.failure = None
             payment.settle(completion.usage, model=completion.model, response=completion.text)
             return completion

@@ -11,7 +11,6 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
 from llmeval_sdk.evaluation._budgeted_llm import BudgetedLLM
 from llmeval_sdk.evaluation._turnstile import Turnstile
-from llmeval_sdk.evaluation.resolve import calls_here
 from llmeval_sdk.model import ModelCall, Usage
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.protocols import LLM, Judge
@@ -73,7 +72,7 @@ class Models:
                 model if isinstance(model, NoModel) else (model, self._new_turnstile())
             )
             warm: Any = getattr(model, "warm", None)
-            if warm is not None and calls_here(judge):
+            if warm is not None and judge.calls_here:
                 await warm()
         made = self._made[key]
         return made if isinstance(made, NoModel) else BudgetedLLM(*made, judge.name)
@@ -96,14 +95,14 @@ class Models:
             return NoModel(str(error))
 
     def _make(self, judge: Judge) -> LLM:
-        own = getattr(judge, "model", None)
+        own = judge.model
         if own is not None:
             return registry.judge_model(own)
         return self._configured() or NoModel("no judge model is configured")
 
 
 def _key(judge: Judge) -> Any:
-    own = getattr(judge, "model", None)
+    own = judge.model
     return own if own is None or isinstance(own, str) else id(own)
 
 

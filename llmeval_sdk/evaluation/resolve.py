@@ -17,7 +17,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.escalation import Escalation, default_escalation
-from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
+from llmeval_sdk.protocols import Evaluator, Heuristic, Judge, complete_judge
 
 
 MAX_KNOWN = 1_000
@@ -41,8 +41,11 @@ def resolve(evaluator: Any, settings: Settings) -> Evaluator:
         from llmeval_sdk.judges.adapt import as_evaluator
 
         thing = as_evaluator(thing)
+    if thing.kind == "judge":
+        judge: Judge = complete_judge(thing).configured(settings)
+        return judge
     configured = getattr(thing, "configured", None)
-    return cast("Evaluator", thing if configured is None else configured(settings))
+    return cast("Heuristic", thing if configured is None else configured(settings))
 
 
 def resolve_all(evaluators: Iterable[Any], settings: Settings) -> list[Evaluator]:
@@ -99,16 +102,6 @@ def standing_judges(settings: Settings) -> list[Judge]:
 def runs_unasked(judge: Judge) -> bool:
     """Say whether a judge declares itself ``automatic``."""
     return bool(getattr(judge, "automatic", False))
-
-
-def needs_model(judge: Judge) -> bool:
-    """Say whether a judge asks the judge model at all."""
-    return bool(getattr(judge, "needs_model", True))
-
-
-def calls_here(judge: Judge) -> bool:
-    """Say whether a judge calls its model in this process, and not in another one."""
-    return bool(getattr(judge, "calls_here", True))
 
 
 def escalations_in_force(

@@ -16,6 +16,7 @@ from pathlib import Path
 from llmeval_sdk import _private
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
+from llmeval_sdk.config.verdicts import Verdicts
 
 
 KEY_BYTES = 32
@@ -48,9 +49,10 @@ def signer_of(settings: Settings) -> Signer:
 
     Where there is neither and none can be kept, the key is of this run alone, which is said.
     """
-    if settings.verdict_key is not None:
-        return Signer(settings.verdict_key.reveal().encode())
-    path = Path(settings.state).expanduser() / "verdict.key"
+    kept = settings.of(Verdicts)
+    if kept.verdict_key is not None:
+        return Signer(kept.verdict_key.reveal().encode())
+    path = Path(kept.state).expanduser() / "verdict.key"
     try:
         return Signer(_machine_key(path))
     except (OSError, ValueError, RuntimeError) as error:

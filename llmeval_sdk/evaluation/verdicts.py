@@ -14,7 +14,6 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from llmeval_sdk.evaluation.resolve import needs_model
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.policy._lock import Locked
 from llmeval_sdk.protocols import LLM, Judge
@@ -64,7 +63,7 @@ def key_of(judge: Judge, llm: LLM, record: Record) -> VerdictKey | None:
     ``llm`` is the model itself, not a view of it.
     """
     address = getattr(llm, "base_url", None)
-    if not needs_model(judge):
+    if not judge.needs_model:
         model, lasts = "", False
     elif address is None:
         model, lasts = f"{llm.model}#{id(llm)}", False

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from llmeval_sdk._process.due import due
 from llmeval_sdk.errors import ConfigurationError, ExportError
 
 
@@ -98,9 +99,10 @@ class Sender:
         """Send a request and return the answer, whatever its status.
 
         Raises `ExportError`: ``unreachable`` where nothing was sent, ``timeout`` and
-        ``connection_lost`` where the server may have taken it. All are worth another try.
+        ``connection_lost`` where the server may have taken it. All are worth another try. It ends
+        by this sender's timeout, and by what the thread is bounded to with `due_by`.
         """
-        deadline = monotonic() + self._timeout
+        deadline = min(monotonic() + self._timeout, due())
         reused = self._connection is not None
         try:
             return self._exchange(method, path, body, headers, deadline)
@@ -147,8 +149,11 @@ class Sender:
             return Answer(response.status, found, content)
         except TimeoutError as error:
             self.close()
+            limit = (
+                "before the process had to end" if deadline == due() else f"in {self._timeout:g} s"
+            )
             raise ExportError(
-                "timeout", f"no answer in {self._timeout:g} s", retryable=True, answered=False
+                "timeout", f"no answer {limit}", retryable=True, answered=False
             ) from error
         except OSError as error:
             if isinstance(error, ConnectionError):

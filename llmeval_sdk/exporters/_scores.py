@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._http import Answer, Sender, Tls
-from llmeval_sdk.exporters.otel.endpoint import Endpoint
+from llmeval_sdk.exporters.otel.exporter import Endpoint
 from llmeval_sdk.model import EvaluationEvent, SpanData
 
 

@@ -15,6 +15,7 @@ from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._http import NOT_A_BACKEND, Answer
 from llmeval_sdk.model import Batch
+from llmeval_sdk.protocols import BaseExporter
 
 
 class Step(NamedTuple):
@@ -57,10 +58,8 @@ class Progress:
         return error
 
 
-class StepwiseExporter:
+class StepwiseExporter(BaseExporter):
     """An exporter that plans each batch as steps. Subclasses write `plan`."""
-
-    name = "?"
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -85,6 +84,11 @@ class StepwiseExporter:
         self._progress = None
         return progress.refused
 
+    def explain(self, answer: Answer) -> str:
+        """Say in the log why a request was refused; a subclass may add what a person can do."""
+        failure = answer.failure()
+        return f"{failure.reason}: {str(failure)[:200]}"
+
     def after_fork(self) -> None:
         """Forget in a child what the parent was sending."""
         self._progress = None
@@ -108,7 +112,7 @@ class StepwiseExporter:
             failure = answer.failure()
             if failure.retryable:
                 raise progress.stopped(failure)
-            tell(f"exporter {self.name}", f"{failure.reason}: {str(failure)[:200]}")
+            tell(f"exporter {self.name}", self.explain(answer)[:300])
             progress.settle(step, failure.reason)
         del progress.steps[0]
 

@@ -10,9 +10,10 @@ from llmeval_sdk._terminal import number, printable, score, seconds
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.protocols import BaseExporter
 
 
-class ConsoleExporter:
+class ConsoleExporter(BaseExporter):
     """Writes ``llmeval extract_field 1.24 s | context_precision 0.60 | trace 4bf9…`` lines.
 
     A trace has a line when its root ends, and another when scores arrive later. Several evaluations

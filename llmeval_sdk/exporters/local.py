@@ -11,6 +11,7 @@ from contextlib import suppress
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
+from llmeval_sdk.protocols import BaseExporter, Services
 from llmeval_sdk.store.losses import Losses, key_of
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -19,7 +20,7 @@ _log = logging.getLogger("llmeval_sdk")
 _STARTED_NS = time.time_ns()
 
 
-class LocalExporter:
+class LocalExporter(BaseExporter):
     """Writes to the SQLite file that the settings name; nothing is opened before the first batch.
 
     A file that cannot be written is replaced by a store in memory, which one log line says. Forks
@@ -32,12 +33,13 @@ class LocalExporter:
 
     def __init__(self, settings: Settings) -> None:
         self.store = StoreWriter(settings.store, settings.store_max_bytes, settings.store_max_days)
-        self.lost: Callable[[], Losses] = dict
-        """What this process could not deliver so far; the runtime puts its own here."""
+        self._losses: Callable[[], Losses] = dict
         self._noted: Losses = {}
         self._told = False
-        self.in_memory = 0
-        """Spans and evaluations that were kept in memory only, and end with the process."""
+
+    def connect(self, services: Services) -> None:
+        """Note in the store, too, what no exporter could deliver."""
+        self._losses = services.losses
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
         """Write a batch; raises `ExportError` when the disk is full or the file stays locked."""
@@ -52,7 +54,7 @@ class LocalExporter:
         return refused
 
     def _note_losses(self) -> None:
-        lost = self.lost()
+        lost = self._losses()
         if lost != self._noted:
             with suppress(ExportError):  # it is noted with the next batch
                 self.store.note_losses(key_of(_STARTED_NS, os.getpid()), lost)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.protocols import BaseExporter
 
 
 MAX_RECORDS = 20_000
@@ -19,7 +20,7 @@ _evaluations: deque[EvaluationEvent] = deque(maxlen=MAX_RECORDS)
 _not_run: deque[NotRun] = deque(maxlen=MAX_RECORDS)
 
 
-class MemoryExporter:
+class MemoryExporter(BaseExporter):
     """Adds to what this module's functions return; all exporters of a process share it."""
 
     name = "memory"

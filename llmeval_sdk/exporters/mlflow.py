@@ -9,16 +9,16 @@ from typing import Any
 from urllib.parse import quote
 
 from llmeval_sdk.config import Settings
+from llmeval_sdk.config.mlflow import Mlflow
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel import content
-from llmeval_sdk.exporters.otel.endpoint import Endpoint
-from llmeval_sdk.exporters.otel.events import explanation_of
-from llmeval_sdk.exporters.otel.exporter import OtlpWriter
-from llmeval_sdk.exporters.otel.request import span_bytes
-from llmeval_sdk.exporters.otel.surroundings import Surroundings
+from llmeval_sdk.exporters.otel.attributes import explanation_of
+from llmeval_sdk.exporters.otel.bridge import OtelBridge
+from llmeval_sdk.exporters.otel.exporter import Endpoint, OtlpWriter
+from llmeval_sdk.exporters.otel.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 
 
@@ -36,14 +36,13 @@ class MlflowExporter(StepwiseExporter):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
-        self._client = Client(settings, settings.mlflow_uri, _authorization(settings))
-        self._experiment = settings.mlflow_experiment_id
+        self._own = settings.of(Mlflow)
+        self._client = Client(settings, self._own.mlflow_uri, _authorization(self._own))
+        self._experiment = self._own.mlflow_experiment_id
         self._traces: Endpoint | None = None
         self._writer = OtlpWriter(settings)
         if settings.otel != "global":
-            self.surroundings = Surroundings()
-            self.on_start = self.surroundings.on_start
-            self.on_end = self.surroundings.on_end
+            self.live = self.bridge = OtelBridge()
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Plan the spans, then what is said of their traces."""
@@ -84,7 +83,7 @@ class MlflowExporter(StepwiseExporter):
 
     def _find_experiment(self) -> str:
         """Return the id of the experiment, which is made if there is none of its name."""
-        name = self._settings.mlflow_experiment or self._settings.service_name or "Default"
+        name = self._own.mlflow_experiment or self._settings.service_name or "Default"
         by_name = f"{API}/get-by-name?experiment_name={quote(name, safe='')}"
         answer = self._client.call("GET", by_name)
         if answer.status == 404:
@@ -101,11 +100,11 @@ class MlflowExporter(StepwiseExporter):
             raise ExportError("no_experiment", "the answer is not MLflow's") from error
 
 
-def _authorization(settings: Settings) -> dict[str, str]:
-    if settings.mlflow_token:
-        return {"authorization": f"Bearer {settings.mlflow_token.reveal()}"}
-    if settings.mlflow_username and settings.mlflow_password:
-        both = f"{settings.mlflow_username}:{settings.mlflow_password.reveal()}"
+def _authorization(own: Mlflow) -> dict[str, str]:
+    if own.mlflow_token:
+        return {"authorization": f"Bearer {own.mlflow_token.reveal()}"}
+    if own.mlflow_username and own.mlflow_password:
+        both = f"{own.mlflow_username}:{own.mlflow_password.reveal()}"
         return {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
     return {}
 

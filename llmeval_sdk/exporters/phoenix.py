@@ -8,15 +8,15 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
+from llmeval_sdk.config.phoenix import Phoenix
 from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import value_and_label
-from llmeval_sdk.exporters.otel.events import explanation_of
+from llmeval_sdk.exporters.otel.attributes import explanation_of, value_and_label
+from llmeval_sdk.exporters.otel.bridge import OtelBridge
 from llmeval_sdk.exporters.otel.exporter import OtlpWriter
-from llmeval_sdk.exporters.otel.request import span_bytes
-from llmeval_sdk.exporters.otel.surroundings import Surroundings
+from llmeval_sdk.exporters.otel.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent
 
 
@@ -33,18 +33,17 @@ class PhoenixExporter(StepwiseExporter):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        key = settings.phoenix_api_key
+        own = settings.of(Phoenix)
+        key = own.phoenix_api_key
         headers = {"authorization": f"Bearer {key.reveal()}"} if key else {}
-        address = settings.phoenix_endpoint.removesuffix("/v1/traces")  # as others are told it
+        address = own.phoenix_endpoint.removesuffix("/v1/traces")  # as others are told it
         self._client = Client(settings, address, headers)
         self._traces = None if settings.otel == "global" else self._client.traces()
         project = settings.phoenix_project or settings.service_name or "default"
         self._writer = OtlpWriter(settings, **{names.OI_PROJECT: project})
         self._retrievals = Retrievals()
         if self._traces is not None:
-            self.surroundings = Surroundings()
-            self.on_start = self.surroundings.on_start
-            self.on_end = self.surroundings.on_end
+            self.live = self.bridge = OtelBridge()
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Plan the spans, then their annotations."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from math import fsum
 from typing import NamedTuple
 
 
@@ -33,9 +34,9 @@ class Marks(NamedTuple):
         marks: list[tuple[int, int, int]] = []
         weights: list[float] = []
         for stem, worth in cues:
-            places = list(_places(lowered, stem))
+            places = _places(lowered, stem)
             if places:
-                marks.extend((place, place + len(stem), len(weights)) for place in places)
+                marks += [(place, place + len(stem), len(weights)) for place in places]
                 weights.append(worth / len(places) ** 0.25)
         marks.sort()
         return cls(
@@ -48,7 +49,7 @@ class Marks(NamedTuple):
         low = bisect_left(starts, start - BEFORE - _LONGEST_CUE)
         if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
             return 0.0
-        return sum(self._nearest(start, end).values())
+        return fsum([near for near, _ in self._nearest(start, end).values()])
 
     def best(self, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int] | None, float]:
         """Return the place that cues speak for most, and how much they do."""
@@ -61,47 +62,63 @@ class Marks(NamedTuple):
 
     def word(self, start: int, end: int) -> str | None:
         """Return the cue that speaks most for a place, as the text writes it."""
-        nearest = self._nearest(start, end, with_places=True)
+        nearest = self._nearest(start, end)
         if not nearest:
             return None
-        place = max(nearest, key=lambda key: nearest[key])
+        _, place = max(nearest.values(), key=lambda say: (say[0], -say[1]))
         stop = place
         while stop < min(len(self.lowered), place + _LONGEST_CUE) and self.lowered[stop].isalnum():
             stop += 1
         return self.lowered[place:stop]
 
-    def _nearest(self, start: int, end: int, *, with_places: bool = False) -> dict[int, float]:
-        """Return each cue near a place (or, ``with_places``, its position) and its say."""
-        best: dict[int, float] = {}
-        low = bisect_left(self.starts, start - BEFORE - _LONGEST_CUE)
-        high = bisect_right(self.starts, end + AFTER, low)
+    def _nearest(self, start: int, end: int) -> dict[int, tuple[float, int]]:
+        """Return how much each cue near a place speaks for it, and where that cue stands.
+
+        The nearest of a cue on each side decides: what stands farther away is worth less, and no
+        fewer line breaks part it from the place.
+        """
         lowered, starts, ends, cues, weights = self
-        for at in range(low, high):
-            place, stop, which = starts[at], ends[at], cues[at]
-            if stop <= start:
-                near, left, right = 1 - (start - stop) / BEFORE, stop, start
-            elif place >= end:
-                near, left, right = _AFTER_WEIGHT * (1 - (place - end) / AFTER), end, place
-            else:  # a part of the value, as in "MIT License"
-                near, left, right = 1.0, 0, 0
-            near *= weights[which]
-            key = place if with_places else which
-            if near <= best.get(key, 0.0):  # line breaks would only make it less
+        low = bisect_left(starts, start - BEFORE - _LONGEST_CUE)
+        middle = bisect_left(starts, end, low)
+        high = bisect_right(starts, end + AFTER, middle)
+        best: dict[int, tuple[float, int]] = {}
+        for at in range(middle - 1, low - 1, -1):
+            which = cues[at]
+            if which in best:
                 continue
-            if lines := lowered.count("\n", left, right):
+            place, stop = starts[at], ends[at]
+            if stop > start:  # a part of the value, as in "MIT License"
+                best[which] = weights[which], place
+            elif (near := 1 - (start - stop) / BEFORE) > 0:
+                near *= weights[which]
+                lines = lowered.count("\n", stop, start)
+                best[which] = near * _OTHER_LINE[min(lines, 4)] if lines else near, place
+        passed: set[int] = set()
+        for at in range(middle, high):
+            which = cues[at]
+            if which in passed:
+                continue
+            passed.add(which)
+            place = starts[at]
+            near = _AFTER_WEIGHT * (1 - (place - end) / AFTER) * weights[which]
+            most = best[which][0] if which in best else 0.0
+            if near <= most:  # line breaks would only make it less
+                continue
+            if lines := lowered.count("\n", end, place):
                 near *= _OTHER_LINE[min(lines, 4)]
-                if near <= best.get(key, 0.0):
-                    continue
-            best[key] = near
+            if near > most:
+                best[which] = near, place
         return best
 
 
-def _places(lowered: str, stem: str) -> Iterator[int]:
-    """Yield where words that begin with a stem stand."""
+def _places(lowered: str, stem: str) -> list[int]:
+    """Return where words that begin with a stem stand."""
+    places = []
     at = lowered.find(stem)
     for _ in range(MAX_PLACES):
         if at < 0:
-            return
+            break
         if at == 0 or not lowered[at - 1].isalnum():
-            yield at
+            places.append(at)
         at = lowered.find(stem, at + len(stem))
+    return places

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
 
@@ -17,6 +17,17 @@ MAX_CHUNKS = 500
 MAX_QUOTES = 20
 _GAP = "\n\n"
 _SHOWN = 200
+
+
+class Candidate(NamedTuple):
+    """Something in the text that could be a value."""
+
+    start: int
+    end: int
+    value: str
+    """As written, without the marks at its edges."""
+    form: str
+    """Its normal form; empty where nothing is left of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,8 @@ class Passages:
     """The 1-based chunk number of each passage; 0 for quoted evidence."""
     cut: bool
     """Whether there was more than is read."""
+    kept: dict[str, tuple[Candidate, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """Kind -> everything of that kind in the text, where that was asked for before."""
 
     def number_at(self, place: int) -> int:
         """Return the chunk number of a place in the text; 0 in quoted evidence."""
@@ -81,7 +94,7 @@ def _stands_in(quote: str, contents: list[str]) -> bool:
     return any(plain in " ".join(content[:MAX_PASSAGE].split()) for content in contents)
 
 
-@lru_cache(32)  # every field of a document asks about the same passages; at most 4 MB
+@lru_cache(32)  # every field of a document asks about the same passages; at most 4 MB of text
 def _join(chunks: tuple[tuple[int, str], ...]) -> Passages:
     numbers: dict[str, int] = {}
     for number, content in chunks:

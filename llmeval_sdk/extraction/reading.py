@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.extraction.cues import cues
 from llmeval_sdk.extraction.kinds import candidates, kind_of
 from llmeval_sdk.extraction.marks import Marks
-from llmeval_sdk.extraction.passages import Passages, lower, passages_of
+from llmeval_sdk.extraction.passages import Candidate, Passages, lower, passages_of
 from llmeval_sdk.extraction.values import abstained, items, normal, text_of
 from llmeval_sdk.model import Record
 
@@ -126,34 +126,47 @@ def _rivals(
     passages: Passages,
     marks: Marks,
 ) -> tuple[Rival, ...]:
-    """Collect the other values of a kind, each once."""
-    taken: dict[str, Rival] = {}
-    form_of: dict[str, str] = {}
-    """Text -> its normal form, or nothing where it is no rival: many stand there often."""
-    for start, end in candidates(kind, passages):
-        text = passages.text[start:end]
-        form = form_of.get(text)
-        if form is None:
-            form = form_of[text] = _rival_form(text, kind, forms)
-        if not form or any(start < stop and end > begin for begin, stop in spans):
+    """Collect the other values of a kind, each once, at the place that cues speak for most."""
+    best: dict[str, tuple[float, Candidate]] = {}
+    times: dict[str, int] = {}
+    competes: dict[str, bool] = {}
+    for candidate in _everything(kind, passages):
+        start, end, _, form = candidate
+        is_rival = competes.get(form)
+        if is_rival is None:
+            is_rival = competes[form] = _competes(form, kind, forms)
+        if not is_rival:
             continue
-        cue = marks.near(start, end)
-        known = taken.get(form)
-        if known is None:
-            taken[form] = Rival(text.strip(_EDGES), start, end, cue, 1)
-        elif cue > known.cue:
-            taken[form] = Rival(text.strip(_EDGES), start, end, cue, known.times + 1)
+        for begin, stop in spans:
+            if start < stop and end > begin:
+                break
         else:
-            taken[form] = known._replace(times=known.times + 1)
-    return tuple(sorted(taken.values(), key=lambda rival: (-rival.cue, rival.start)))
+            cue = marks.near(start, end)
+            times[form] = times.get(form, 0) + 1
+            if form not in best or cue > best[form][0]:
+                best[form] = cue, candidate
+    found = [Rival(c.value, c.start, c.end, cue, times[c.form]) for cue, c in best.values()]
+    return tuple(sorted(found, key=lambda rival: (-rival.cue, rival.start)))
 
 
-def _rival_form(text: str, kind: str, forms: Collection[str]) -> str:
-    """Return the normal form of a candidate; empty where it is one of the values, or part of it."""
-    form = normal(text.strip(_EDGES))
-    if form in forms or (kind in ("name", "line") and any(_is_part(form, o) for o in forms)):
-        return ""
-    return form
+def _everything(kind: str, passages: Passages) -> tuple[Candidate, ...]:
+    """Return everything of a kind in the passages, which the fields of one document share."""
+    kept = passages.kept.get(kind)
+    if kept is None:
+        values = (
+            (*span, passages.text[slice(*span)].strip(_EDGES))
+            for span in candidates(kind, passages)
+        )
+        kept = tuple(Candidate(start, end, value, normal(value)) for start, end, value in values)
+        passages.kept[kind] = kept
+    return kept
+
+
+def _competes(form: str, kind: str, forms: Collection[str]) -> bool:
+    """Say whether a candidate is another value: none of those given, nor a part of one."""
+    if not form or form in forms:
+        return False
+    return kind not in ("name", "line") or not any(_is_part(form, other) for other in forms)
 
 
 def _is_part(one: str, other: str) -> bool:

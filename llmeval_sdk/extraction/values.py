@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -38,6 +39,8 @@ _LONGEST_REFUSAL = 160
 """Characters; a longer text that begins like a refusal is a clause of a document."""
 _NUMBER = re.compile(r"[^\d\s+-]{0,3} ?([+-]?\d[\d.,']{0,30})(?: ?[^\d\s]{0,3})")
 _NOT_WORD = re.compile(r"[\W_]+")
+_SHORT = 80
+"""Characters of a value whose reading is kept."""
 _CONTAINERS = (list, tuple, set, frozenset)
 
 
@@ -49,14 +52,22 @@ def abstained(value: Any) -> bool:
     if value is None:
         return True
     if isinstance(value, str):
-        text = value[: _LONGEST_REFUSAL + 1].replace("\u2019", "'").strip()
-        if not text.strip("-\u2013\u2014./?\u2026 "):
-            return not value.strip("-\u2013\u2014./?\u2026 \t\r\n")
-        is_short = len(text) <= _LONGEST_REFUSAL
-        return is_short and bool(_NOTHING.fullmatch(text) or _REFUSAL.match(text))
+        is_plain = type(value) is str and len(value) <= _SHORT
+        return _short_abstained(value) if is_plain else _abstained(value)
     if isinstance(value, (Mapping, *_CONTAINERS)):
         return all(abstained(item) for item in items(value))
     return False
+
+
+def _abstained(value: str) -> bool:
+    text = value[: _LONGEST_REFUSAL + 1].replace("\u2019", "'").strip()
+    if not text.strip("-\u2013\u2014./?\u2026 "):
+        return not value.strip("-\u2013\u2014./?\u2026 \t\r\n")
+    is_short = len(text) <= _LONGEST_REFUSAL
+    return is_short and bool(_NOTHING.fullmatch(text) or _REFUSAL.match(text))
+
+
+_short_abstained = lru_cache(1024)(_abstained)
 
 
 def items(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -92,10 +103,20 @@ def normal(value: Any) -> str:
     Case, punctuation and spacing do not matter, and a number keeps its value whatever its currency
     and separators are: ``RM 1,234.50`` and ``1234.5`` are equal.
     """
-    text = text_of(value).casefold()
+    text = text_of(value)
+    is_plain = type(text) is str and len(text) <= _SHORT
+    return _short_normal(text) if is_plain else _normal(text)
+
+
+def _normal(text: str) -> str:
+    text = text.casefold()
     amount = _NUMBER.fullmatch(text) if len(text) <= 40 else None
     number = _number(amount[1]) if amount is not None else None
     return number or _NOT_WORD.sub(" ", text).strip() or text
+
+
+_short_normal = lru_cache(2048)(_normal)
+"""One value is compared with every extraction and every rival of its record, by several scores."""
 
 
 def _number(figures: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from llmeval_sdk._needs import lacking
@@ -20,15 +21,23 @@ ERROR_CHARACTERS = 500
 
 
 class BaseJudge:
-    """A judge whose `judge` may raise; its `evaluate` does not."""
+    """A judge with a default for every part of the protocol `llmeval_sdk.protocols.Judge`.
+
+    Set ``name`` and write `judge`, which may raise; `evaluate` does not. ``per``, ``needs`` and the
+    others mean what they mean there.
+    """
 
     kind: Literal["judge"] = "judge"
-    name: str
+    name: str = ""
     version: str = "1"
     needs: tuple[str, ...] = ()
     per: Literal["answer", "chunk"] = "answer"
     blocking: bool = False
     """True where the judge is plain code that blocks, so that ``evaluate`` runs it aside."""
+    needs_model: bool = True
+    calls_here: bool = True
+    span_kinds: tuple[str, ...] = ()
+    span_tags: Mapping[str, str] = MappingProxyType({})
     output: str | Sequence[str] | None = None
     """``yes_no``, ``score`` or the categories it gives; ``None`` where only its values tell."""
     model: str | LLM | None = None
@@ -46,6 +55,14 @@ class BaseJudge:
     """What its aggregate is called; ``None`` follows from ``report_path``."""
     stand_in: Rule | None = None
     """How a stand-in answers its prompt, in demos and tests; see `judges._stand_in`."""
+
+    def lacks(self, record: Record, /) -> str | None:
+        """Name an input that is missing although ``needs`` are met; ``None`` where nothing is."""
+        return None
+
+    def configured(self, settings: Any, /) -> BaseJudge:
+        """Return this judge under the settings in force: itself, as it reads none."""
+        return self
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Judge a Record that has what is needed; raises `JudgeError` where there is no verdict."""

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 from llmeval_sdk.config import Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.llms._call import permit
 from llmeval_sdk.llms.callable_llm import CallableLLM
 from llmeval_sdk.llms.openai_client import OpenAILLM
 from llmeval_sdk.protocols import LLM
 
 
-__all__ = ["CallableLLM", "OpenAILLM", "permit", "resolve"]
+__all__ = ["CallableLLM", "OpenAILLM", "resolve"]
 
 DEFAULT_MODEL = "gpt-4o"
 """Asked where judges were asked for by name and no model was."""

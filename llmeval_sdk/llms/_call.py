@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +15,7 @@ from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, read
 from llmeval_sdk.llms._retry import retrying
 from llmeval_sdk.llms._schema import fits
 from llmeval_sdk.model import Message, Usage
-
-
-permit: ContextVar[Callable[[JudgeError | None], None] | None] = ContextVar(
-    "llmeval_permit", default=None
-)
-"""Asked before every request of a call but the first, with what went wrong before it (``None``:
-a reply that could not be read). It raises a `JudgeError` where no further request may be made."""
+from llmeval_sdk.protocols import further_request
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +88,7 @@ class Call:
         )
 
     async def _request(self, asked: Mapping[str, Any]) -> Reply:
-        self._ask_permit()
+        self._ask_for_another()
         seconds = self.deadline - time.monotonic()
         if self.request_timeout is not None:
             seconds = min(seconds, self.request_timeout)
@@ -111,8 +104,8 @@ class Call:
             ) from None
         return read(completion)
 
-    def _ask_permit(self) -> None:
-        ask = permit.get()
+    def _ask_for_another(self) -> None:
+        ask = further_request.get()
         if self.sent and ask is not None:
             try:
                 ask(self.trouble)

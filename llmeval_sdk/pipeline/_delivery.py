@@ -12,13 +12,14 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk._process.counters import Counts
+from llmeval_sdk._process.due import due_by
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline._lane import Lane
-from llmeval_sdk.protocols import Exporter
+from llmeval_sdk.protocols import BaseExporter
 from llmeval_sdk.tracing import off
 
 
@@ -40,7 +41,7 @@ class Barrier:
 class Delivery:
     """Takes records for one exporter and sees them there or counted."""
 
-    def __init__(self, exporter: Exporter, *, max_records: int, max_bytes: int) -> None:
+    def __init__(self, exporter: BaseExporter, *, max_records: int, max_bytes: int) -> None:
         self.exporter = exporter
         self.name = exporter.name
         self._spans = Lane(max_records=max_records, max_bytes=max_bytes)
@@ -74,10 +75,10 @@ class Delivery:
             if counted:
                 self._dropped.add("exporter_full")
                 self.missed += 1
-            on_drop = getattr(self.exporter, "on_drop", None)
-            if on_drop is not None and type(item) is SpanData:
+            live = self.exporter.live
+            if live is not None and type(item) is SpanData:
                 with shield(f"exporter {self.name}", calls_out=True):
-                    on_drop(item)
+                    live.on_drop(item)
             return
         self._thread.start()
         if not self._wake.is_set():
@@ -87,7 +88,7 @@ class Delivery:
 
     def keep(self, span: SpanData, size: int) -> None:
         """Take a span of another library, where the exporter keeps those."""
-        if getattr(self.exporter, "keeps_foreign", False):
+        if self.exporter.keeps_foreign:
             self._kept += 1
             self.offer(span, size)
 
@@ -123,17 +124,17 @@ class Delivery:
         for reason, times in self._dropped.snapshot().items():
             dropped[reason] = dropped.get(reason, 0) + times
         gone = self._delivered + self._unknown + sum(dropped.values())
-        in_memory = getattr(self.exporter, "in_memory", 0)
+        in_memory = self.exporter.in_memory
         waiting = created - gone
         return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
 
     def work(self, deadline: float) -> None:
         """Do the thread's work in this one, where no thread can start: once, without retries.
 
-        Nothing is begun after a monotonic deadline; what was begun ends by its own timeout.
+        Nothing is begun after a monotonic deadline, by which requests that were begun end too.
         """
         self._closing.set()
-        with shield(f"exporter {self.name}", calls_out=True):
+        with shield(f"exporter {self.name}", calls_out=True), due_by(deadline):
             self._drain(deadline)
             if (left := deadline - monotonic()) > 0:
                 self.exporter.flush(min(1.0, left))

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.protocols import Exporter
+from llmeval_sdk.protocols import BaseExporter, Exporter, complete_exporter
 
 
 def make_exporters(
     settings: Settings, own: Sequence[Exporter], problems: list[str], *, strict: bool
-) -> tuple[Exporter, ...]:
+) -> tuple[BaseExporter, ...]:
     """Build the exporters: those named, the app's own, else what the settings are made for."""
-    exporters = list(own)
+    exporters = [complete_exporter(exporter) for exporter in own]
     for name in settings.exporters or (() if exporters else default_exporters(settings)):
         try:
-            exporters.append(registry.exporter_factory(name)(settings))
+            exporters.append(complete_exporter(registry.exporter_factory(name)(settings)))
         except ConfigurationError as error:
             if strict:
                 raise
             problems.append(f"{config.source_of('exporters')}: {error}; left out")
-    return tuple(exporters) or (registry.exporter_factory("local")(settings),)
+    return tuple(exporters) or (complete_exporter(registry.exporter_factory("local")(settings)),)
 
 
 def default_exporters(settings: Settings) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from llmeval_sdk._process.counters import Counts
 from llmeval_sdk.evaluation import addressed, own_copy, run_requested
-from llmeval_sdk.evaluation.resolve import needs_model
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._judging import Judging
@@ -18,8 +17,9 @@ from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Evaluator, Judge
+from llmeval_sdk.records import ANSWERED, record_of, spent_by
 from llmeval_sdk.registry import HEURISTICS
-from llmeval_sdk.tracing import ANSWERED, Span, record_of, span_data, spent_by
+from llmeval_sdk.tracing import Span, span_data
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Subject:
     @property
     def is_evaluated(self) -> bool:
         """Whether it is a request of its own, and not a step of one above it."""
-        return self.span._owner is None if self.is_foreign else self.span.is_evaluated
+        return self.span.owner is None if self.is_foreign else self.span.is_evaluated
 
 
 class Evaluating:
@@ -74,18 +74,18 @@ class Evaluating:
         span, plan = subject.span, self._plan
         target = self._hand_on(subject)
         if not subject.is_evaluated:
-            if span.kind == "llm" and span._prompt is not None:
+            if span.kind == "llm" and span.prompt is not None:
                 self._consider_for_prompt(subject, target)
             return
-        inline = span._evaluations or ()
+        inline = span.scored or ()
         self._counts.add("inline", len(inline))
         for evaluation in inline:
             self._outlet.emit(addressed(evaluation, target))
-        record = span._record or record_of(
-            span, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        record = span.record or record_of(
+            span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         record = self._priced(record, span)
-        requested = plan.named(span._spec.evaluators)
+        requested = plan.named(span.spec.evaluators)
         evaluations = {evaluation.name: evaluation for evaluation in inline}
         for evaluation in self._score(record, evaluations, requested) if subject.is_whole else ():
             evaluations[evaluation.name] = evaluation
@@ -109,7 +109,7 @@ class Evaluating:
 
         Where an ``llm`` span below was judged in its place, those that prefer it are left out.
         """
-        answered_below = ANSWERED in (span._collected or ())
+        answered_below = ANSWERED in (span.gathered or ())
         for judge in self._plan.judges:
             if judge in named or not (answered_below and self._plan.prefers_llm(judge)):
                 yield judge
@@ -119,8 +119,8 @@ class Evaluating:
         """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
         span = subject.span
         judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
-        if judges and span._response is not None:
-            record = self._priced(record_of(span), span)
+        if judges and span.response is not None:
+            record = self._priced(record_of(span, span.gathered), span)
             for judge in judges:
                 self._decide(subject, judge, record, {}, target, is_named=False)
 
@@ -128,7 +128,7 @@ class Evaluating:
         """Add what its model calls cost: the app's own thread, which may hold it, reads no list."""
         if record.usage is None:
             return record
-        return replace(record, usage=total(spent_by(span), own=self._plan.prices))
+        return replace(record, usage=total(spent_by(span, span.gathered), own=self._plan.prices))
 
     def _score(
         self, record: Record, done: dict[str, Evaluation], requested: list[Evaluator]
@@ -158,7 +158,7 @@ class Evaluating:
         is_named: bool,
     ) -> None:
         """Let a judge run or say why not; one that was not asked for needs a configured model."""
-        may_spend = is_named or self._plan.has_model or not needs_model(judge)
+        may_spend = is_named or self._plan.has_model or not judge.needs_model
         decision = self._plan.gate.decide(
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )

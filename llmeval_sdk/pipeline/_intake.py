@@ -15,15 +15,8 @@ from llmeval_sdk.pipeline._lane import Lane
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._spooling import Spooling
 from llmeval_sdk.protocols import Heuristic
-from llmeval_sdk.tracing import (
-    Retrieved,
-    Span,
-    context_of,
-    disabled,
-    leave_to_owner,
-    record_of,
-    settle,
-)
+from llmeval_sdk.records import Retrieved, early_record, record_of
+from llmeval_sdk.tracing import Span, disabled, leave_to_owner, settle
 
 
 _EARLY = "context_relevance"
@@ -60,40 +53,39 @@ class Intake:
         """Called after each trace of a process that may be killed at any moment, where no spool
         keeps its records."""
         self.spool: Spooling | None = None
-        live: list[Any] = [e for e in plan.exporters if hasattr(e, "on_start")]
-        self._live = sorted(live, key=lambda e: not getattr(e, "gives_ids", False))
-        self._dropping = [e.on_drop for e in live if hasattr(e, "on_drop")]
+        live = [(each.name, each.live) for each in plan.exporters if each.live is not None]
+        self._live = sorted(live, key=lambda named: not named[1].gives_ids)
 
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span."""
-        for exporter in self._live:
+        for name, live in self._live:
             try:
-                exporter.on_start(span)
+                live.on_start(span)
             except (Exception, SystemExit) as error:
-                if not swallow(f"exporter {exporter.name}", error, calls_out=True):
+                if not swallow(f"exporter {name}", error, calls_out=True):
                     raise
 
     def on_end(self, span: Span) -> None:
         """Score a finished span and hand it over."""
-        for exporter in self._live:
+        for name, live in self._live:
             try:
-                exporter.on_end(span)
+                live.on_end(span)
             except (Exception, SystemExit) as error:
-                if not swallow(f"exporter {exporter.name}", error, calls_out=True):
+                if not swallow(f"exporter {name}", error, calls_out=True):
                     raise
-        if not span._flags & 1:  # the sampler of a live library left it out
+        if not span.flags & 1:  # the sampler of a live library left it out
             return
         settle(span)
-        if span.kind == "retrieval" and span._retrieved is not None and self._early is not None:
-            record = Record(retrieved_context=span._retrieved, retrieval=span._retrieval)
-            span._evaluations = [run_heuristic(self._early, record)]
+        if span.kind == "retrieval" and span.retrieved_context is not None:
+            evaluation = self.early(span)
+            span.scored = None if evaluation is None else [evaluation]
         leave_to_owner(span)
         if span.is_evaluated:
             self.score(span)
         taker = self._in_force()
         taker.spans.add()
         taker._put(taker.lane, span, span.size)
-        if taker.at_task_end is not None and type(span._parent) is not Span:
+        if taker.at_task_end is not None and type(span.parent) is not Span:
             taker.at_task_end()
 
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
@@ -104,18 +96,17 @@ class Intake:
             return None
         run = run_heuristic if is_built_in(found) else _run_untraced
         evaluation = run(found, self._record(span))
-        if span._evaluations is None:
-            span._evaluations = []
-        span._evaluations.append(evaluation)
+        if span.scored is None:
+            span.scored = []
+        span.scored.append(evaluation)
         return evaluation
 
     def early(self, span: Span) -> Evaluation | None:
         """Score the context that a span holds before it ends, wherever it came from."""
-        heuristic, context = self._early, context_of(span, self._plan.retrieved)
-        if heuristic is None or context is None:
+        if self._early is None:
             return None
-        record = Record(retrieved_context=context, retrieval=span._retrieval)
-        return run_heuristic(heuristic, record)
+        record = early_record(span, span.gathered, retrieved=self._plan.retrieved)
+        return None if record is None else run_heuristic(self._early, record)
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""
@@ -170,12 +161,12 @@ class Intake:
                 reason = "spooled"
             item = item.item
         is_span = type(item) is Span
-        inline = len(item._evaluations or ()) if is_span and item.is_evaluated else 0
+        inline = len(item.scored or ()) if is_span and item.is_evaluated else 0
         self.dropped.add(reason, 1 + inline)
         self.evaluations.add("inline", inline)
-        for on_drop in self._dropping if is_span else ():
-            with shield("exporter: on_drop", calls_out=True):
-                on_drop(item)
+        for name, live in self._live if is_span else ():
+            with shield(f"exporter {name}", calls_out=True):
+                live.on_drop(item)
 
     def _run(self) -> bool:
         """Start the worker; where no thread can start, try again with the next record."""
@@ -200,20 +191,22 @@ class Intake:
 
     def _record(self, span: Span) -> Record:
         plan = self._plan
-        return record_of(span, retrieved=plan.retrieved, limits=plan.retrieval_limits)
+        return record_of(
+            span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        )
 
     def score(self, span: Span) -> None:
         """Run the inline heuristics, where there may be something for them to read."""
         if not (self._inline and (self._inline.reads_anything or span.has_metadata)):
             return
-        record = span._record = self._record(span)
-        done = list(span._evaluations or ())
-        for item in span._collected or ():
+        record = span.record = self._record(span)
+        done = list(span.scored or ())
+        for item in span.gathered or ():
             if type(item) is Retrieved and item.chunks is record.retrieved_context:
                 done.extend(item.evaluations)
         names = [evaluation.name for evaluation in done]
         done.extend(self._inline.run(record, but=names, by=_run_untraced))
-        span._evaluations = done
+        span.scored = done
 
 
 def _run_untraced(heuristic: Heuristic, record: Record) -> Evaluation:

@@ -228,7 +228,7 @@ def judge_spans(
         end_ns=time_ns(),
         response=response if content else {"value": verdict.value},
         error=verdict.error,
-        tags={JUDGE_TAG: judge.name, **getattr(judge, "span_tags", {})},
+        tags={JUDGE_TAG: judge.name, **judge.span_tags},
         usage=verdict.usage,
         model_name=verdict.metadata.get("model"),
         links=(job.target,),

@@ -125,7 +125,7 @@ class Reasons:
 
 def say_if_nothing_was_judged(plan: Plan, stats: Stats) -> None:
     """Leave a line where judges of LLM calls were asked for, and no LLM call was ever seen."""
-    judges = [judge.name for judge in plan.judges if "llm" in getattr(judge, "span_kinds", ())]
+    judges = [judge.name for judge in plan.judges if "llm" in judge.span_kinds]
     if not judges or any(name in stats.judged or name in stats.not_run for name in judges):
         return
     client = next((name for name in _CLIENTS if name in sys.modules), None)

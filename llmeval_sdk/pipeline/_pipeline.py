@@ -214,7 +214,7 @@ class Pipeline:
             self._intake.close(heir._intake)
         for name, delivery in self._deliveries.items():
             other = heir._deliveries.get(name)
-            delivery.closes = other is None or other.exporter is not delivery.exporter
+            delivery.closes = other is None or other.exporter != delivery.exporter
 
     def _hasten(self, deadline: float, timeout: float) -> None:
         """Wait while somebody else ends this pipeline, and give up judges when half is over."""
@@ -277,7 +277,7 @@ class Pipeline:
         """Start what the worker may need at exit, when Python 3.12 and later start no thread."""
         for delivery in self._deliveries.values():
             delivery.start()
-        if self.plan.has_model or any(getattr(each, "model", None) for each in self.plan.judges):
+        if self.plan.has_model or any(each.model for each in self.plan.judges):
             self._worker.judging.start()
 
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:

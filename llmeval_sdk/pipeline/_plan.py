@@ -10,8 +10,7 @@ from typing import Any
 
 from llmeval_sdk import config
 from llmeval_sdk._process.shield import tell
-from llmeval_sdk._setting import SCORES
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import Heuristics, Models, configured_model
 from llmeval_sdk.evaluation.resolve import (
@@ -29,7 +28,7 @@ from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
-from llmeval_sdk.protocols import LLM, Evaluator, Exporter, Heuristic, Judge
+from llmeval_sdk.protocols import LLM, BaseExporter, Evaluator, Exporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder, children_folder
 from llmeval_sdk.tracing import off, state
@@ -39,7 +38,7 @@ from llmeval_sdk.tracing import off, state
 class Plan:
     """The resolved configuration of one pipeline."""
 
-    exporters: tuple[Exporter, ...]
+    exporters: tuple[BaseExporter, ...]
     inline: Heuristics
     """Built-in metadata heuristics and those declared inline: run on the app's thread."""
     background: Heuristics
@@ -80,8 +79,7 @@ class Plan:
 
     def prefers_llm(self, judge: Judge) -> bool:
         """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""
-        kinds = getattr(judge, "span_kinds", ())
-        return "llm" in kinds and not self.gate.names(judge.name)
+        return "llm" in judge.span_kinds and not self.gate.names(judge.name)
 
     def named(self, names: Iterable[Any]) -> list[Evaluator]:
         """Return the evaluators that a span names; a line in the log says which are unknown."""
@@ -146,14 +144,11 @@ def make_plan(
     inline, background = _divided([*requested, *read_by(escalations, settings)], settings)
     budget = budget or _budget(settings)
     role = _role(settings, problems, strict=strict)
-    sinks: tuple[Exporter, ...] = ()
+    sinks: tuple[BaseExporter, ...] = ()
     if role != "off":
         sinks = make_exporters(settings, exporters, problems, strict=strict)
     names = [sink.name for sink in sinks]
     redactor = _redactor(settings, redact, problems, strict=strict)
-    for sink in sinks:
-        if (use_redactor := getattr(sink, "use_redactor", None)) is not None:
-            use_redactor(redactor)
     return Plan(
         exporters=sinks,
         inline=Heuristics(inline),

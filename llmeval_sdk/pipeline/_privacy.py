@@ -64,7 +64,7 @@ class Privacy:
         kind, known, content = read(record)
         item = _item(kind, known, content)
         if type(item) is Span:
-            item._room[0] -= len(record)
+            item.room[0] -= len(record)
         return item
 
     def screen(self, item: Emitted) -> Emitted:
@@ -98,7 +98,7 @@ class Privacy:
         redactor = self._redactor
         if not redactor.is_needed:
             return item, True
-        kind, known, content = _plain(item)
+        kind, known, content = plain = _plain(item)
         done = True
         try:
             if redactor.may_concern(_dumps((known, content)), content):
@@ -106,14 +106,16 @@ class Privacy:
             elif not redactor.has_custom:
                 return item, True
             content, done = redactor.call_custom(content)
+            if done and (kind, known, content) == plain:
+                return item, True  # with the Record that was derived for the inline heuristics
         except Exception as error:
             if not swallow("redact", error):
                 raise
             content, done = None, False
         copy = _item(kind, known, content)
         if type(copy) is Span and type(item) is Span:
-            copy.context, copy._links = item.context, item._links
-            copy._spec, copy._room, copy._owner = item._spec, item._room, item._owner
+            copy.context, copy.links = item.context, item.links
+            copy.spec, copy.room, copy.owner = item.spec, item.room, item.owner
         return copy, done
 
 

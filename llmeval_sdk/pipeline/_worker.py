@@ -88,6 +88,7 @@ class Worker:
 
     def work(self) -> None:
         """Do the thread's work in this one, where no thread can start."""
+        self._hurry = True  # the app has ended, so that nothing is spared by pauses
         with disabled(), shield("worker"):
             self._drain()
             self._tend()
@@ -176,7 +177,7 @@ class Worker:
         """Score spans that another library made. It exports them itself; the store keeps them."""
         try:
             for span in item.read():
-                if span._owner is None:
+                if span.owner is None:
                     self._intake.score(span)
                 self._take(span, is_foreign=True)
                 self._rest()

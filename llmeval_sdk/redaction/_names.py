@@ -57,7 +57,7 @@ def has_secret_name(value: Any) -> bool:
         elif kind is not list and kind is not tuple:
             continue
         for item in each:
-            if type(item) in _NESTED:
+            if type(item) is not str and type(item) in _NESTED:  # most are texts
                 pending.append(item)  # noqa: PERF401 - half as dear as a list made for it
     return False
 

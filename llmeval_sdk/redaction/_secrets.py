@@ -45,29 +45,34 @@ def redact_secrets(text: str) -> str:
 
 _CLASSES = bytes(120 if byte in TOKEN_CHARACTERS else 32 for byte in range(256))
 _RUN = b"x" * SHORTEST
+_WORD = b" " + _RUN
 _LEAD = 12
 """Bytes before a long word in which its beginning, such as ``Bearer``, may stand."""
 
 
 def has_long_word(text: bytes) -> bool:
-    """Say whether a text has a word as long as a token that begins like one, or a private key."""
-    words = text.translate(_CLASSES)
-    at = words.find(_RUN)
+    """Say whether a text has a word as long as a token that begins like one, or a private key.
+
+    Long words are looked for from the end: behind a space, which the search then skips by, they
+    are found in two thirds of the time that a search from the beginning takes.
+    """
+    words = b" " + text.translate(_CLASSES)
+    at = words.rfind(_WORD)
     if at < 0:
         return False
     if b"PRIVATE KEY" in text:
         return True
     begins = _beginning()
+    end = len(text)
     for _ in range(_MAX_RUNS):
-        end = words.find(b" ", at)
-        if end < 0:
-            end = len(text)
-        if begins(text, max(at - _LEAD, 0), end):
+        behind = words.find(b" ", at + 1) - 1
+        if begins(text, max(at - _LEAD, 0), end if behind < 0 else behind):
             return True
-        at = words.find(_RUN, end)
+        end = at
+        at = words.rfind(_WORD, 0, at)
         if at < 0:
             return False
-    return bool(begins(text, at, len(text)))
+    return bool(begins(text, 0, end))
 
 
 _MAX_RUNS = 50
@@ -142,14 +147,15 @@ _NAMES = (*SURE_NAMES, *LIKELY_NAMES)
 
 def has_assignment(text: bytes) -> bool:
     """Say whether something stands behind a secret's name, or ``://user:password@`` does."""
-    for operator in (":", "="):
-        if (
-            operator.encode() in text
-            and _behind_name(operator).search(text)
-            and _named(operator).search(text.lower()[::-1])
-        ):
-            return True
-    return b"@" in text and _address_bytes().search(text) is not None
+    return (
+        (b":" in text and _assigns(text, ":"))
+        or (b"=" in text and _assigns(text, "="))
+        or (b"@" in text and _address_bytes().search(text) is not None)
+    )
+
+
+def _assigns(text: bytes, operator: str) -> bool:
+    return bool(_behind_name(operator).search(text) and _named(operator).search(text.lower()[::-1]))
 
 
 @cache

@@ -53,6 +53,8 @@ _KINDS: tuple[tuple[str, dict[str, SpanKind]], ...] = (
 )  # fmt: skip
 _LAST_PARTS = 8
 """Of a streamed answer, how many parts from its end on are looked at for its usage."""
+_STEPS = ("mlflow.spanType", "openinference.span.kind", "traceloop.span.kind")
+"""Attributes that every step of an app has, whatever word stands in them."""
 _UNSCORED = frozenset(("evaluator", "guardrail", "judge"))
 
 
@@ -71,6 +73,8 @@ def kind_of(attributes: Attributes) -> SpanKind | None:
                 return None
             if word in kinds:
                 return kinds[word]
+    if any(isinstance(attributes.get(name), str) for name in _STEPS):
+        return "task"  # of a kind that the app or its library made up
     if "pydantic_ai.all_messages" in attributes or "all_messages_events" in attributes:
         return "agent"
     if "gen_ai.request.model" in attributes or _is_chat(parsed(attributes.get("request_data"))):

@@ -80,7 +80,7 @@ class EvaluationSpanProcessor:
             parent = span.parent
             branch = self._open.get(parent.span_id) if parent is not None else None
             ours = _span_of_ours(parent_context)
-            if ours is not None and (ours.is_evaluated or ours._owner is not None):
+            if ours is not None and (ours.is_evaluated or ours.owner is not None):
                 branch = _BELOW_OURS
             number = ours.span_number if ours is not None else 0
             self._open[context.span_id] = branch or _Branch(context.span_id, number)

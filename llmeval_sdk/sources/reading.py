@@ -1,142 +1,176 @@
-"""Finished spans of another library -> spans of ours: one that is scored, the others kept."""
+"""What a finished span of another library says -> `SpanData`, online and in a data set alike."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from llmeval_sdk.model import Failure, SpanKind
+from llmeval_sdk.model import Failure, SpanData
+from llmeval_sdk.records import OWNERS, gathered_below
 from llmeval_sdk.sources import conventions
-from llmeval_sdk.tracing import Link, Retrieved, Span, Spent, capture
-from llmeval_sdk.tracing._span import Spec
+from llmeval_sdk.tracing import Span, adopted
 
 
-class Seen(NamedTuple):
-    """A foreign span that speaks of models."""
-
-    kind: SpanKind
-    attributes: Mapping[str, Any]
-    span: Any
+SCORED = (*OWNERS, "llm", "retrieval", "task")
+"""Kinds of spans that are scored where they stand topmost."""
 
 
-_SCORED = frozenset(("workflow", "agent", "llm", "retrieval", "task"))
+def finished(
+    span: Any,
+    *,
+    trace_id: str,
+    span_id: str,
+    parent_id: str | None,
+    name: str,
+    times: Sequence[Any],
+) -> SpanData | None:
+    """Read a span that speaks of models; ``None`` for any other.
+
+    Args:
+        span: whatever has ``attributes`` and ``events``.
+        trace_id: its trace, as are the ids that follow.
+        span_id: its own id.
+        parent_id: the span above it.
+        name: its name.
+        times: when it began and ended, in nanoseconds.
+    """
+    attributes = attributes_of(span)
+    kind = conventions.kind_of(attributes)
+    if kind is None:
+        return None
+    model, provider = conventions.model_of(attributes)
+    start, end = times
+    return SpanData(
+        trace_id,
+        span_id,
+        parent_id,
+        name,
+        kind,
+        start,
+        end,
+        request=conventions.request_of(attributes),
+        response=conventions.response_of(attributes),
+        retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
+        usage=conventions.usage_of(attributes) if kind == "llm" else None,
+        error=_error(span, attributes),
+        attributes=_named(model, provider),
+        session_id=conventions.session_of(attributes),
+        model_name=model,
+        model_provider=provider,
+    )
+
+
+def _error(span: Any, attributes: Mapping[str, Any]) -> Failure | None:
+    said = getattr(getattr(span, "status", None), "description", None)
+    kind = attributes.get("error.type")
+    return Failure(str(kind or "error"), (said or "")[:2_000]) if kind or said else None
+
+
+def naming_its_model(top: SpanData, family: Sequence[SpanData]) -> SpanData:
+    """Say on a span which model was asked: its own, else that of the last call below it."""
+    calls = (top, *(span for span in reversed(family) if span.kind == "llm"))
+    asked = next((span for span in calls if span.model_name or span.model_provider), top)
+    model, provider = asked.model_name, asked.model_provider
+    names = _named(model, provider)
+    return replace(top, model_name=model, model_provider=provider, attributes=names)
+
+
+def _named(model: str | None, provider: str | None) -> dict[str, str]:
+    names = {"model_name": model, "model_provider": provider}
+    return {name: text for name, text in names.items() if text is not None}
+
+
+def scored(top: SpanData, family: Sequence[SpanData], evaluators: tuple[Any, ...] = ()) -> Span:
+    """Make the span of ours that is scored, with all that the spans below it tell."""
+    span = adopted(top, evaluators=evaluators)
+    for left in gathered_below(top, family, whole=True):
+        span.collect(left)
+    return span
 
 
 def evaluated(
     spans: Sequence[Any],
     parents: Mapping[int, int],
     evaluators: tuple[Any, ...],
-    new: Collection[int],
+    new: Iterable[int],
     above: int = 0,
 ) -> Iterable[Span]:
-    """Yield a span of ours for each that is new.
+    """Yield a span of ours for each span of OpenTelemetry's SDK that is new.
 
     The topmost of a trace holds what those below it tell, and is scored; the others, which have an
     owner, are only kept where the exporter is the store. Their parents are the nearest spans that
     are kept too; that of a topmost one is ``above``, a span of ours, or none.
     """
-    seen: dict[int, Seen] = {}
+    known: dict[int, SpanData] = {}
     for span in spans:
-        attributes = attributes_of(span)
-        kind = conventions.kind_of(attributes)
-        if kind is not None and not (kind == "llm" and _is_opening(span, attributes)):
-            seen[span.context.span_id] = Seen(kind, attributes, span)
-    below: dict[int, list[Seen]] = {}
-    for each in seen.values():
-        top = _topmost(each.span.context.span_id, seen, parents)
-        below.setdefault(top, []).append(each)
-    for top, family in below.items():
-        scored = seen[top].kind in _SCORED
-        whole = _span(seen[top], family if scored else [], evaluators if scored else (), above)
-        for each in family:
-            here = each.span.context.span_id
+        data = _of_sdk(span)
+        if data is not None and not (data.kind == "llm" and _is_opening(span, data)):
+            known[span.context.span_id] = data
+    families: dict[int, list[SpanData]] = {}
+    for here, data in known.items():
+        nearest, top = _kept_above(here, known, parents), _topmost(here, known, parents)
+        parent = nearest if here != top else above
+        known[here] = replace(data, parent_id=f"{parent:016x}" if parent else None)
+        families.setdefault(top, []).append(known[here])
+    new = frozenset(new)
+    for top, family in families.items():
+        whole = naming_its_model(known[top], family)
+        is_scored = whole.kind in SCORED
+        span = scored(whole, family, evaluators) if is_scored else adopted(known[top])
+        for data in family:
+            here = int(data.span_id, 16)
             if here in new and here != top:
-                step = _span(each, [], (), _kept_above(here, seen, parents))
-                step._owner = whole
+                step = adopted(data)
+                step.owner = span
                 yield step
         if top in new:
-            whole._owner = None if scored else whole
-            yield whole
+            span.owner = None if is_scored else span
+            yield span
 
 
-def _is_opening(span: Any, attributes: Mapping[str, Any]) -> bool:
+def _of_sdk(span: Any) -> SpanData | None:
+    context = span.context
+    return finished(
+        span,
+        trace_id=f"{context.trace_id:032x}",
+        span_id=f"{context.span_id:016x}",
+        parent_id=None,
+        name=span.name,
+        times=(span.start_time or 0, span.end_time or span.start_time or 0),
+    )
+
+
+def _is_opening(span: Any, data: SpanData) -> bool:
     """Say whether the answer of a call stands elsewhere.
 
     Logfire ends the span of a streamed call when the stream begins, and writes a second one, with
     question, answer and tokens, when it ended.
     """
     return (
-        attributes.get("logfire.span_type") == "span"
+        (span.attributes or {}).get("logfire.span_type") == "span"
         and not span.status.description
-        and conventions.response_of(attributes) is None
-        and conventions.usage_of(attributes) is None
+        and data.response is None
+        and data.usage is None
     )
 
 
-def _topmost(here: int, seen: Mapping[int, Seen], parents: Mapping[int, int]) -> int:
+def _topmost(here: int, known: Mapping[int, SpanData], parents: Mapping[int, int]) -> int:
     top = here
     while (above := parents.get(here)) is not None:
         here = above
-        if here in seen:
+        if here in known:
             top = here
     return top
 
 
-def _kept_above(here: int, seen: Mapping[int, Seen], parents: Mapping[int, int]) -> int:
+def _kept_above(here: int, known: Mapping[int, SpanData], parents: Mapping[int, int]) -> int:
     """Return the nearest span above one that is kept too."""
     for _ in range(len(parents)):
         here = parents.get(here, 0)
-        if here in seen or not here:
+        if here in known or not here:
             return here
     return 0
-
-
-def _span(top: Seen, family: list[Seen], evaluators: tuple[Any, ...], above: int) -> Span:
-    source, attributes = top.span, top.attributes
-    model, provider = _model(top, family)
-    session = conventions.session_of(attributes)
-    spec = Spec(top.kind, source.name, evaluators, session, None, model, provider)
-    span = Span(spec, Link(source.context.trace_id, above, 1))
-    span.span_number = source.context.span_id
-    span.start_ns = source.start_time or 0
-    span.end_ns = source.end_time or span.start_ns
-    asked = {"model_name": model, "model_provider": provider}
-    span._attributes = {name: text for name, text in asked.items() if text is not None}
-    request = conventions.request_of(attributes)
-    response = conventions.response_of(attributes)
-    span._request = capture(request, span._room)
-    span._response = capture(response, span._room)
-    if top.kind == "retrieval":
-        span._retrieved = conventions.chunks_of(attributes)
-    if top.kind == "llm":
-        span._usage = conventions.usage_of(attributes)
-    for each in family:
-        if each is not top:
-            _collect(span, each)
-    if attributes.get("error.type") or source.status.description:
-        kind = str(attributes.get("error.type") or "error")
-        span._error = Failure(kind, (source.status.description or "")[:2_000])
-    return span
-
-
-def _model(top: Seen, family: list[Seen]) -> tuple[str | None, str | None]:
-    """Return the model that was asked, and its provider: the span's own, else the last below."""
-    asked = (top, *(each for each in reversed(family) if each.kind == "llm"))
-    return next(
-        filter(any, (conventions.model_of(each.attributes) for each in asked)), (None, None)
-    )
-
-
-def _collect(span: Span, each: Seen) -> None:
-    """Take from a span below what belongs to the scored one."""
-    if each.kind == "retrieval":
-        chunks = conventions.chunks_of(each.attributes)
-        if chunks is not None:
-            span.collect(Retrieved(each.span.start_time or 0, chunks, ()))
-    elif each.kind == "llm":
-        usage = conventions.usage_of(each.attributes)
-        if usage is not None:
-            span.collect(Spent(usage, conventions.model_of(each.attributes)[0]))
 
 
 _ROLES_OF = {
@@ -148,7 +182,7 @@ _ROLES_OF = {
 
 def attributes_of(span: Any) -> Mapping[str, Any]:
     """Return a span's attributes, with what older conventions wrote as events on it."""
-    found = dict(span.attributes or {})
+    attributes = dict(span.attributes or {})
     asked: list[dict[str, Any]] = []
     documents: list[dict[str, Any]] = []
     for event in span.events or ():
@@ -157,17 +191,17 @@ def attributes_of(span: Any) -> Mapping[str, Any]:
             asked.append({"role": _ROLES_OF[event.name], "content": about.get("content", "")})
         elif event.name == "gen_ai.choice":
             message = conventions.parsed(about.get("message", about.get("content")))
-            found.setdefault("gen_ai.completion", message)
+            attributes.setdefault("gen_ai.completion", message)
         elif event.name == "db.query.result":  # Traceloop's vector stores
             documents.append({key.rpartition(".")[2]: item for key, item in about.items()})
         elif event.name.startswith("gen_ai."):
-            found = {**about, **found}
+            attributes = {**about, **attributes}
     if asked:
-        found.setdefault("gen_ai.prompt", asked)
+        attributes.setdefault("gen_ai.prompt", asked)
     if documents:
-        found.setdefault(
+        attributes.setdefault(
             "gen_ai.retrieval.documents",
             [{**one, "content": one.get("document", one.get("content"))} for one in documents],
         )
-        found.setdefault("traceloop.span.kind", "retrieval")
-    return found
+        attributes.setdefault("traceloop.span.kind", "retrieval")
+    return attributes

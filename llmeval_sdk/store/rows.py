@@ -8,8 +8,10 @@ holds other libraries' live objects.
 from __future__ import annotations
 
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
+from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.model import (
     Chunk,
     Evaluation,
@@ -30,12 +32,13 @@ Row = tuple[Any, ...]
 _USAGE = ("input_tokens", "output_tokens", "total_tokens", "cost_usd")
 _TARGET = ("id", "trace_id", "span_id", "span_name", "span_kind")
 
+_PLAIN = tuple(f.name for f in STORED_FIELDS if f.form in (Form.TEXT, Form.NUMBER))
+_NESTED = tuple(
+    f for f in STORED_FIELDS if f.form not in (Form.TEXT, Form.NUMBER, Form.FAILURE, Form.USAGE)
+)
 COLUMNS: dict[str, tuple[str, ...]] = {
     "spans": (
-        "trace_id", "span_id", "parent_id", "name", "kind", "start_ns", "end_ns",
-        "error_type", "error_message", "session_id", "model_name", "model_provider", "trace_flags",
-        *_USAGE, "tags", "metrics", "links", "attributes", "prompt", "request", "response",
-        "expected", "extractions", "retrieved_context",
+        *_PLAIN, "error_type", "error_message", *_USAGE, *(f.name for f in _NESTED)
     ),
     "evaluations": (
         *_TARGET, "name", "time_ns", "value", "label", "error_type", "error_message",
@@ -54,42 +57,26 @@ _NO_FAILURE: Row = (None, None)
 def span_row(span: SpanData) -> Row:
     """Turn a span into its row."""
     return (
-        span.trace_id, span.span_id, span.parent_id, span.name, span.kind, span.start_ns,
-        span.end_ns, *_of_failure(span.error), span.session_id, span.model_name,
-        span.model_provider, span.trace_flags, *_of_usage(span.usage),
-        dumps(span.tags or None), dumps(span.metrics or None),
-        dumps([_of_link(link) for link in span.links] if span.links else None),
-        dumps(span.attributes or None), dumps(_sparse(span.prompt)),
-        dumps(span.request), dumps(span.response),
-        dumps(span.expected or None), dumps(_each(span.extractions)),
-        dumps(_each(span.retrieved_context)),
-    )  # fmt: skip
+        *_plain(span),
+        *_of_failure(span.error),
+        *_of_usage(span.usage),
+        *[
+            None if value is None else dumps(write(value) if write is not None else value)
+            for value, write in zip(_nested(span), _WRITERS, strict=True)
+        ],
+    )
 
 
 def span_of(row: Row) -> SpanData:
     """Read a span back."""
-    (trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, error_message,
-     session_id, model_name, model_provider, trace_flags, *usage, tags, metrics, links, attributes,
-     prompt, request, response, expected, extractions, retrieved_context) = row  # fmt: skip
+    plain, (error_type, error_message, *rest) = row[: len(_PLAIN)], row[len(_PLAIN) :]
+    fields = dict(zip(_PLAIN, plain, strict=True))
+    for field, text in zip(_NESTED, rest[len(_USAGE) :], strict=True):
+        if text is not None:
+            fields[field.name] = _READERS[field.form](loads(text))
     return SpanData(
-        trace_id, span_id, parent_id, name, kind, start_ns, end_ns,
-        request=loads(request),
-        response=loads(response),
-        retrieved_context=_nouns(Chunk, retrieved_context),
-        extractions=_nouns(Extraction, extractions),
-        error=_failure(error_type, error_message),
-        attributes=loads(attributes, {}),
-        metrics=loads(metrics, {}),
-        tags=loads(tags, {}),
-        prompt=_prompt(prompt),
-        usage=_usage(usage),
-        session_id=session_id,
-        model_name=model_name,
-        model_provider=model_provider,
-        links=tuple(Target(*link) for link in loads(links, ())),
-        trace_flags=trace_flags,
-        expected=_expected(expected),
-    )  # fmt: skip
+        **fields, error=_failure(error_type, error_message), usage=_usage(rest[: len(_USAGE)])
+    )
 
 
 def evaluation_row(event: EvaluationEvent) -> Row:
@@ -177,32 +164,50 @@ def _sparse(noun: Any) -> dict[str, Any] | None:
     return {name: value for name in names if (value := getattr(noun, name)) is not None}
 
 
-def _each(nouns: tuple[Any, ...] | None) -> list[Any] | None:
-    return None if nouns is None else [_sparse(noun) for noun in nouns]
+def _or_none(value: Any) -> Any:
+    return value or None
 
 
-def _nouns(cls: Any, text: str | None) -> Any:
-    return None if text is None else tuple(cls(**item) for item in loads(text))
+def _links(links: tuple[Target, ...]) -> list[Row] | None:
+    return [_of_link(link) for link in links] or None
 
 
-def _expected(text: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = loads(text, {})
-    if "expected_facts" in found:
-        found["expected_facts"] = tuple(found["expected_facts"])
-    chunks = found.get("expected_retrieved_context")
+def _each(nouns: tuple[Any, ...]) -> list[Any]:
+    return [_sparse(noun) for noun in nouns]
+
+
+def _expected(expected: dict[str, Any]) -> dict[str, Any]:
+    if "expected_facts" in expected:
+        expected["expected_facts"] = tuple(expected["expected_facts"])
+    chunks = expected.get("expected_retrieved_context")
     if chunks is not None:
-        found["expected_retrieved_context"] = tuple(Chunk(**chunk) for chunk in chunks)
-    return found
+        expected["expected_retrieved_context"] = tuple(Chunk(**chunk) for chunk in chunks)
+    return expected
 
 
-def _prompt(text: str | None) -> Prompt | None:
-    if text is None:
-        return None
-    given = loads(text)
+def _prompt(fields: dict[str, Any]) -> Prompt:
     for name in ("chat_template", "rag_context_variables", "rag_query_variables"):
-        if name in given:
-            given[name] = tuple(given[name])
-    return Prompt(**given)
+        if name in fields:
+            fields[name] = tuple(fields[name])
+    return Prompt(**fields)
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_FORMS: dict[Form, tuple[Any, Any]] = {
+    Form.VALUE: (None, _as_it_is),
+    Form.MAPPING: (_or_none, _as_it_is),
+    Form.EXPECTED: (_or_none, _expected),
+    Form.LINKS: (_links, lambda links: tuple(Target(*link) for link in links)),
+    Form.PROMPT: (_sparse, _prompt),
+    Form.EXTRACTIONS: (_each, lambda items: tuple(Extraction(**item) for item in items)),
+    Form.CHUNKS: (_each, lambda items: tuple(Chunk(**item) for item in items)),
+}
+"""How a nested value is prepared for JSON, and read back from it."""
+_WRITERS = tuple(_FORMS[field.form][0] for field in _NESTED)
+_READERS = {form: read for form, (_, read) in _FORMS.items()}
+_plain: Any = attrgetter(*_PLAIN)
+_nested: Any = attrgetter(*(field.name for field in _NESTED))
 _FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in (Chunk, Extraction, Prompt)}

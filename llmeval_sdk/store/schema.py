@@ -113,7 +113,15 @@ CREATE INDEX spans_failed ON spans (start_ns) WHERE error_type IS NOT NULL;
 CREATE INDEX spans_linked ON spans (substr(links, 39, 16)) WHERE links IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES)
+_ANNOTATED = """
+-- What the app annotated for evaluators, so that a stored request is judged as it was live.
+ALTER TABLE spans ADD COLUMN value TEXT;
+ALTER TABLE spans ADD COLUMN confidence TEXT;
+ALTER TABLE spans ADD COLUMN field_config TEXT;
+ALTER TABLE spans ADD COLUMN retrieval TEXT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED)
 
 
 class SchemaError(Exception):

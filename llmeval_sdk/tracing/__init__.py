@@ -15,39 +15,33 @@ from llmeval_sdk.tracing._annotate import (
     read_ids,
 )
 from llmeval_sdk.tracing._capture import capture
+from llmeval_sdk.tracing._finished import (
+    adopted,
+    leave_to_owner,
+    settle,
+    span_data,
+    without_content,
+)
 from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
 from llmeval_sdk.tracing._kinds import agent, embedding, llm, retrieval, task, tool, workflow
 from llmeval_sdk.tracing._portable import from_plain, to_plain
 from llmeval_sdk.tracing._propagate import ContextExecutor, extract, inject, wrap_context
-from llmeval_sdk.tracing._records import (
-    ANSWERED,
-    context_of,
-    leave_to_owner,
-    record_of,
-    request_of,
-    settle,
-    span_data,
-    spent_by,
-    without_content,
-)
-from llmeval_sdk.tracing._span import Link, Retrieved, Span, Spent
+from llmeval_sdk.tracing._span import Link, Span, Spec
 from llmeval_sdk.tracing._state import Recorder, State, current, state
 
 
 __all__ = [
-    "ANSWERED",
     "ContextExecutor",
     "Link",
     "Recorder",
-    "Retrieved",
     "Span",
-    "Spent",
+    "Spec",
     "State",
+    "adopted",
     "agent",
     "annotate",
     "annotation_context",
     "capture",
-    "context_of",
     "current",
     "current_span",
     "disabled",
@@ -63,12 +57,9 @@ __all__ = [
     "new_trace_id",
     "off",
     "read_ids",
-    "record_of",
-    "request_of",
     "retrieval",
     "settle",
     "span_data",
-    "spent_by",
     "state",
     "task",
     "to_plain",

@@ -9,6 +9,7 @@ from typing import Any
 
 from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.model import Prompt
+from llmeval_sdk.protocols import ContextBridge
 from llmeval_sdk.tracing._span import Link, Span
 from llmeval_sdk.tracing._state import current, state
 
@@ -33,8 +34,7 @@ def export_span(span: Span | None = None) -> dict[str, str] | None:
     if span is None:
         return None
     for neighbour in state.neighbours:
-        ids_of = getattr(neighbour, "ids_of", None)
-        ids: dict[str, str] | None = ids_of(span) if ids_of else None
+        ids = neighbour.ids_of(span)
         if ids is not None:
             return ids
     return {"trace_id": span.trace_id, "span_id": span.span_id}
@@ -47,9 +47,7 @@ def read_ids(ids: Mapping[str, Any]) -> tuple[str | None, str]:
     """
     trace_id, span_id = str(ids.get("trace_id") or "") or None, str(ids["span_id"])
     for neighbour in state.neighbours:
-        read = getattr(neighbour, "read_ids", None)
-        if read is not None:
-            trace_id, span_id = read(trace_id, span_id)
+        trace_id, span_id = neighbour.read_ids(trace_id, span_id)
     return trace_id, span_id
 
 
@@ -164,13 +162,10 @@ def annotation_context(
             _inherited.set(before)
 
 
-def _enter(stack: ExitStack, neighbour: Any, fields: dict[str, Any]) -> None:
+def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, Any]) -> None:
     """Open another library's annotation context too, for the spans that it instruments."""
-    mirror = getattr(neighbour, "annotation_context", None)
-    if mirror is None:
-        return
     try:
-        stack.enter_context(mirror(**fields))
+        stack.enter_context(neighbour.annotation_context(**fields))
     except Exception as error:
         if not swallow("annotation_context", error, calls_out=True):
             raise

@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_texts, to_usage
+from llmeval_sdk._span_fields import SPAN_FIELDS
 from llmeval_sdk.model import Chunk, Extraction
 from llmeval_sdk.tracing._capture import capture, rows
 from llmeval_sdk.tracing._state import state
@@ -18,21 +19,21 @@ if TYPE_CHECKING:
 
 def _put(name: str) -> Any:
     def write(span: Span, value: Any) -> None:
-        setattr(span, name, capture(value, span._room))
+        setattr(span, name, capture(value, span.room))
 
     return write
 
 
 def _read(name: str, read: Any) -> Any:
     def write(span: Span, value: Any) -> None:
-        setattr(span, name, read(capture(value, span._room)))
+        setattr(span, name, read(capture(value, span.room)))
 
     return write
 
 
 def _merge(name: str) -> Any:
     def write(span: Span, value: Any) -> None:
-        added = capture(value, span._room)
+        added = capture(value, span.room)
         if type(added) is not dict:
             raise TypeError(name)
         setattr(span, name, {**(getattr(span, name) or {}), **added})
@@ -45,10 +46,10 @@ def _nouns(name: str, noun: type, read: Any) -> Any:
 
     def write(span: Span, value: Any) -> None:
         if type(value) in (list, tuple) and value and all(type(item) is noun for item in value):
-            found = capture(list(value), span._room)
+            found = capture(list(value), span.room)
             value = tuple(noun(**fields) for fields in found if type(fields) is dict)
         else:
-            value = rows(value, span._room)
+            value = rows(value, span.room)
         setattr(span, name, read(value))
 
     return write
@@ -56,7 +57,7 @@ def _nouns(name: str, noun: type, read: Any) -> Any:
 
 def _expect(name: str, read: Any) -> Any:
     def write(span: Span, value: Any) -> None:
-        span._expected = {**(span._expected or {}), name: read(capture(value, span._room))}
+        span._expected = {**(span._expected or {}), name: read(capture(value, span.room))}
 
     return write
 
@@ -76,19 +77,19 @@ def _tags(span: Span, value: Any) -> None:
 
 def _tag(name: str) -> Any:
     def write(span: Span, value: Any) -> None:
-        _tags(span, {name: str(capture(value, span._room))})
+        _tags(span, {name: str(capture(value, span.room))})
 
     return write
 
 
 def _session(span: Span, value: Any) -> None:
-    span.session_id = str(capture(value, span._room))
+    span.session_id = str(capture(value, span.room))
     _mirror(span)
 
 
 def _field_config(span: Span, value: Any) -> None:
     """Capture what is known of a field; a format that is a function stays one, for the worker."""
-    span._field_config = capture(value, span._room)
+    span._field_config = capture(value, span.room)
     form = dict.get(value, "format") if type(value) is dict else None
     if type(form) is FunctionType or type(form) is re.Pattern:
         span._field_config["format"] = form
@@ -96,13 +97,13 @@ def _field_config(span: Span, value: Any) -> None:
 
 def _set(name: str) -> Any:
     def write(span: Span, value: Any) -> None:
-        setattr(span, name, str(capture(value, span._room)))
+        setattr(span, name, str(capture(value, span.room)))
 
     return write
 
 
 def _prompt(span: Span, value: Any) -> None:
-    span._prompt = to_prompt(capture(value, span._room))
+    span._prompt = to_prompt(capture(value, span.room))
     _mirror(span)
 
 
@@ -110,18 +111,13 @@ def _mirror(span: Span) -> None:
     """Tell a library whose own span is live what those below it inherit: prompt and session."""
     if span.context is not None:
         for neighbour in state.neighbours:
-            mirror = getattr(neighbour, "mirror", None)
-            if mirror is not None:
-                mirror(span)
+            neighbour.mirror(span)
 
 
 WRITERS: dict[str, Any] = {
-    "request": _put("_request"),
-    "response": _put("_response"),
+    **{field.name: _put(field.slot) for field in SPAN_FIELDS if field.can_be_annotated},
     "retrieved_context": _nouns("_retrieved", Chunk, to_chunks),
     "extractions": _nouns("_extractions", Extraction, to_extractions),
-    "value": _put("_value"),
-    "confidence": _put("_confidence"),
     "field_config": _field_config,
     "retrieval": _merge("_retrieval"),
     "expected_facts": _expect("expected_facts", to_texts),

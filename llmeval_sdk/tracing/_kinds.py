@@ -87,9 +87,10 @@ class LLMKind(Kind):
     @overload
     def __call__(
         self,
-        model_name: str | None = None,
+        model_or_name: str | None = None,
         /,
         *,
+        model_name: str | None = None,
         model_provider: str | None = None,
         name: str | None = None,
         model: str | None = None,
@@ -100,26 +101,16 @@ class LLMKind(Kind):
         metadata: dict[str, Any] | None = None,
     ) -> Scope: ...
 
-    @overload
-    def __call__(
-        self,
-        *,
-        model_name: str,
-        model_provider: str | None = None,
-        name: str | None = None,
-        evaluators: Sequence[Any] = (),
-        session_id: str | None = None,
-        tags: dict[str, str] | None = None,
-        request: Any = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> Scope: ...
-
     def __call__(self, *given: Any, **options: Any) -> Any:
-        """Decorate a function, or make a scope; ``model_name`` (or ``model``) names the model."""
+        """Decorate a function, or make a scope; ``model_name`` (or ``model``) names the model.
+
+        A text without a keyword is the model's name, as in ddtrace; beside a ``model_name`` it is
+        the span's.
+        """
         model = options.pop("model", None)
         if model is not None:
             options.setdefault("model_name", model)
-        if given and isinstance(given[0], str):
+        if given and isinstance(given[0], str) and options.get("model_name") is None:
             options["model_name"], given = given[0], ()
         return super().__call__(*given, **options)
 

@@ -10,19 +10,15 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
+from llmeval_sdk._span_fields import SPAN_FIELDS, Part
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Usage
+from llmeval_sdk.records import ANSWERED, Retrieved, Spent
 from llmeval_sdk.tracing._capture import new_room
-from llmeval_sdk.tracing._records import ANSWERED
-from llmeval_sdk.tracing._span import Retrieved, Span, Spec, Spent
+from llmeval_sdk.tracing._span import Span, Spec
 
 
-_KNOWN = (
-    "name", "trace_number", "span_number", "_parent_id", "_flags", "start_ns", "end_ns", "_metrics",
-)  # fmt: skip
-_CONTENT = (
-    "session_id", "_tags", "_arguments", "_request", "_response", "_value", "_confidence",
-    "_field_config", "_retrieval", "_attributes",
-)  # fmt: skip
+_KNOWN = tuple(field.slot for field in SPAN_FIELDS if field.part is Part.KNOWN)
+_CONTENT = tuple(field.slot for field in SPAN_FIELDS if field.part is Part.CONTENT)
 _known = attrgetter(*_KNOWN)
 _content = attrgetter(*_CONTENT)
 _chunk = attrgetter(
@@ -37,7 +33,7 @@ _scored = attrgetter(
 _said = attrgetter("explanation", "metadata")
 _prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
 _prompt_texts = attrgetter("id", "version", "template", "chat_template", "variables", "tags")
-_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED = 0, 1, 2, 3
+_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED, _NOTES = 0, 1, 2, 3, 4
 
 Plain = tuple[tuple[Any, ...], "tuple[Any, ...] | None"]
 """``(known, content)``."""
@@ -45,8 +41,8 @@ Plain = tuple[tuple[Any, ...], "tuple[Any, ...] | None"]
 
 def to_plain(span: Span, *, content: bool = True) -> Plain:
     """Write a finished span as builtins, sharing the values that it captured."""
-    spec = span._spec
-    evaluations = span._evaluations
+    spec = span.spec
+    evaluations = span.scored
     prompt = span._prompt
     known = (
         _known(span),
@@ -67,7 +63,7 @@ def to_plain(span: Span, *, content: bool = True) -> Plain:
         None if expected is None else _expected(expected),
         None if span._error is None else span._error.message,
         None if prompt is None else _prompt_texts(prompt),
-        () if not span._collected else [_collected(item) for item in span._collected],
+        () if not span.gathered else [_collected(item) for item in span.gathered],
         () if not evaluations else [_evaluation_texts(each) for each in evaluations],
     )
 
@@ -77,34 +73,42 @@ def from_plain(plain: Plain) -> Span:
     known, content = plain
     (kind, name, evaluators, model, provider) = known[1]
     span: Span = object.__new__(Span)
-    for slot, value in zip(_KNOWN, known[0], strict=True):
-        setattr(span, slot, value)
-    for slot in _EMPTY:
+    for slot in Span.__slots__:
         setattr(span, slot, None)
+    _fill(span, _KNOWN, known[0], _FIRST_KNOWN)
     span._usage = Usage(*known[2]) if known[2] else None
-    span._links, span._given, span._perf_ns, span._room = (), 0, 0, new_room()
+    span.links, span._perf_ns, span.room = (), 0, new_room()
     _, retrieved, extractions, expected, message, prompt, collected, texts = content or _NO_CONTENT
-    for slot, value in zip(_CONTENT, (content or _NO_CONTENT)[0], strict=True):
-        setattr(span, slot, value)
+    if content:
+        _fill(span, _CONTENT, content[0], _FIRST_CONTENT)
     span._retrieved = _chunks(retrieved)
     span._extractions = _extractions(extractions)
-    span._expected = expected and {
-        key: _chunks(value) if key == "expected_retrieved_context" else value
-        for key, value in expected.items()
-    }
+    span._expected = expected and _of_expected(expected)
     span._error = None if known[4] is None else Failure(known[4], message)
     span._prompt = _prompt(known[5], prompt)
-    span._collected = [_item(item) for item in collected] or None
-    span._evaluations = [
+    span.gathered = [_item(item) for item in collected] or None
+    span.scored = [
         _evaluation(scored, texts[index] if texts else None)
         for index, scored in enumerate(known[3])
     ] or None
-    span._spec = Spec(kind, name, tuple(evaluators), span.session_id, span._tags, model, provider)
+    span.spec = Spec(kind, name, tuple(evaluators), span.session_id, span._tags, model, provider)
     return span
 
 
-_EMPTY = ("_parent", "_owner", "_record", "context")
-_NO_CONTENT: tuple[Any, ...] = ((None,) * len(_CONTENT), None, None, None, "", None, (), ())
+_FIRST_KNOWN, _FIRST_CONTENT = 8, 10
+"""How many plain values the first release wrote; each later one adds to their end."""
+
+
+def _fill(span: Span, slots: tuple[str, ...], values: tuple[Any, ...], fewest: int) -> None:
+    """Set what another release wrote, which may know fewer fields than this one, or more."""
+    if len(values) < fewest:
+        raise ValueError("is no span")
+    for slot, value in zip(slots, values, strict=False):
+        setattr(span, slot, value)
+
+
+_OF_CHUNKS = ("expected_retrieved_context", "retrieved_context")
+_NO_CONTENT: tuple[Any, ...] = (None, None, None, None, "", None, (), ())
 
 
 def _names(evaluators: tuple[Any, ...]) -> tuple[str, ...]:
@@ -141,12 +145,17 @@ def _evaluation(scored: Any, texts: Any) -> Evaluation:
 
 
 def _expected(expected: dict[str, Any]) -> dict[str, Any]:
+    """Write a mapping of annotated fields, two of which may hold chunks."""
     return {
         key: [_chunk(chunk) for chunk in value]
-        if key == "expected_retrieved_context" and value is not None
+        if key in _OF_CHUNKS and value is not None
         else value
         for key, value in expected.items()
     }
+
+
+def _of_expected(expected: dict[str, Any]) -> dict[str, Any]:
+    return {key: _chunks(value) if key in _OF_CHUNKS else value for key, value in expected.items()}
 
 
 def _collected(item: Any) -> tuple[Any, ...]:
@@ -156,6 +165,8 @@ def _collected(item: Any) -> tuple[Any, ...]:
         return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
     if item is ANSWERED:
         return (_ANSWERED,)
+    if type(item) is dict:
+        return (_NOTES, _expected(item))
     return (_EXTRACTIONS, [_extraction(each) for each in item])
 
 
@@ -166,6 +177,8 @@ def _item(item: tuple[Any, ...]) -> Any:
         return Retrieved(item[1], _chunks(item[2]) or (), ())
     if item[0] == _ANSWERED:
         return ANSWERED
+    if item[0] == _NOTES:
+        return _of_expected(item[1])
     return _extractions(item[1])
 
 

@@ -65,13 +65,12 @@ def _inject(headers: MutableMapping[str, str]) -> None:
     if type(here) is Link and not here.recording:
         return
     for neighbour in state.neighbours:
-        if hasattr(neighbour, "inject"):
-            neighbour.inject(headers)
+        neighbour.inject(headers)
     span = _innermost(here)
     if span is None:
         return
     if type(span) is Span:
-        ids = (span.trace_number, span.span_number, span._flags)
+        ids = (span.trace_number, span.span_number, span.flags)
     else:
         ids = (span.trace_id, span.span_id, span.flags)
     headers["traceparent"] = f"00-{ids[0]:032x}-{ids[1]:016x}-{ids[2]:02x}"
@@ -105,8 +104,7 @@ def extract(headers: Mapping[str, Any]) -> Iterator[None]:
         texts = {str(name).lower(): _text(value) for name, value in headers.items()}
         link = _parse(texts)
         if texts.get("baggage"):
-            with_baggage = [each for each in state.neighbours if hasattr(each, "extract")]
-            entered = [(each, each.extract(texts)) for each in with_baggage]
+            entered = [(each, each.extract(texts)) for each in state.neighbours]
     except Exception as error:
         if not swallow("extract", error, calls_out=True):
             raise
@@ -119,7 +117,8 @@ def extract(headers: Mapping[str, Any]) -> Iterator[None]:
         if link is not None:
             current.set(before)
         for neighbour, context in reversed(entered):
-            neighbour.put(context)
+            if context is not None:
+                neighbour.put(context)
 
 
 def _parse(headers: Mapping[str, str]) -> Link | None:

@@ -211,7 +211,7 @@ def _beginner(function: Function, spec: Spec) -> Begin:
             if span is None:
                 return None
             if args or kwargs:
-                room = span._room
+                room = span.room
                 if len(args) > skip or kwargs:
                     span._arguments = _arguments(names, skip, args, kwargs, room)
             if _inherited.get():
@@ -256,10 +256,10 @@ def _returned(span: Span, result: Any) -> None:
     """End the span of a function that returned: the documents of a retrieval, else a response."""
     if span._response is None and result is not None:
         try:
-            if span._spec.kind == "retrieval" and span._retrieved is None:
-                span._retrieved = to_chunks(rows(result, span._room))
-            if span._retrieved is None or span._spec.kind != "retrieval":
-                span._response = capture(result, span._room)
+            if span.spec.kind == "retrieval" and span._retrieved is None:
+                span._retrieved = to_chunks(rows(result, span.room))
+            if span._retrieved is None or span.spec.kind != "retrieval":
+                span._response = capture(result, span.room)
         except Exception as error:
             if not swallow("capture", error):
                 raise
@@ -269,7 +269,7 @@ def _returned(span: Span, result: Any) -> None:
 def _collect(span: Span, items: list[Any], item: Any) -> None:
     """Keep what a generator yields: text as it is, up to the room of the span."""
     try:
-        room = span._room
+        room = span.room
         if type(item) is str and len(item) < room[0]:
             room[0] -= len(item) + NODE_BYTES
             items.append(item)
@@ -288,7 +288,7 @@ def _yielded(span: Span, items: list[Any], result: Any, error: BaseException | N
             texts = all(type(item) is str for item in items)
             span._response = "".join(items) if items and texts else items or None
             if span._response is None and result is not None:
-                span._response = capture(result, span._room)
+                span._response = capture(result, span.room)
     except Exception as problem:
         if not swallow("capture", problem):
             raise

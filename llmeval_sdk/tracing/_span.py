@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple, final
 
@@ -16,6 +17,7 @@ from llmeval_sdk.model import (
     SpanKind,
     Usage,
 )
+from llmeval_sdk.records import CONTEXT_ARGUMENTS, OWNERS, Left, Retrieved
 from llmeval_sdk.tracing import _ids
 from llmeval_sdk.tracing._capture import Room, capture, new_room, used
 from llmeval_sdk.tracing._failures import failure_of
@@ -49,24 +51,13 @@ class Spec(NamedTuple):
     model_provider: str | None = None
 
 
-class Retrieved(NamedTuple):
-    """The documents of one retrieval, on the evaluated span they belong to."""
+def _annotated(name: str, slot: str, doc: str) -> Any:
+    """Make a field that reads as it was captured, and is captured when it is assigned."""
 
-    start_ns: int
-    chunks: tuple[Chunk, ...]
-    evaluations: tuple[Evaluation, ...]
+    def write(span: Span, value: Any) -> None:
+        span.annotate(**{name: value})
 
-
-class Spent(NamedTuple):
-    """What a model call used, on the evaluated span it belongs to; the model tells its price."""
-
-    usage: Usage
-    model: str | None = None
-
-
-_OWNERS = ("workflow", "agent")
-CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "documents"))
-"""Arguments of an evaluated function that may hold the chunks it works on."""
+    return property(attrgetter(slot), write, doc=doc)
 
 
 @final
@@ -78,44 +69,43 @@ class Span:
     """
 
     __slots__ = (
-        "_arguments", "_attributes", "_collected", "_confidence", "_error", "_evaluations",
-        "_expected", "_extractions", "_field_config", "_flags", "_given", "_links", "_metrics",
-        "_owner", "_parent", "_parent_id", "_perf_ns", "_prompt", "_record", "_request",
-        "_response", "_retrieval", "_retrieved", "_room", "_spec", "_tags", "_usage", "_value",
-        "context", "end_ns", "name", "session_id", "span_number", "start_ns", "trace_number",
+        "_arguments", "_attributes", "_confidence", "_error", "_expected", "_extractions",
+        "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response",
+        "_retrieval", "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags",
+        "gathered", "links", "name", "owner", "parent", "parent_number", "record", "room", "scored",
+        "session_id", "span_number", "spec", "start_ns", "trace_number",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, parent: Span | Link | None) -> None:
-        self._spec = spec
+        self.spec = spec
         self.name = spec.name
-        self._parent = parent
+        self.parent = parent
         self.trace_number: int
-        self._parent_id: int
-        self._flags: int
+        self.parent_number: int
+        self.flags: int
         if parent is None:
             self.trace_number = _ids.new_trace_id()
-            self._parent_id = 0
-            self._flags = 1
-            self._owner: Span | None = None
+            self.parent_number = 0
+            self.flags = 1
+            self.owner: Span | None = None
             self.session_id = spec.session_id
         elif type(parent) is Span:
             self.trace_number = parent.trace_number
-            self._parent_id = parent.span_number
-            self._flags = parent._flags
-            self._owner = parent if parent.is_evaluated else parent._owner
+            self.parent_number = parent.span_number
+            self.flags = parent.flags
+            self.owner = parent if parent.is_evaluated else parent.owner
             self.session_id = spec.session_id or parent.session_id
         else:
             self.trace_number = parent.trace_id
-            self._parent_id = parent.span_id
-            self._flags = parent.flags
-            self._owner = None
+            self.parent_number = parent.span_id
+            self.flags = parent.flags
+            self.owner = None
             self.session_id = spec.session_id or parent.session_id
         self.span_number: int = _ids.new_span_id()
-        self._room: Room = new_room()
+        self.room: Room = new_room()
         self._arguments: dict[str, Any] | None = None
         self._request: Any = None
         self._response: Any = None
-        self._given = 0
         self._retrieved: tuple[Chunk, ...] | None = None
         self._extractions: tuple[Extraction, ...] | None = None
         self._value: Any = None
@@ -125,14 +115,14 @@ class Span:
         self._expected: dict[str, Any] | None = None
         self._attributes: dict[str, Any] | None = None
         self._metrics: dict[str, float] | None = None
-        self._tags = spec.tags and capture(spec.tags, self._room)
+        self._tags = spec.tags and capture(spec.tags, self.room)
         self._prompt: Prompt | None = None
         self._usage: Usage | None = None
         self._error: Failure | None = None
-        self._links: tuple[Any, ...] = ()
-        self._collected: list[Any] | None = None
-        self._evaluations: list[Evaluation] | None = None
-        self._record: Record | None = None
+        self.links: tuple[Any, ...] = ()
+        self.gathered: list[Left] | None = None
+        self.scored: list[Evaluation] | None = None
+        self.record: Record | None = None
         self.context: dict[str, Any] | None = None
         """What exporters whose library has a live span of its own keep here, by their names."""
         self.end_ns = 0
@@ -144,7 +134,7 @@ class Span:
     @property
     def kind(self) -> SpanKind:
         """Return the kind of the span."""
-        return self._spec.kind
+        return self.spec.kind
 
     @property
     def trace_id(self) -> str:
@@ -159,7 +149,7 @@ class Span:
     @property
     def is_evaluated(self) -> bool:
         """Say whether evaluators run on this span: workflows, agents, and where one was named."""
-        return self._spec.kind in _OWNERS or bool(self._spec.evaluators)
+        return self.spec.kind in OWNERS or bool(self.spec.evaluators)
 
     @property
     def evaluations(self) -> dict[str, Evaluation]:
@@ -170,10 +160,10 @@ class Span:
         span ends.
         """
         found = {}
-        for item in self._collected or ():
+        for item in self.gathered or ():
             if type(item) is Retrieved:
                 found.update({evaluation.name: evaluation for evaluation in item.evaluations})
-        found.update({evaluation.name: evaluation for evaluation in self._evaluations or ()})
+        found.update({evaluation.name: evaluation for evaluation in self.scored or ()})
         if not self.end_ns and (self._retrieved is not None or not found):
             early = self._early()
             if early is not None:
@@ -204,32 +194,17 @@ class Span:
 
     # -- what the app writes --------------------------------------------------------------------
 
-    @property
-    def request(self) -> Any:
-        """Return what was asked, as captured."""
-        return self._request
-
-    @request.setter
-    def request(self, value: Any) -> None:
-        self.annotate(request=value)
-
-    @property
-    def response(self) -> Any:
-        """Return what was answered, as captured."""
-        return self._response
-
-    @response.setter
-    def response(self, value: Any) -> None:
-        self.annotate(response=value)
-
-    @property
-    def retrieved_context(self) -> Any:
-        """Return the retrieved chunks, as captured."""
-        return self._retrieved
-
-    @retrieved_context.setter
-    def retrieved_context(self, value: Any) -> None:
-        self.annotate(retrieved_context=value)
+    request = _annotated("request", "_request", "What was asked, as captured.")
+    response = _annotated("response", "_response", "What was answered, as captured.")
+    retrieved_context = _annotated(
+        "retrieved_context", "_retrieved", "The retrieved chunks, as captured."
+    )
+    extractions = _annotated("extractions", "_extractions", "What was taken from the chunks.")
+    value = _annotated("value", "_value", "The aggregated value, where one was annotated.")
+    confidence = _annotated("confidence", "_confidence", "The aggregation's own confidence.")
+    field_config = _annotated("field_config", "_field_config", "What is known of the field.")
+    retrieval = _annotated("retrieval", "_retrieval", "How it was searched: limits, totals.")
+    prompt = _annotated("prompt", "_prompt", "The prompt of a model call.")
 
     def annotate(self, **fields: Any) -> None:
         """Add to the span; see `llmeval_sdk.annotate` for the fields. Never raises."""
@@ -249,19 +224,37 @@ class Span:
                 if not swallow("annotate", error):
                     raise
 
+    # -- what the SDK reads ---------------------------------------------------------------------
+
+    arguments = property(attrgetter("_arguments"), doc="What the function was called with.")
+    expected = property(attrgetter("_expected"), doc="Ground truth, by its field of Record.")
+    attributes = property(attrgetter("_attributes"), doc="Free metadata of the app.")
+    usage = property(attrgetter("_usage"), doc="What a model call used.")
+    error = property(attrgetter("_error"), doc="How the span failed.")
+
+    @property
+    def parent_id(self) -> str | None:
+        """Return the span id of the parent, 16 hex characters; ``None`` for the root of a trace."""
+        return f"{self.parent_number:016x}" if self.parent_number else None
+
+    @property
+    def model_name(self) -> str | None:
+        """Return the model that an ``llm`` or ``embedding`` span calls."""
+        return self.spec.model_name
+
     # -- what the recorder does -----------------------------------------------------------------
 
-    def collect(self, item: Any) -> None:
+    def collect(self, item: Left) -> None:
         """Take what a finished descendant leaves: retrieved documents, usage, extractions."""
-        if self._collected is None:
-            self._collected = []
-        self._collected.append(item)
+        if self.gathered is None:
+            self.gathered = []
+        self.gathered.append(item)
 
     @property
     def has_metadata(self) -> bool:
         """Say whether there is anything that a metadata heuristic could read."""
         return bool(
-            self._collected
+            self.gathered
             or self._retrieved is not None
             or self._extractions is not None
             or self._confidence is not None
@@ -272,7 +265,7 @@ class Span:
     @property
     def size(self) -> int:
         """Return about how many bytes the span holds."""
-        return used(self._room) + 1_000
+        return used(self.room) + 1_000
 
 
 def start(spec: Spec, parent: Span | Link | None) -> Span | None:
@@ -290,8 +283,8 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
         return None
     span = Span(spec, parent)
     if parent is None and (span.trace_number & 0xFFFFFFFFFFFFFFFF) >= state.sample_below:
-        span._flags = 0
-    if span._flags & 1:
+        span.flags = 0
+    if span.flags & 1:
         target.on_start(span)
     return span
 
@@ -307,7 +300,7 @@ def finish(span: Span, error: BaseException | None = None) -> None:
             if span._error is None:
                 span._attributes = {**(span._attributes or {}), "cancelled": True}
         target = state.recorder
-        if target is not None and (span._flags & 1 or span.context is not None):
+        if target is not None and (span.flags & 1 or span.context is not None):
             target.on_end(span)
     except Exception as problem:
         if not swallow("span.finish", problem):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from llmeval_sdk.model import Evaluation
+    from llmeval_sdk.protocols import ContextBridge
     from llmeval_sdk.tracing._span import Link, Span
 
 
@@ -49,8 +50,8 @@ class State:
         """A new trace is recorded when the low 64 bits of its id are below this."""
         self.ambient_parent: Any = None
         """Returns the Link of another library's active span, where an exporter installed one."""
-        self.neighbours: tuple[Any, ...] = ()
-        """Other libraries' contexts, with ``get()`` and ``put()``; switched together with ours."""
+        self.neighbours: tuple[ContextBridge, ...] = ()
+        """Other libraries' contexts, which are switched together with ours."""
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
         """Evaluators that decorators ask for, by decorated name, to be checked by configure()."""
 

@@ -325,3 +325,10 @@ def test_it_says_that_an_unknown_price_has_tokens_in_place_of_dollars(llmeval):
     assert "dollars at most 5 a day" in line(done, " dollars ")
     done = llmeval("doctor", "--offline", **env, LLMEVAL_BUDGET_TOKENS_PER_MINUTE="5000")
     assert line(done, " tokens at") == "ok tokens at most 5,000 a minute on this host"
+
+
+def test_a_placeholder_for_a_key_does_not_blot_out_the_words(llmeval):
+    """A local server takes any key, such as ``x``: its letters stay readable everywhere else."""
+    done = llmeval("doctor", "--offline", OPENAI_API_KEY="x", LLMEVAL_JUDGE_MODEL="local")
+    assert "context_precision" in done.stdout
+    assert "***" not in done.stdout

@@ -18,6 +18,19 @@ def test_every_command_has_help_with_an_example(llmeval, command):
     assert f"example:\n  llmeval {command}" in done.stdout
 
 
+@pytest.mark.parametrize("command", [*cli.COMMANDS, "ragas setup"])
+def test_help_is_as_wide_as_the_terminal(llmeval, command):
+    """Paragraphs are filled, tables and examples keep their lines, and no word is broken."""
+    done = llmeval(*command.split(), "--help", COLUMNS="80")
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    wide = llmeval(*command.split(), "--help", COLUMNS="200")
+    examples = [line for line in done.stdout.splitlines() if line.startswith("  llmeval ")]
+    assert wide.stdout.split("usage: ")[1].split("\n\n", 1)[1].split() == (
+        done.stdout.split("usage: ")[1].split("\n\n", 1)[1].split()
+    )
+    assert all(line in wide.stdout for line in examples)
+
+
 def test_help_lists_the_commands_and_the_exit_codes(llmeval):
     """``llmeval --help`` names every command."""
     done = llmeval("--help")

@@ -15,6 +15,7 @@ from llmeval_sdk.evaluation.verdicts import (
     judgement_key,
     key_of,
 )
+from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
 from llmeval_sdk.testing import FakeLLM
 
@@ -26,7 +27,7 @@ class Clock:
         return self.now
 
 
-class Judge:
+class Judge(BaseJudge):
     kind, version, per, needs = "judge", "1", "answer", ("response",)
 
     def __init__(self, name="polite", version="1"):

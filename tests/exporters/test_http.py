@@ -1,11 +1,15 @@
 """The exporters' HTTP client."""
 
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from machine import is_in_time
+from otlp_collector import running_collector
 
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk._process.due import due, due_by
+from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.exporters._http import Sender
 
 
@@ -55,3 +59,31 @@ def test_an_answer_is_read_whole_from_a_server_that_then_closes(protocol):
         server.shutdown()
         server.server_close()
     assert arrived == [b"one", b"two"]
+
+
+@pytest.mark.alone("its bar is wall-clock time")
+def test_a_request_ends_by_the_deadline_of_its_thread():
+    """Whatever time-out it has, and with another one only where that is sooner."""
+    with running_collector() as collector:
+        collector.hang.set()
+        for seconds, deadline in ((60.0, 0.2), (0.2, 60.0)):
+            sender = Sender(collector.url, timeout=seconds)
+            begun = time.monotonic()
+            with due_by(begun + deadline), pytest.raises(ExportError) as lost:
+                sender.post("/v1/traces", b"", {})
+            assert is_in_time(time.monotonic() - begun, 1.0)
+            assert (lost.value.reason, lost.value.answered) == ("timeout", False)
+        collector.hang.clear()
+    assert due() == float("inf")
+
+
+def test_an_outer_deadline_is_never_put_off():
+    """And it holds for the thread that set it only."""
+    elsewhere = []
+    with due_by(5.0):
+        with due_by(9.0):
+            assert due() == 5.0
+        thread = threading.Thread(target=lambda: elsewhere.append(due()))
+        thread.start()
+        thread.join()
+    assert elsewhere == [float("inf")]

@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
-from llmeval_sdk.exporters.otel.request import Envelope, event_bytes, span_bytes
+from llmeval_sdk.exporters.otel.wire import Envelope, event_bytes, span_bytes
 from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, Failure, SpanData, Target, Usage
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
-from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._scores import Retrievals
 from llmeval_sdk.exporters.mlflow import MlflowExporter
@@ -34,7 +34,9 @@ def test_phoenix_gets_spans_then_annotations(collector):
     """One call for all annotations, not in sync, with an identifier that makes repeats harmless."""
     collector.pages["/v1/span_annotations"] = {}
     exporter = PhoenixExporter(
-        Settings(phoenix_endpoint=collector.url, phoenix_api_key=Secret("k"), phoenix_project="p")
+        from_environment(
+            {}, phoenix_endpoint=collector.url, phoenix_api_key=Secret("k"), phoenix_project="p"
+        )
     )
     batch = Batch((span(WORKFLOW),), (event(), event("thumbs", True, serial="-1")))
     assert not exporter.export(batch)
@@ -52,7 +54,7 @@ def test_phoenix_gets_spans_then_annotations(collector):
 
 def test_phoenixs_address_may_be_that_of_its_traces(collector):
     """Which is what the variable holds where another library sends them."""
-    exporter = PhoenixExporter(Settings(phoenix_endpoint=f"{collector.url}/v1/traces"))
+    exporter = PhoenixExporter(from_environment({}, phoenix_endpoint=f"{collector.url}/v1/traces"))
     assert not exporter.export(Batch((span(WORKFLOW),)))
     assert [path for path, _, _ in collector.requests] == ["/v1/traces"]
     exporter.close(1.0)
@@ -61,7 +63,7 @@ def test_phoenixs_address_may_be_that_of_its_traces(collector):
 def test_phoenix_gets_ratings_on_the_retrieval_that_was_rated(collector):
     """The latest retrieval below the judged span that found so many documents."""
     collector.pages["/v1/"] = {}
-    exporter = PhoenixExporter(Settings(phoenix_endpoint=collector.url, otel="global"))
+    exporter = PhoenixExporter(from_environment({}, phoenix_endpoint=collector.url, otel="global"))
     two, three = (Chunk("x"),) * 2, (Chunk("x"),) * 3
     spans = (
         span("1" * 16, WORKFLOW, "retrieval", 1, two),
@@ -95,7 +97,7 @@ def test_mlflow_waits_for_a_trace_and_repeats_nothing(collector):
     """404 means not there yet: spans and the other scores are not sent again."""
     collector.pages["/api/2.0/mlflow/experiments/get-by-name"] = EXPERIMENT
     collector.pages["/api/3.0/mlflow/traces/"] = {}
-    exporter = MlflowExporter(Settings(mlflow_uri=collector.url))
+    exporter = MlflowExporter(from_environment({}, mlflow_uri=collector.url))
     batch = Batch((span(WORKFLOW, expected={"expected_facts": ("a", "b")}),), (event(),))
     answers = [(200, {}, b'{"experiment": {"experiment_id": "7"}}'), (200, {}, b"")]
     collector.answers = [*answers, (200, {}, b"{}"), (404, {}, b"")]
@@ -116,7 +118,8 @@ def test_mlflow_makes_its_experiment_and_says_who_asks(collector):
     """A name that is not there yet is created; user and password go as they should."""
     collector.pages["/api/2.0/mlflow/experiments/create"] = {"experiment_id": "9"}
     exporter = MlflowExporter(
-        Settings(
+        from_environment(
+            {},
             mlflow_uri=collector.url, mlflow_experiment="new one", mlflow_username="u",
             mlflow_password=Secret("p"),
         )

@@ -1,5 +1,7 @@
 """What stands around a value: its kind, its places, its rivals, and the cues beside them."""
 
+import random
+
 import pytest
 
 from llmeval_sdk.extraction import read, rivals
@@ -69,6 +71,40 @@ def test_a_cue_far_away_says_nothing():
     """Beyond some 120 characters a word belongs to something else."""
     text = "total" + " " * 500 + "6.00"
     assert Marks.of(text, [("total", 1.0)]).near(505, 509) == 0
+
+
+def test_the_nearest_of_a_cue_decides_whatever_stands_farther_away():
+    """Adding the same word farther away, also on other lines, changes nothing."""
+    cues = [("total", 1.0), ("paid", 0.6), ("due", 0.4)]
+    dice = random.Random(3)
+    for _ in range(200):
+        parts = dice.choices(["total ", "paid ", "due ", "\n", "of the "], k=14)
+        text = "".join(parts) + "6.00 " + "".join(dice.choices(parts, k=14))
+        start = text.index("6.00")
+        marks = Marks.of(text, cues)
+        places = [at for at in marks.starts if at < start]
+        nearest = {marks.which[n]: at for n, at in enumerate(places)}
+        behind = [at for at in marks.starts if at > start]
+        first = {}
+        for at in behind:
+            first.setdefault(marks.which[marks.starts.index(at)], at)
+        kept = {*nearest.values(), *first.values()}
+        rows = [n for n, at in enumerate(marks.starts) if at in kept]
+        alone = marks._replace(
+            starts=[marks.starts[n] for n in rows], ends=[marks.ends[n] for n in rows],
+            which=[marks.which[n] for n in rows],
+        )  # fmt: skip
+        assert alone.near(start, start + 4) == marks.near(start, start + 4)
+        assert alone.word(start, start + 4) == marks.word(start, start + 4)
+
+
+def test_the_fields_of_a_document_share_one_search_for_values():
+    """What stands in the passages is looked for once per kind, not once per field."""
+    (total,) = read(record("44.82", RECEIPT))
+    (other,) = read(record("2.54", RECEIPT))
+    assert total.passages is other.passages
+    assert list(total.passages.kept) == ["money"]
+    assert {rival.value for rival in total.rivals} != {rival.value for rival in other.rivals}
 
 
 def test_evidence_takes_the_place_of_passages_and_joins_them():

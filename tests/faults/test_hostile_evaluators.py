@@ -12,6 +12,7 @@ from llmeval_sdk._process import aside
 from llmeval_sdk._process.aside import MAX_ABANDONED
 from llmeval_sdk._process.shield import caught
 from llmeval_sdk.pipeline import _app_heuristics
+from llmeval_sdk.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.testing import capture
 
 
@@ -241,7 +242,7 @@ trace(50)
     assert len(ended.requests()) == 50
 
 
-class Evil:
+class Evil(BaseExporter, LiveSpans):
     """Does something in each method of an exporter but ``export``."""
 
     name = "evil"
@@ -249,6 +250,7 @@ class Evil:
     def __init__(self, act):
         self.act = act
         self.spans = []
+        self.live = self
 
     def export(self, batch):
         self.spans += batch.spans

@@ -120,3 +120,19 @@ def test_only_live_records_are_learnt():
     assert risk.histories._fields == {}
     risk.learn(made)
     assert len(risk.histories._fields) == 1
+
+
+def test_what_was_scored_is_learnt_without_a_second_reading():
+    """Learning the record that was scored last counts what a reading of its own would count."""
+    scored, fresh = Histories(), Histories()
+    for n in range(20):
+        record = Record(value=f"{n} EUR", retrieved_context=(Chunk(f"Total: {n} EUR\nTax: 1 EUR"),))
+        ExtractionRisk(scored).evaluate(record)
+        assert scored.recall(Record()) is None
+        ExtractionRisk(scored).learn(record)
+        assert scored.recall(record) is None
+        ExtractionRisk(fresh).learn(record)
+    probe = reading("next week", "see the\n{}")
+    fresh._key = scored._key  # hashed alike, or no two histories could be compared
+    assert scored._fields["/"].values == fresh._fields["/"].values == 20
+    assert scored.measure("/", probe)["odd_shape"] == fresh.measure("/", probe)["odd_shape"] > 0

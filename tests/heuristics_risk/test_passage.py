@@ -102,3 +102,13 @@ def test_the_same_record_has_the_same_risk_in_every_process():
         for seed in ("1", "2", "3")
     }
     assert len(values) == 1
+
+
+def test_what_was_looked_up_before_is_found_again():
+    """Where stems stand does not depend on who asked before."""
+    contents = ("The barn has a roof. The roof will last.", "A roof is not a floor.")
+    looked_up = context.Context(contents)
+    assert looked_up.where({"barn", "roof", "nothing"}) == {"barn": [0], "roof": [0, 1, 2]}
+    again = looked_up.where({"roof", "last", "floor"})
+    assert again == context.Context(contents).where({"roof", "last", "floor"})
+    assert again == {"roof": [0, 1, 2], "last": [1], "floor": [2]}

@@ -6,12 +6,16 @@ import time
 import pytest
 from doubles import Exporter, Failing, Hanging, Refusing, busy
 from machine import is_in_time
+from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
+from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
+from llmeval_sdk.exporters import otel
 from llmeval_sdk.model import SpanData
 from llmeval_sdk.pipeline._delivery import MAX_BATCH, Delivery
+from llmeval_sdk.protocols import complete_exporter
 
 
 @llmeval.workflow
@@ -283,7 +287,7 @@ def test_without_a_thread_nothing_is_begun_after_the_deadline():
 
     late, slow, flushed = threading.Event(), Slow(), []
     slow.flush = flushed.append
-    delivery = Delivery(slow, max_records=5_000, max_bytes=1 << 30)
+    delivery = Delivery(complete_exporter(slow), max_records=5_000, max_bytes=1 << 30)
     delivery._thread.start = lambda: False
     for number in range(3 * MAX_BATCH):
         delivery.offer(SpanData("t", str(number), None, "n", "task", 1, 2), 100)
@@ -295,3 +299,20 @@ def test_without_a_thread_nothing_is_begun_after_the_deadline():
     delivery.work(time.monotonic() + 10)
     assert slow.received == 3 * MAX_BATCH
     assert len(flushed) == 1
+
+
+@pytest.mark.alone("its bar is wall-clock time")
+def test_a_send_in_the_main_thread_ends_with_the_exit():
+    """Where no thread can start, a far end that hangs holds up the exit until its deadline only."""
+    with running_collector() as collector:
+        collector.hang.set()
+        exporter = otel.make(Settings(otlp_endpoint=collector.url, otlp_timeout=60.0))
+        delivery = Delivery(exporter, max_records=10, max_bytes=10_000)
+        delivery._thread.start = lambda: False  # as at exit from Python 3.12 on
+        delivery.offer(SpanData("1" * 32, "1" * 16, None, "w", "workflow", 0, 1), 100)
+        begun = time.monotonic()
+        delivery.work(begun + 0.3)
+        assert is_in_time(time.monotonic() - begun, 1.5)
+        collector.hang.clear()
+    account = delivery.stats(1, {})
+    assert (account.delivered, account.unknown) == (0, 1)

@@ -5,11 +5,12 @@ import threading
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
 from llmeval_sdk.pipeline._intake import Intake
+from llmeval_sdk.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing._state import state
 
 
-class Live:
+class Live(BaseExporter, LiveSpans):
     """Opens something with each span, and must close it."""
 
     name = "live"
@@ -17,6 +18,7 @@ class Live:
     def __init__(self):
         self.open, self.exported, self.dropped = set(), set(), set()
         self.release = threading.Event()
+        self.live = self
 
     def on_start(self, span):
         self.open.add(span.span_number)
@@ -30,12 +32,6 @@ class Live:
     def export(self, batch):
         self.release.wait(10)
         self.exported |= {span.context["live"] for span in batch.spans}
-
-    def flush(self, timeout):
-        pass
-
-    def close(self, timeout):
-        pass
 
 
 @llmeval.workflow

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS, Admitted, Refused
 from llmeval_sdk.policy.conditions import below
@@ -14,8 +15,7 @@ from llmeval_sdk.policy.gate import STREAMS, Gate
 from llmeval_sdk.policy.sampling import parse_rules
 
 
-class Polite:
-    kind, version, per = "judge", "1", "answer"
+class Polite(BaseJudge):
     needs = ("request", "response")
 
     def __init__(self, name="polite"):

@@ -7,6 +7,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
+from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.ragas import _metrics, _thread, _where
 from llmeval_sdk.judges.ragas._columns import columns_of
 from llmeval_sdk.model import Chunk, ModelCall, Record, Usage
@@ -176,7 +177,7 @@ def test_a_broken_interpreter_is_one_line(tmp_path):
     assert _where.problem(settings(ragas_python=str(broken))) == f"{broken}: two"
 
 
-class Leasing:
+class Leasing(BaseJudge):
     """A judge that makes its calls elsewhere."""
 
     kind, name, version, per = "judge", "leasing", "1", "answer"

@@ -4,16 +4,14 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
+from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.tracing import record_of
+from llmeval_sdk.records import record_of
 
 
-class Seen:
+class Seen(BaseJudge):
     """A judge of llm spans that keeps what it was given."""
 
-    kind = "judge"
-    version = "1"
-    per = "answer"
     needs = ("request", "response", "retrieved_context")
     span_kinds = ("llm",)
     needs_model = False

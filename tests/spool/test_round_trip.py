@@ -10,32 +10,26 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import Chunk, Extraction, Prompt
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Target
 from llmeval_sdk.pipeline._privacy import Privacy
+from llmeval_sdk.protocols import BaseExporter, LiveSpans
+from llmeval_sdk.records import record_of
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.testing import capture
-from llmeval_sdk.tracing import record_of, span_data
+from llmeval_sdk.tracing import span_data
 
 
-class Keep:
+class Keep(BaseExporter, LiveSpans):
     """A recorder's far end that keeps the live spans."""
 
     name = "keep"
 
     def __init__(self):
         self.spans = []
-
-    def on_start(self, span):
-        pass
+        self.live = self
 
     def on_end(self, span):
         self.spans.append(span)
 
     def export(self, batch):
-        pass
-
-    def flush(self, timeout):
-        pass
-
-    def close(self, timeout):
         pass
 
 
@@ -88,10 +82,12 @@ def test_every_field_of_a_span_survives(index):
     span = finished()[index]
     back = through(span)
     assert dataclasses.asdict(span_data(back)) == dataclasses.asdict(span_data(span))
-    assert record_of(back) == record_of(span)
-    assert record_of(back, retrieved="all") == record_of(span, retrieved="all")
+    assert record_of(back, back.gathered) == record_of(span, span.gathered)
+    assert record_of(back, back.gathered, retrieved="all") == record_of(
+        span, span.gathered, retrieved="all"
+    )
     assert back.is_evaluated == span.is_evaluated
-    assert back._spec.evaluators == span._spec.evaluators
+    assert back.spec.evaluators == span.spec.evaluators
     assert back.session_id == span.session_id
 
 
@@ -144,7 +140,7 @@ def test_evaluators_given_as_objects_are_kept_by_name():
     with capture(exporters=[keep]):
         with llmeval.workflow("w", evaluators=[short]) as span:
             span.response = "yes"
-    assert through(keep.spans[0])._spec.evaluators == ("short",)
+    assert through(keep.spans[0]).spec.evaluators == ("short",)
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk", marshal.dumps((1, 2)), marshal.dumps((9, (), ()))])

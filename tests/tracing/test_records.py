@@ -279,6 +279,29 @@ def test_ddtrace_names_of_arguments_are_taken():
     )
 
 
+@pytest.mark.parametrize("kind", [llmeval.llm, llmeval.embedding])
+@pytest.mark.parametrize(
+    ("given", "options", "name", "model"),
+    [
+        (("m",), {}, None, "m"),
+        (("m",), {"name": "call"}, "call", "m"),
+        (("call",), {"model_name": "m"}, "call", "m"),
+        (("call",), {"model": "m"}, "call", "m"),
+        (("m",), {"model_name": None}, None, "m"),
+    ],
+)
+def test_a_text_without_a_keyword_is_the_model_or_else_the_span(kind, given, options, name, model):
+    """``llm("m")`` names the model as ddtrace's does; beside a model name it names the span."""
+    with capture() as seen:
+        with kind(*given, **options):
+            pass
+        kind(*given, **options)(lambda: None)()
+        seen.drain()
+    usual = (str(kind).removeprefix("llmeval_sdk."), "<lambda>")
+    assert [span.name for span in seen.spans] == ([name] * 2 if name else list(usual))
+    assert [span.model_name for span in seen.spans] == [model] * 2
+
+
 def test_an_annotation_context_reaches_the_llm_spans_inside():
     """Prompt and name go to llm spans that start in the block, tags to every span."""
     with capture() as seen:

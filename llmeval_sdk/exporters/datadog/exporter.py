@@ -3,67 +3,60 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters.datadog.intake import Intake, parts, told
+from llmeval_sdk.exporters._http import Answer
+from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.datadog.intake import Intake, explain, parts
 from llmeval_sdk.exporters.datadog.labels import Labels
 from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.exporters.datadog.live import Live
 from llmeval_sdk.exporters.datadog.metrics import UnsendableError, encode, metric
 from llmeval_sdk.exporters.datadog.spans import Spans
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
+from llmeval_sdk.protocols import Services
 
 
-_signals: set[Callable[[], None]] = set()
-"""What ddtrace calls on SIGTERM already; it must not be told twice."""
+_at_signal: set[Callable[[], None]] = set()
+"""What ddtrace calls on SIGTERM already."""
 
 
-class Progress:
-    """What became of one batch so far, kept while delivery tries again."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-        self.waiting: list[list[bytes]] = []
-        self.delivered = 0
-        self.refused: Counter[str] = Counter()
-
-
-class DatadogExporter:
+class DatadogExporter(StepwiseExporter):
     """A span counts as delivered when ddtrace took it, an evaluation when Datadog answered."""
 
     name = "datadog"
-    gives_ids = True
 
     def __init__(self, library: Library, settings: Settings) -> None:
+        super().__init__()
         self.library = library
-        self.surroundings = Live(
+        self._open_spans = Live(
             library,
             content=settings.capture_content is True,
             names=settings.capture_content in (True, False),
         )
-        self.on_start = self.surroundings.on_start
-        self.on_end = self.surroundings.on_end
-        self.on_drop = self.surroundings.on_drop
-        self.use_redactor = self.surroundings.use_redactor
-        self._spans = Spans(library, self.surroundings)
+        self.live = self.bridge = self._open_spans
+        self._spans = Spans(library, self._open_spans)
         self._intake = Intake(library, timeout=settings.datadog_timeout)
         self._labels = Labels()
-        self._progress: Progress | None = None
         self._flushing: threading.Thread | None = None
 
-    def export(self, batch: Batch, /) -> Mapping[str, int] | None:
-        """Finish the spans, post the evaluations; called again with the same batch, the rest."""
-        progress = self._progress
-        if progress is None or progress.batch is not batch:
-            progress = self._progress = self._begin(batch)
-        while progress.waiting:
-            self._post(progress)
-        self._progress = None
-        return progress.refused
+    def plan(self, batch: Batch, progress: Progress) -> None:
+        """Finish the spans at once, and plan the requests for the evaluations."""
+        progress.refused += self._spans.finish(batch.spans)
+        progress.delivered = len(batch.spans) - progress.refused.total()
+        metrics = []
+        for event in batch.evaluations:
+            try:
+                metrics.append(self._written(event))
+            except UnsendableError as reason:
+                progress.refused[str(reason)] += 1
+            except Exception as error:
+                if not swallow("exporter datadog: writing", error):
+                    raise
+                progress.refused["unwritable"] += 1
+        progress.steps = [Step(self._intake.post, part) for part in parts(metrics)]
 
     def flush(self, timeout: float, /) -> None:
         """Have ddtrace send its spans; it may hang for longer than we may wait."""
@@ -91,40 +84,26 @@ class DatadogExporter:
 
     def after_fork(self) -> None:
         """Begin anew in a child: what waits is the parent's."""
-        self._progress = self._flushing = None
-        self.surroundings.process = object()
+        super().after_fork()
+        self._flushing = None
+        self._open_spans.process = object()
         self._intake.after_fork()
 
-    def at_exit_signal(self, deliver: Callable[[], None]) -> None:
-        """Have ddtrace call ``deliver`` on SIGTERM, which it already handles, before its own."""
-        if deliver not in _signals:
-            _signals.add(deliver)
-            with shield("exporter datadog: signals", calls_out=True):
-                self.library.at_exit_signal(deliver)
+    def explain(self, answer: Answer) -> str:
+        """Say what a person can do about a refusal."""
+        return explain(answer)
 
-    def at_flush(self, deliver: Callable[[], None]) -> None:
-        """Have ``LLMObs.flush()`` call ``deliver`` first: the scores are part of what it sends."""
+    def connect(self, services: Services) -> None:
+        """Redact as the app does, and be part of what ddtrace does on SIGTERM and in its flush."""
+        self._open_spans.use_redaction(services.redaction)
+        if services.end not in _at_signal:  # ddtrace handles SIGTERM, and must not be told twice
+            _at_signal.add(services.end)
+            with shield("exporter datadog: signals", calls_out=True):
+                self.library.at_exit_signal(services.end)
         with shield("exporter datadog: flush", calls_out=True):
-            self.library.before_flush(deliver)
+            self.library.before_flush(services.deliver)
 
     # -- inside ---------------------------------------------------------------------------------
-
-    def _begin(self, batch: Batch) -> Progress:
-        progress = Progress(batch)
-        progress.refused += self._spans.finish(batch.spans)
-        progress.delivered = len(batch.spans) - progress.refused.total()
-        written = []
-        for event in batch.evaluations:
-            try:
-                written.append(self._written(event))
-            except UnsendableError as reason:
-                progress.refused[str(reason)] += 1
-            except Exception as error:
-                if not swallow("exporter datadog: writing", error):
-                    raise
-                progress.refused["unwritable"] += 1
-        progress.waiting = parts(written)
-        return progress
 
     def _written(self, event: EvaluationEvent) -> bytes:
         return encode(
@@ -139,33 +118,10 @@ class DatadogExporter:
 
     def _ids(self, target: Target) -> dict[str, str | None]:
         try:
-            ids = self.surroundings.ids(target.trace_id or "0", target.span_id or "0")
+            ids = self._open_spans.ids(target.trace_id or "0", target.span_id or "0")
         except ValueError:  # ids of somebody else's making
             return {"span_id": target.span_id, "trace_id": target.trace_id}
         return {
             "span_id": ids["span_id"] if target.span_id else None,
             "trace_id": ids["trace_id"] if target.trace_id else None,
         }
-
-    def _post(self, progress: Progress) -> None:
-        """Send one request and settle its metrics; what fails for now raises."""
-        metrics = progress.waiting[0]
-        try:
-            answer = self._intake.post(metrics)
-        except ExportError as error:
-            error.delivered, error.refused = progress.delivered, dict(progress.refused)
-            raise
-        if answer.ok:
-            progress.delivered += len(metrics)
-        elif answer.status == 413 and len(metrics) > 1:
-            half = len(metrics) // 2
-            progress.waiting[0:1] = [metrics[:half], metrics[half:]]
-            return
-        else:
-            failure = answer.failure()
-            if failure.retryable:
-                failure.delivered, failure.refused = progress.delivered, dict(progress.refused)
-                raise failure
-            told(self.name, answer)
-            progress.refused[failure.reason] += len(metrics)
-        del progress.waiting[0]

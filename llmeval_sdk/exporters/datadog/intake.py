@@ -9,7 +9,6 @@ from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._http import Answer, Sender, _Bounded
 from llmeval_sdk.exporters.datadog.library import Library
@@ -112,8 +111,3 @@ class _UnixSender(Sender):
             connection.sock = _Bounded(file)
             self._connection = connection
         return self._connection
-
-
-def told(name: str, answer: Answer) -> None:
-    """Leave a line for the log about a refusal."""
-    tell(f"exporter {name}", explain(answer))

@@ -13,9 +13,10 @@ from functools import lru_cache
 from traceback import walk_tb
 from typing import Any
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.exporters.datadog.content import dumps, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
+from llmeval_sdk.protocols import ContextBridge, LiveSpans, Redaction
 from llmeval_sdk.redaction import Redactor
 
 
@@ -44,27 +45,29 @@ class Open:
         self.type = ""
 
 
-class Live:
+class Live(LiveSpans, ContextBridge):
     """The live hooks. Every call is cheap, and guarded: ddtrace raises in user code.
 
     What is put on ddtrace's span here may be sent as it is, so it is redacted here. The app's own
     function may hang and cannot run on the app's thread: with one, the prompt waits for delivery.
     """
 
+    gives_ids = True
+
     def __init__(self, library: Library, *, content: bool = True, names: bool = True) -> None:
         self._library = library
         self._content = content
         self._names = names
         self._traces: OrderedDict[int, str] = OrderedDict()
-        self.use_redactor(Redactor(("all",)))
+        self.use_redaction(Redactor(("all",)))
         self.process = object()
         """Replaced in a child after a fork: spans of the parent are the parent's to finish."""
 
-    def use_redactor(self, redactor: Redactor) -> None:
+    def use_redaction(self, redaction: Redaction) -> None:
         """Redact by this from now on; until it is called, all built-in detectors do."""
-        self._detect = redactor.detect
-        self._has_custom = redactor.has_custom
-        self._detect_text: Callable[[str], str] = lru_cache(KNOWN_TEXTS)(redactor.detect)
+        self._detect = redaction.detect
+        self._has_custom = redaction.has_custom
+        self._detect_text: Callable[[str], str] = lru_cache(KNOWN_TEXTS)(redaction.detect)
 
     def on_start(self, span: Any) -> None:
         """Open ddtrace's span of the same kind, and take over its ids."""
@@ -90,11 +93,8 @@ class Live:
         found = span.context.get(KEY) if span.context else None
         if found is not None and not found.finished and found.process is self.process:
             found.finished = True
-            try:
+            with shield("exporter datadog: span", calls_out=True):
                 found.span.finish(finish_time=span.end_ns / 1e9)
-            except Exception as error:
-                if not swallow("exporter datadog: span", error, calls_out=True):
-                    raise
 
     def ids_of(self, span: Any) -> dict[str, str] | None:
         """Return Datadog's ids of a span of ours, as `LLMObs.export_span` does."""
@@ -123,15 +123,12 @@ class Live:
         found = span.context.get(KEY) if span.context else None
         if found is None:
             return
-        try:
+        with shield("exporter datadog: prompt", calls_out=True):
             session = self._text(span.session_id)
-            prompt = self._prompt(span._prompt) if span.kind == "llm" else None
+            prompt = self._prompt(span.prompt) if span.kind == "llm" else None
             tags = {"session_id": session} if session else None
             if prompt or tags:
                 self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=tags)
-        except Exception as error:
-            if not swallow("exporter datadog: prompt", error, calls_out=True):
-                raise
 
     def annotation_context(self, **fields: Any) -> Any:
         """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""
@@ -184,7 +181,7 @@ class Live:
         if not llmobs.enabled or (span.context and KEY in span.context):
             return
         around, around_apm = library.active.active(), library.apm.active()
-        spec = span._spec
+        spec = span.spec
         begin = getattr(llmobs, spec.kind)
         name, session = self._text(spec.name) or spec.kind, self._text(span.session_id)
         if spec.kind in MODELS:
@@ -202,7 +199,7 @@ class Live:
         }
         opened._set_ctx_item(OWN, True)
         span.span_number = opened.span_id
-        parent = span._parent
+        parent = span.parent
         mine = parent.context.get(KEY) if getattr(parent, "context", None) else None
         if mine is None or mine.span is not around:
             self._agree(span, opened, around, below=mine is not None)
@@ -214,10 +211,10 @@ class Live:
         if below:
             wanted = self._traces.get(span.trace_number) or f"{span.trace_number:032x}"
             if trace != wanted:  # our parent has ended, which made this a root of ddtrace's
-                self._library.rename(opened, wanted, span._parent.span_id)
-        elif span._parent is None:
+                self._library.rename(opened, wanted, span.parent.span_id)
+        elif span.parent is None:
             span.trace_number = number
-            span._parent_id = getattr(around, "span_id", None) or 0
+            span.parent_number = getattr(around, "span_id", None) or 0
         elif span.trace_number != number:  # a trace of another library or process around ours
             self._traces[span.trace_number] = trace
             if len(self._traces) > KNOWN_TRACES:
@@ -229,9 +226,9 @@ class Live:
             library.active.activate(found.around)
         if library.apm.active() is found.span:
             library.apm.activate(found.around_apm)
-        if span._error is not None and self._names:
-            _keep_traceback(span._error.type, found, None if self._content else "")
-        if not span._flags & 1:  # another library's sampler left it out
+        if span.error is not None and self._names:
+            _keep_traceback(span.error.type, found, None if self._content else "")
+        if not span.flags & 1:  # another library's sampler left it out
             self.on_drop(span)
 
 

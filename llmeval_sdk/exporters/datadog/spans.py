@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from traceback import StackSummary
 from typing import Any
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.exporters.datadog.content import fields_of, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.exporters.datadog.live import KEY, MODELS, OWN, Live, Open
@@ -78,12 +78,9 @@ class Spans:
     def _annotate(self, opened: Any, fields: dict[str, Any]) -> None:
         """Annotate; a field that ddtrace does not take costs only itself."""
         annotate = self._library.llmobs.annotate
-        try:
+        with shield("exporter datadog: annotate", calls_out=True):
             annotate(span=opened, **fields)
             return
-        except Exception as error:
-            if not swallow("exporter datadog: annotate", error, calls_out=True):
-                raise
         if len(fields) > 1:
             for name, value in fields.items():
                 self._annotate(opened, {name: value})

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import atexit
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.shield import shield
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import attributes_of, kind_of, name_of
-from llmeval_sdk.exporters.otel.endpoint import version
-from llmeval_sdk.exporters.otel.events import event_of
-from llmeval_sdk.exporters.otel.histogram import Histogram
-from llmeval_sdk.exporters.otel.surroundings import KEY, Surroundings
+from llmeval_sdk.exporters.otel.attributes import attributes_of, event_of, kind_of, name_of
+from llmeval_sdk.exporters.otel.bridge import KEY, OtelBridge
+from llmeval_sdk.exporters.otel.metrics import Histogram
+from llmeval_sdk.exporters.otel.wire import version
 from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, SpanData, Target
+from llmeval_sdk.protocols import BaseExporter, Services
 
 
 MAX_ROOTS = 1_000
 """Judge runs whose ids are kept for the spans below them."""
 
 
-class AppOtelExporter(Surroundings):
+class AppOtelExporter(BaseExporter, OtelBridge):
     """The exporter ``otlp`` with ``otel="global"``; providers may be given to it."""
 
     name = "otlp"
@@ -56,9 +57,12 @@ class AppOtelExporter(Surroundings):
         self._logger: Any = None
         self._histogram = Histogram(settings, meter_provider)
         self._roots: OrderedDict[str, Any] = OrderedDict()
-        self.surroundings = self
-        self.before_exit: Any = None
-        """Our end, as the runtime installs it; it has to come before that of the app's provider."""
+        self.live = self.bridge = self
+        self._end: Callable[[], None] | None = None
+
+    def connect(self, services: Services) -> None:
+        """Take our end, which has to come before that of the app's provider."""
+        self._end = services.end
 
     # -- on the caller's thread -----------------------------------------------------------------
 
@@ -68,8 +72,8 @@ class AppOtelExporter(Surroundings):
         before = context.get_current()
         around = api.get_current_span(before).get_span_context()
         parent = before
-        if span._parent_id and around.trace_id != span.trace_number:  # ours came another way
-            remote = self._span_context(span.trace_number, span._parent_id, span._flags)
+        if span.parent_number and around.trace_id != span.trace_number:  # ours came another way
+            remote = self._span_context(span.trace_number, span.parent_number, span.flags)
             parent = api.set_span_in_context(api.NonRecordingSpan(remote), before)
         live = self._started(span, parent)
         found = live.get_span_context()
@@ -77,9 +81,9 @@ class AppOtelExporter(Surroundings):
             return  # the app has no provider
         span.trace_number, span.span_number = found.trace_id, found.span_id
         if parent is before:
-            span._parent_id = around.span_id if around.is_valid else 0
+            span.parent_number = around.span_id if around.is_valid else 0
         if not found.trace_flags.sampled:
-            span._flags &= ~1
+            span.flags &= ~1
         live.llmeval_span = span
         inside = api.set_span_in_context(live, before)
         context.attach(inside)
@@ -88,8 +92,8 @@ class AppOtelExporter(Surroundings):
     def _started(self, span: Any, parent: Any) -> Any:
         if self._tracer is None:
             provider = self._tracers() if callable(self._tracers) else self._tracers
-            if self.before_exit is not None:  # registered after theirs, so it runs before theirs
-                atexit.register(self.before_exit)
+            if self._end is not None:  # registered after theirs, so it runs before theirs
+                atexit.register(self._end)
             self._tracer = provider.get_tracer(names.SCOPE, version(), schema_url=names.SCHEMA_URL)
         known = {names.KIND: span.kind, names.OI_KIND: names.OI_KINDS[span.kind]}
         if span.kind in names.OPERATIONS:
@@ -111,7 +115,7 @@ class AppOtelExporter(Surroundings):
         live.llmeval_span = None
         if self._context.get_current() is inside:
             self._context.attach(before)
-        if span._flags & 1:
+        if span.flags & 1:
             span.context[KEY] = live
         else:
             live.end(span.end_ns)
@@ -142,13 +146,8 @@ class AppOtelExporter(Surroundings):
         """Ask the providers to send what they hold."""
         for source in (self._tracers, self._loggers):
             provider = source() if callable(source) else source
-            try:
-                provider.force_flush(max(1, int(timeout * 1000)))
-            except AttributeError:  # not an SDK's provider
-                continue
-            except Exception as error:
-                if not swallow("otel force_flush", error, calls_out=True):
-                    raise
+            with shield("otel force_flush", calls_out=True), suppress(AttributeError):
+                provider.force_flush(max(1, int(timeout * 1000)))  # not every provider has it
 
     def close(self, timeout: float, /) -> None:
         """Flush; the providers are the app's and stay open."""

@@ -1,23 +1,70 @@
-"""Sends spans and evaluations as OTLP over HTTP."""
+"""Sends spans and evaluations as OTLP over HTTP, to where OpenTelemetry's own variables say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import gzip
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
+from llmeval_sdk.exporters._http import Answer, Sender, Tls
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
-from llmeval_sdk.exporters.otel.endpoint import Endpoint, endpoints, resource, version
-from llmeval_sdk.exporters.otel.histogram import Histogram
-from llmeval_sdk.exporters.otel.request import Envelope, event_bytes, rejected, span_bytes
-from llmeval_sdk.exporters.otel.surroundings import Surroundings
+from llmeval_sdk.exporters.otel.bridge import OtelBridge
+from llmeval_sdk.exporters.otel.metrics import Histogram
+from llmeval_sdk.exporters.otel.wire import (
+    Envelope,
+    event_bytes,
+    rejected,
+    resource,
+    span_bytes,
+    version,
+)
 from llmeval_sdk.model import Batch
 
 
 T = TypeVar("T")
 MAX_BODY = 3 << 20
 """Bytes of one request before compression; collectors commonly take 4 MB at most."""
+DEFAULT = "http://localhost:4318"
+
+
+class OtlpExporter(StepwiseExporter):
+    """Traces to ``/v1/traces``, evaluations to ``/v1/logs``; answers are read and counted."""
+
+    name = "otlp"
+
+    def __init__(self, settings: Settings, *, meter_provider: Any = None) -> None:
+        super().__init__()
+        self._endpoints = endpoints(settings)
+        self._writer = OtlpWriter(settings)
+        self._histogram = Histogram(settings, meter_provider)
+        self.live = self.bridge = OtelBridge()
+
+    def plan(self, batch: Batch, progress: Progress) -> None:
+        """Plan spans first: whoever reads the events may look for their spans."""
+        for given in batch.evaluations:
+            self._histogram.record(given.evaluation)
+        self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
+        self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
+
+    def flush(self, timeout: float, /) -> None:
+        """Do nothing: a batch was answered when `export` returns."""
+
+    def close(self, timeout: float, /) -> None:
+        """Close the connections."""
+        for endpoint in self._endpoints:
+            if endpoint is not None:
+                endpoint.sender.close()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: the connections are the parent's."""
+        super().after_fork()
+        self._writer.after_fork()
+        for endpoint in self._endpoints:
+            if endpoint is not None:
+                endpoint.sender.forget()
 
 
 class OtlpWriter:
@@ -50,43 +97,64 @@ class OtlpWriter:
         self._envelope = None
 
 
-class OtlpExporter(StepwiseExporter):
-    """Traces to ``/v1/traces``, evaluations to ``/v1/logs``; answers are read and counted."""
+class Endpoint:
+    """One signal's server, address, headers and compression."""
 
-    name = "otlp"
+    def __init__(
+        self, sender: Sender, path: str, headers: Mapping[str, str], *, zipped: bool
+    ) -> None:
+        self.sender = sender
+        self._path = path
+        self._headers = {"content-type": "application/x-protobuf", **headers}
+        self._zipped = zipped
+        if zipped:
+            self._headers["content-encoding"] = "gzip"
 
-    def __init__(self, settings: Settings, *, meter_provider: Any = None) -> None:
-        super().__init__()
-        self._endpoints = endpoints(settings)
-        self._writer = OtlpWriter(settings)
-        self._histogram = Histogram(settings, meter_provider)
-        self.surroundings = Surroundings()
-        self.on_start = self.surroundings.on_start
-        self.on_end = self.surroundings.on_end
+    def send(self, body: bytes) -> Answer:
+        """Send one request; raises `ExportError` where there is no answer."""
+        if self._zipped:
+            body = gzip.compress(body, compresslevel=5, mtime=0)
+        return self.sender.post(self._path, body, self._headers)
 
-    def plan(self, batch: Batch, progress: Progress) -> None:
-        """Plan spans first: whoever reads the events may look for their spans."""
-        for given in batch.evaluations:
-            self._histogram.record(given.evaluation)
-        self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
-        self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
 
-    def flush(self, timeout: float, /) -> None:
-        """Do nothing: a batch was answered when `export` returns."""
+class Endpoints(NamedTuple):
+    """Where spans go and where evaluations go; ``None`` where they do not."""
 
-    def close(self, timeout: float, /) -> None:
-        """Close the connections."""
-        for endpoint in self._endpoints:
-            if endpoint is not None:
-                endpoint.sender.close()
+    traces: Endpoint | None
+    logs: Endpoint | None
 
-    def after_fork(self) -> None:
-        """Begin anew in a child: the connections are the parent's."""
-        super().after_fork()
-        self._writer.after_fork()
-        for endpoint in self._endpoints:
-            if endpoint is not None:
-                endpoint.sender.forget()
+
+def endpoints(settings: Settings) -> Endpoints:
+    """Read both from the settings. One given alone says that the other signal stays here."""
+    base, traces, logs = (
+        settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint,
+    )  # fmt: skip
+    if base or not (traces or logs):
+        base = (base or DEFAULT).rstrip("/")
+        traces, logs = traces or f"{base}/v1/traces", logs or f"{base}/v1/logs"
+    return Endpoints(
+        _endpoint(settings, "traces", traces) if traces else None,
+        _endpoint(settings, "logs", logs) if logs else None,
+    )
+
+
+def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
+    """Make one signal's endpoint: what is said of OTLP holds where nothing is of the signal."""
+
+    def said(what: str) -> Any:
+        own = getattr(settings, f"otlp_{signal}_{what}")
+        return getattr(settings, f"otlp_{what}") if own is None else own
+
+    tls = Tls(settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key)
+    headers = {**(settings.otlp_headers or {}), **(said("headers") or {})}
+    sender = Sender(address, timeout=said("timeout"), tls=tls)
+    parts = urlsplit(address if "//" in address else f"http://{address}")
+    return Endpoint(
+        sender,
+        (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+        {name: value.reveal() for name, value in headers.items()},
+        zipped=said("compression") == "gzip",
+    )
 
 
 def _written(given: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:

@@ -11,9 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import attributes_of, kind_of, name_of
-from llmeval_sdk.exporters.otel.events import event_of
-from llmeval_sdk.exporters.otel.wire import Attribute
+from llmeval_sdk.exporters.otel.attributes import (
+    Attribute,
+    attributes_of,
+    event_of,
+    kind_of,
+    name_of,
+)
 from llmeval_sdk.model import EvaluationEvent, SpanData
 
 

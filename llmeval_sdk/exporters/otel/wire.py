@@ -1,17 +1,29 @@
-"""Protobuf's wire format, as far as OTLP needs it: a few kinds of field, written and read.
+"""OTLP in protobuf: requests of spans and of evaluations, and what their responses say.
 
-Written by hand because it is small, needs no package that could clash with the app's protobuf, and
-takes less time than filling generated message objects.
+Written by hand because OTLP needs a few kinds of field only, no package that could clash with the
+app's protobuf, and less time than filling generated message objects takes.
 """
 
 from __future__ import annotations
 
+import json
+import socket
 from collections.abc import Iterator, Mapping, Sequence
+from os import getpid
 from struct import Struct
+from time import time_ns
 
+from llmeval_sdk.config import Settings
+from llmeval_sdk.exporters.otel import names
+from llmeval_sdk.exporters.otel.attributes import (
+    Attribute,
+    attributes_of,
+    event_of,
+    kind_of,
+    name_of,
+)
+from llmeval_sdk.model import EvaluationEvent, SpanData, Target
 
-Attribute = str | bool | int | float | Sequence[str]
-"""What an attribute's value may be; a sequence holds strings."""
 
 _FIXED64 = Struct("<Q").pack
 _FIXED32 = Struct("<I").pack
@@ -138,3 +150,152 @@ def _read_varint(data: bytes, place: int) -> tuple[int, int]:
             return number, place
         shift += 7
     raise ValueError("not protobuf")
+
+
+# -- requests -------------------------------------------------------------------------------------
+
+_T1, _T2, _T3 = tag(1, 2), tag(2, 2), tag(3, 2)
+_SPAN_PARENT, _SPAN_NAME, _SPAN_KIND = tag(4, 2), tag(5, 2), tag(6, 0)
+_SPAN_START, _SPAN_END, _SPAN_ATTRIBUTE = tag(7, 1), tag(8, 1), tag(9, 2)
+_SPAN_EVENT, _SPAN_LINK, _SPAN_STATUS, _SPAN_FLAGS = tag(11, 2), tag(13, 2), tag(15, 2), tag(16, 5)
+_EVENT_TIME, _LINK_FLAGS, _STATUS_CODE = tag(1, 1), tag(6, 5), tag(3, 0)
+_LOG_TIME, _LOG_SEVERITY, _LOG_TEXT, _LOG_BODY = tag(1, 1), tag(2, 0), tag(3, 2), tag(5, 2)
+_LOG_ATTRIBUTE, _LOG_FLAGS, _LOG_TRACE, _LOG_SPAN = tag(6, 2), tag(8, 5), tag(9, 2), tag(10, 2)
+_LOG_OBSERVED, _LOG_EVENT = tag(11, 1), tag(12, 2)
+_ERROR = 2
+
+
+class Envelope:
+    """The resource and scope around every request, written once."""
+
+    def __init__(self, resource: Mapping[str, Attribute], version: str) -> None:
+        self._resource = block(_T1, b"".join(key_values(_T1, resource)))
+        scope = block(_T1, names.SCOPE.encode()) + block(_T2, version.encode())
+        self._scope = block(_T1, scope)
+        self._schema = block(_T3, names.SCHEMA_URL.encode())
+
+    def wrap(self, records: Sequence[bytes]) -> bytes:
+        """Make a request of spans or of log records; both are built alike."""
+        parts = [self._scope]
+        for record in records:
+            parts += (_T2, varint(len(record)), record)
+        parts.append(self._schema)
+        return block(_T1, self._resource + block(_T2, b"".join(parts)))
+
+
+def span_bytes(span: SpanData) -> bytes:
+    """Write a span."""
+    parts = [
+        b"\x0a\x10", bytes.fromhex(span.trace_id), b"\x12\x08", bytes.fromhex(span.span_id),
+    ]  # fmt: skip
+    if span.parent_id:
+        parts += (_SPAN_PARENT, b"\x08", bytes.fromhex(span.parent_id))
+    name = utf8(name_of(span))
+    parts += (_SPAN_NAME, varint(len(name)), name, _SPAN_KIND, varint(kind_of(span)))
+    parts.append(fixed64(_SPAN_START, span.start_ns))
+    parts.append(fixed64(_SPAN_END, span.end_ns))
+    parts += key_values(_SPAN_ATTRIBUTE, attributes_of(span))
+    if span.error is not None:
+        parts.append(_exception(span))
+        status = block(_T2, utf8(span.error.message or span.error.type))
+        parts.append(block(_SPAN_STATUS, status + _STATUS_CODE + varint(_ERROR)))
+    for link in span.links:
+        ids = _ids(link)
+        if ids is not None:
+            body = block(_T1, ids[0]) + block(_T2, ids[1]) + fixed32(_LINK_FLAGS, 1)
+            parts.append(block(_SPAN_LINK, body))
+    parts.append(fixed32(_SPAN_FLAGS, span.trace_flags))
+    return b"".join(parts)
+
+
+def _exception(span: SpanData) -> bytes:
+    assert span.error is not None
+    about: dict[str, Attribute] = {names.EXCEPTION_TYPE: span.error.type}
+    if span.error.message:
+        about[names.EXCEPTION_MESSAGE] = span.error.message
+    time = fixed64(_EVENT_TIME, span.end_ns)
+    body = time + block(_T2, names.EXCEPTION.encode()) + b"".join(key_values(_T3, about))
+    return block(_SPAN_EVENT, body)
+
+
+def event_bytes(given: EvaluationEvent) -> bytes:
+    """Write an evaluation as a log record on the context of its target."""
+    event = event_of(given)
+    body = any_value(event.body)
+    parts = [
+        fixed64(_LOG_TIME, given.timestamp_ns),
+        _LOG_SEVERITY, varint(event.severity), block(_LOG_TEXT, event.severity_text.encode()),
+        _LOG_BODY, varint(len(body)), body,
+    ]  # fmt: skip
+    parts += key_values(_LOG_ATTRIBUTE, event.attributes)
+    ids = _ids(given.target)
+    if ids is not None:
+        parts.append(fixed32(_LOG_FLAGS, 1))
+        parts += (block(_LOG_TRACE, ids[0]), block(_LOG_SPAN, ids[1]))
+    parts.append(fixed64(_LOG_OBSERVED, time_ns()))
+    parts.append(block(_LOG_EVENT, names.EVENT.encode()))
+    return b"".join(parts)
+
+
+def _ids(target: Target) -> tuple[bytes, bytes] | None:
+    """Return W3C ids as bytes; ``None`` for ids of another system, which OTLP cannot carry."""
+    try:
+        trace, span = bytes.fromhex(target.trace_id or ""), bytes.fromhex(target.span_id or "")
+    except ValueError:
+        return None
+    return (trace, span) if len(trace) == 16 and len(span) == 8 else None
+
+
+def rejected(response: bytes) -> tuple[int, str]:
+    """Read how many records a successful response says were not taken, and why.
+
+    Raises ValueError where it is neither protobuf nor JSON.
+    """
+    if response[:1] == b"{":
+        return _rejected_in_json(response)
+    count, why = 0, ""
+    for field, partial in fields(response):
+        if field != 1 or not isinstance(partial, bytes):
+            continue
+        for inner, value in fields(partial):
+            if inner == 1 and isinstance(value, int):
+                count = value
+            elif inner == 2 and isinstance(value, bytes):
+                why = value.decode("utf-8", "replace")
+    return max(0, count), why
+
+
+def _rejected_in_json(response: bytes) -> tuple[int, str]:
+    partial = json.loads(response).get("partialSuccess")
+    if not isinstance(partial, dict):
+        return 0, ""
+    counts = (partial.get("rejectedSpans"), partial.get("rejectedLogRecords"))
+    return max(int(count or 0) for count in counts), str(partial.get("errorMessage", ""))
+
+
+def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
+    """Describe the app: what the environment says of it, and where it runs."""
+    given = dict(settings.resource_attributes or {})
+    name = settings.service_name or given.get("service.name") or "llmeval"
+    return {
+        "telemetry.sdk.name": names.SCOPE,
+        "telemetry.sdk.language": "python",
+        "telemetry.sdk.version": version(),
+        "process.pid": getpid(),
+        "host.name": socket.gethostname(),
+        names.OI_PROJECT: settings.phoenix_project or name,
+        **given,
+        "service.name": name,
+        **more,
+    }
+
+
+def version() -> str:
+    """Return the version of this package."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as of
+
+    try:
+        return of("llmeval-sdk")
+    except PackageNotFoundError:
+        return "0"

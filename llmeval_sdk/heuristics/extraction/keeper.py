@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.extraction import Reading
 from llmeval_sdk.heuristics.extraction.history import FieldHistory, traits
+from llmeval_sdk.model import Record
 
 
 T = TypeVar("T")
@@ -48,11 +49,25 @@ class Histories:
         self._news: list[tuple[str, dict[str, tuple[str, ...]] | None]] = []
         """What was learnt since the file was last written."""
         self._due = 0.0
+        self._last_reading: tuple[Record | None, list[Reading]] = None, []
+        self._last_traits: tuple[Reading | None, bytes, dict[str, tuple[str, ...]]] = None, b"", {}
+
+    def remember(self, record: Record, readings: list[Reading]) -> None:
+        """Keep what was read of the record that was scored last, until it is learnt."""
+        self._last_reading = record, readings[:1]
+
+    def recall(self, record: Record) -> list[Reading] | None:
+        """Return what was read of the record that was scored last, once; ``None`` of another."""
+        last_record, readings = self._last_reading
+        if last_record is not record:
+            return None
+        self._last_reading = None, []
+        return readings
 
     def measure(self, name: str, reading: Reading) -> dict[str, float]:
         """Compare a value with those that its field had before."""
         history = self._fields.get(name)
-        return {} if history is None else history.measure(traits(reading, self._key))
+        return {} if history is None else history.measure(self._traits(reading))
 
     def learn(self, name: str, reading: Reading | None) -> None:
         """Count one answer, and share what was counted now and then. For the worker only."""
@@ -60,10 +75,20 @@ class Histories:
             self._share()
         if name not in self._fields and len(self._fields) >= MAX_FIELDS:
             return
-        counted = None if reading is None else traits(reading, self._key)
+        counted = None if reading is None else self._traits(reading)
         self._fields.setdefault(name, FieldHistory()).add(counted)
         if self._books is not None:
             self._news.append((name, counted))
+
+    def _traits(self, reading: Reading) -> dict[str, tuple[str, ...]]:
+        """Return the traits of a value; those of the last one are learnt right after measuring."""
+        key = self._key
+        last_reading, last_key, known = self._last_traits
+        if last_reading is reading and last_key is key:
+            return known
+        made = traits(reading, key)
+        self._last_traits = reading, key, made
+        return made
 
     def _share(self) -> None:
         """Exchange what was learnt with the other processes of this host."""

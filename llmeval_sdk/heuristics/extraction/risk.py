@@ -66,13 +66,17 @@ class ExtractionRisk:
         if not values:
             return Evaluation(NAME, None, ABSTAINED, "the app gave no value")
         readings = read(record)
+        if self.histories is not None:
+            self.histories.remember(record, readings)
         if not readings or not (readings[0].passages.text or len(record.extractions or ()) > 1):
             reason = "there is neither a passage nor a second extraction to compare the value with"
             return Evaluation(NAME, None, None, reason)
         weights = self.weights or shipped()
         field = field_of(record)
-        measured = [(r, features(record, r, self.histories, field)) for r in readings]
-        reading, worst = max(measured, key=lambda pair: weights.risk(pair[1]))
+        measured = [features(record, reading, self.histories, field) for reading in readings]
+        risks = [weights.risk(vector) for vector in measured]
+        riskiest = risks.index(max(risks))
+        reading, worst = readings[riskiest], measured[riskiest]
         reasons = weights.loudest(worst)
         metadata: dict[str, Any] = {"kind": reading.kind, "reasons": reasons}
         if reading.rivals:
@@ -86,7 +90,7 @@ class ExtractionRisk:
             metadata["passages_cut"] = True
         telling = next((reason for reason in reasons if reason not in _GENERAL), None)
         why = explain(telling or reasons[0], reading) if reasons else None
-        return Evaluation(NAME, round(weights.risk(worst), 4), None, why, None, metadata)
+        return Evaluation(NAME, round(risks[riskiest], 4), None, why, None, metadata)
 
     __call__ = evaluate
 
@@ -96,7 +100,10 @@ class ExtractionRisk:
             field = field_of(record)
             if abstained(value_of(record)):
                 self.histories.learn(field, None)
-            for reading in read(record, most=1, with_rivals=False):
+            readings = self.histories.recall(record)
+            if readings is None:
+                readings = read(record, most=1, with_rivals=False)
+            for reading in readings:
                 self.histories.learn(field, reading)
 
     def postponed(self, record: Record, /) -> bool:

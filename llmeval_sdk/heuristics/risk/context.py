@@ -41,6 +41,7 @@ class Context:
         "_negating",
         "_parts",
         "_passages",
+        "_postings",
         "_units",
         "bigrams",
         "capped",
@@ -87,6 +88,8 @@ class Context:
         self._cited: list[int] | None = None
         self._parts: set[str] | None = None
         self._negating: dict[int, bool] = {}
+        self._postings: dict[str, list[int]] = {}
+        """Stem -> sentences, of the stems that were looked for; nobody changes them."""
         self._units: dict[str, list[Unit | None]] = {}
 
     @property
@@ -112,19 +115,27 @@ class Context:
         return numbers
 
     def where(self, wanted: set[str]) -> dict[str, list[int]]:
-        """Return in which sentences each wanted stem stands, for those that do."""
-        postings: dict[str, list[int]] = {}
-        looked_for = wanted & self.stems
-        looked_for.add(BREAK)
+        """Return in which sentences each wanted stem stands, for those that do.
+
+        Stems that were wanted before, by this score or another, are not looked for again.
+        """
+        wanted = wanted & self.stems
+        postings = self._postings
+        missing = wanted.difference(postings)
+        if missing:
+            postings.update(self._search(missing))
+        return {stem: postings[stem] for stem in wanted}
+
+    def _search(self, stems: set[str]) -> dict[str, list[int]]:
+        """Return in which sentences stems stand, from one walk over the context."""
+        postings: dict[str, list[int]] = {stem: [] for stem in stems}
         sentence = 0
-        for stem in filter(looked_for.__contains__, self._flat):
+        for stem in filter({BREAK, *stems}.__contains__, self._flat):
             if stem == BREAK:
                 sentence += 1
                 continue
-            posting = postings.get(stem)
-            if posting is None:
-                postings[stem] = [sentence]
-            elif posting[-1] != sentence:
+            posting = postings[stem]
+            if not posting or posting[-1] != sentence:
                 posting.append(sentence)
         return postings
 

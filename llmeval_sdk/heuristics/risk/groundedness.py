@@ -68,13 +68,14 @@ def _asked(
     stop = STOP_WORDS if english else languages.STOP_WORDS
     masses = {stem: weigh(stem) for stem in question if stem not in stop}
     found = context.where(set(masses))
-    missing = sum(mass for stem, mass in masses.items() if stem not in found)
+    missing = math.fsum(mass for stem, mass in masses.items() if stem not in found)
     votes: dict[int, float] = {}
-    for stem, places in found.items():
+    for stem in sorted(found):  # sums of floats depend on their order, and that of sets is chance
+        places = found[stem]
         for place in places[:_PLACES]:
             votes[place] = votes.get(place, 0.0) + masses[stem] / len(places)
     best = max(sorted(votes), key=votes.__getitem__, default=None)
-    return missing / (sum(masses.values()) or 1.0), frozenset(() if best is None else (best,))
+    return missing / (math.fsum(masses.values()) or 1.0), frozenset(() if best is None else (best,))
 
 
 def sentences(answer: str, side: Side) -> list[Sentence]:

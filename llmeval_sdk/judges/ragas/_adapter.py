@@ -11,12 +11,11 @@ from typing import Any
 from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.llms.base import InstructorBaseRagasLLM
 
-from llmeval_sdk import registry
 from llmeval_sdk._json_object import NoObjectError, only_object
 from llmeval_sdk._process.threads import run
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Message, Usage
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.protocols import LLM, further_request
 
 
 MAX_TOKENS = 4096
@@ -70,7 +69,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
             if self.failure is not None and self.failure.type != "malformed":
                 raise self.failure  # Ragas would ask up to ten times more
             self._request()
-            registry.permit().set(self._request)
+            further_request.set(self._request)
             completion = await self._llm.complete(
                 [Message("user", prompt)],
                 schema=strict(response_model.model_json_schema()),

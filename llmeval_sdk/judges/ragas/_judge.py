@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from llmeval_sdk import config
 from llmeval_sdk._needs import missing
 from llmeval_sdk.config import Settings
+from llmeval_sdk.config.ragas import Ragas
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.ragas import _where
 from llmeval_sdk.judges.ragas._columns import bounded, columns_of
@@ -31,6 +32,8 @@ class RagasJudge:
     kind: ClassVar[Literal["judge"]] = "judge"
     per: ClassVar[Literal["answer", "chunk"]] = "answer"
     calls_here: ClassVar[bool] = False
+    blocking: ClassVar[bool] = False
+    model: ClassVar[None] = None
     output: ClassVar[str] = "score"
     span_tags: ClassVar[Mapping[str, str]] = {"runner.integration": "ragas"}
     name: str
@@ -52,6 +55,10 @@ class RagasJudge:
         """Say whether it asks the judge model at all."""
         return self.limits.calls + self.limits.calls_per_context > 0
 
+    def lacks(self, record: Record, /) -> str | None:
+        """Name nothing: what a metric needs are fields of a Record."""
+        return None
+
     def configured(self, settings: Settings) -> RagasJudge:
         """Return this judge under the settings in force."""
         return replace(self, settings=settings)
@@ -70,7 +77,7 @@ class RagasJudge:
         started = perf_counter()
         async with _lease(llm, most, _most_usage(columns, most)) as lease:
             job = {"metric": self.metric, "columns": columns, "calls": most}
-            job["embeddings"] = settings.judge_embeddings
+            job["embeddings"] = settings.of(Ragas).judge_embeddings
             answer = await _where.run(job, lease.llm, settings)
             lease.requests = answer.get("requests", 0)
             lease.calls = [_call(each) for each in answer.get("calls", ())]

@@ -6,6 +6,7 @@ and used; those spans say with ``within`` that they are a part of it, and are no
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -14,17 +15,43 @@ from typing import Any
 from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
 from llmeval_sdk.offline.data.columns import structured
 from llmeval_sdk.offline.data.record import record_from
-from llmeval_sdk.offline.data.stored import OWNERS, record_of
+from llmeval_sdk.offline.data.spans import own_chunks
+from llmeval_sdk.offline.data.stored import stored_record
+from llmeval_sdk.records import OWNERS
+from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Selection
 from llmeval_sdk.store.reader import StoreReader
 
 
 USAGE = ("input_tokens", "output_tokens", "total_tokens")
 _SPAN_KEYS = frozenset(("trace_id", "span_id", "name", "kind", "start_time"))
-_TAKEN = (
-    "request", "response", "retrieved_context", "extractions", "expected_response",
-    "expected_facts", "expected_retrieved_context",
+_GATHERED = (
+    "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
+    "expected_facts", "expected_response", "expected_retrieved_context",
 )  # fmt: skip
+"""What the spans below a workflow or agent may tell for it."""
+_TAKEN = ("request", "response", *_GATHERED)
+
+
+VALUES = ("value", "confidence")
+"""Columns of Parquet that hold any value; see `cell`."""
+
+
+def cell(value: Any) -> str | None:
+    """Write any value as text: a text as it is, unless it would be read as something else."""
+    if value is None or (isinstance(value, str) and read_cell(value) == value):
+        return value
+    return encode.dumps(value)
+
+
+def read_cell(text: Any) -> Any:
+    """Read what `cell` wrote."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 class Whole:
@@ -42,12 +69,11 @@ class Whole:
         if span.kind not in OWNERS:
             owner = _owner(span, trace)
             return {} if owner is None or not self._has(owner) else {"within": owner.span_id}
-        record = record_of(span, trace)
-        added = {
-            "retrieved_context": record.retrieved_context,
-            "extractions": record.extractions,
-            "total_usage": record.usage,
-        }
+        record = stored_record(span, trace)
+        added = {name: getattr(record, name) for name in _GATHERED}
+        added["total_usage"] = record.usage
+        if record.value == record.response:
+            del added["value"]  # it is only the response again
         return {name: value for name, value in added.items() if value is not None}
 
     def _has(self, span: SpanData) -> bool:
@@ -89,19 +115,41 @@ def record_of_row(row: Mapping[str, Any], place: str) -> Record:
     Raises:
         DataError: a value that cannot be read.
     """
-    expected = row.get("expected")  # in Parquet it is one column
-    told = {**row, **(structured(expected) if isinstance(expected, str) else {})}
+    told = dict(row) if "start_ns" in row else _unflattened(row)
     columns = {name: told[name] for name in _TAKEN if told.get(name) is not None}
+    for name in ("retrieved_context", "expected_retrieved_context"):
+        if name in columns:
+            chunks = structured(columns[name])
+            columns[name] = own_chunks(chunks) or chunks  # where it has none, say which is wrong
     columns |= {"latency_seconds": _seconds(told), "attributes": told.get("attributes")}
     columns["request_id"] = told.get("request_id") or told["span_id"]
     columns["usage"] = told.get("total_usage") or told.get("usage") or _flat_usage(told)
+    columns.setdefault("value", told.get("response"))
+    request = columns.get("request")
+    if isinstance(request, Mapping) and not {"messages", "query"} & request.keys():
+        del columns["request"]  # the arguments of the function: no column of a data set, but known
+    else:
+        request = None
+    record = record_from(columns, place=place)
     return replace(
-        record_from(columns, place=place),
+        record,
+        request=record.request if request is None else request,
         trace_id=told["trace_id"],
         span_id=told["span_id"],
         span_name=told["name"],
         span_kind=told["kind"],
     )
+
+
+def _unflattened(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a row of Parquet, where what is nested is JSON text and ground truth is one column."""
+    expected = structured(row.get("expected"))
+    told = {**row, **(expected if isinstance(expected, Mapping) else {})}
+    for name in ("request", "response"):
+        told[name] = structured(told.get(name))
+    for name in VALUES:
+        told[name] = read_cell(told.get(name))
+    return told
 
 
 def _seconds(row: Mapping[str, Any]) -> float | None:

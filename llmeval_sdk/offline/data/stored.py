@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
-from llmeval_sdk.offline.data.traces import derive, steps_of
+from llmeval_sdk.policy.prices import total
+from llmeval_sdk.records import OWNERS, gathered_below, record_of, spent_by
 from llmeval_sdk.store.dump import Selection, dump
 from llmeval_sdk.store.reader import StoreReader
-
-
-OWNERS = ("workflow", "agent")
 
 
 def stored(
@@ -20,44 +19,26 @@ def stored(
     since: int | None = None,
     until: int | None = None,
     span_name: str | None = None,
+    retrieved: str = "last",
+    limits: Any = None,
 ) -> Iterator[Record]:
     """Yield a Record for each workflow and agent span, with what the spans below it tell.
 
     ``since`` (inclusive) and ``until`` are nanoseconds since the epoch. What is below another
-    workflow or agent belongs to that one; spans of judges are left out.
+    workflow or agent belongs to that one; spans of judges are left out. ``retrieved`` and
+    ``limits`` are the settings ``retrieved_context`` and ``retrieval_limits``.
     """
     for told in dump(reader, Selection(since, until, span_name)):
         span = told.span
         if span.kind in OWNERS and JUDGE_TAG not in span.tags:
-            yield record_of(span, reader.trace(span.trace_id))
+            trace = reader.trace(span.trace_id)
+            yield stored_record(span, trace, retrieved=retrieved, limits=limits)
 
 
-def record_of(span: SpanData, trace: Sequence[SpanData]) -> Record:
+def stored_record(
+    span: SpanData, trace: Sequence[SpanData], *, retrieved: str = "last", limits: Any = None
+) -> Record:
     """Build what evaluators saw of a span when it was live, as far as the store knows it."""
-    fields: dict[str, Any] = derive(steps_of(_own(span, trace)))
-    fields.update(span.expected)
-    fields.setdefault("value", fields.get("response"))
-    return Record(
-        **fields,
-        request_id=span.span_id,
-        attributes=span.attributes,
-        trace_id=span.trace_id,
-        span_id=span.span_id,
-        span_name=span.name,
-        span_kind=span.kind,
-    )
-
-
-def _own(span: SpanData, trace: Sequence[SpanData]) -> list[SpanData]:
-    """Return a span and those below it, up to the next that is evaluated by itself."""
-    below: dict[str | None, list[SpanData]] = {}
-    for each in trace:
-        below.setdefault(each.parent_id, []).append(each)
-    found, waiting, seen = [span], [span.span_id], {span.span_id}
-    while waiting:
-        for each in below.get(waiting.pop(), ()):
-            if each.kind not in OWNERS and each.span_id not in seen:
-                seen.add(each.span_id)
-                found.append(each)
-                waiting.append(each.span_id)
-    return found
+    left = gathered_below(span, trace)
+    record = record_of(span, left, retrieved=retrieved, limits=limits)
+    return replace(record, request_id=span.span_id, usage=total(spent_by(span, left)))

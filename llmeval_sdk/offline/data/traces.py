@@ -6,35 +6,23 @@ MLflow 2.x and 3.x, OTLP, and spans of our own. The dialects of the attributes a
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk._coerce import to_chunks, to_extractions, to_text, to_usage
-from llmeval_sdk.model import Chunk, Extraction, SpanKind, Usage
+from llmeval_sdk._coerce import to_text, to_usage
+from llmeval_sdk.model import Record, SpanData, Usage
 from llmeval_sdk.offline.data import otlp
+from llmeval_sdk.offline.data.spans import read_span
 from llmeval_sdk.policy.prices import total
+from llmeval_sdk.records import gathered_below, record_of, spent_by
 from llmeval_sdk.sources import conventions, messages
-from llmeval_sdk.sources.reading import attributes_of
+from llmeval_sdk.sources.reading import finished, naming_its_model
 
 
 Prices = Mapping[str, tuple[float, float]]
-
-
-class Step(NamedTuple):
-    """One span, as far as evaluating it goes."""
-
-    id: str
-    parent: str | None
-    kind: SpanKind | None
-    start_ns: int
-    end_ns: int
-    request: Any = None
-    response: Any = None
-    chunks: tuple[Chunk, ...] | None = None
-    usage: Usage | None = None
-    extractions: tuple[Extraction, ...] | None = None
-    model: str | None = None
 
 
 class Trace(NamedTuple):
@@ -61,7 +49,7 @@ def read_trace(value: Any) -> Trace:
         value = json.loads(value.to_json())
     found = value.get("data", value) if isinstance(value, Mapping) else value
     if isinstance(found, Mapping) and ("resourceSpans" in found or "resource_spans" in found):
-        return _trace([_of_attributes(span) for span in otlp.spans(found)])
+        return _trace(_read(map(_of_attributes, otlp.spans(found))))
     spans = found.get("spans") if isinstance(found, Mapping) else found
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
@@ -70,7 +58,7 @@ def read_trace(value: Any) -> Trace:
         )
     if not all(isinstance(span, Mapping) for span in spans):
         raise TypeError("is no trace: its spans have to be mappings")
-    fields, calls = _trace([_step(span) for span in spans])
+    fields, calls = _trace(_read(map(_span, spans)))
     if isinstance(found, Mapping) and isinstance(value, Mapping):
         fields = {**_of_info(value.get("info"), found), **fields}
     if not fields:
@@ -78,82 +66,58 @@ def read_trace(value: Any) -> Trace:
     return Trace(fields, calls)
 
 
-def _trace(steps: Sequence[Step]) -> Trace:
-    return Trace(derive(steps), _calls(steps))
+def _trace(spans: Sequence[SpanData]) -> Trace:
+    """Read a trace as one request: the topmost span has question, answer and time."""
+    if not spans:
+        return Trace({})
+    known = {span.span_id for span in spans}
+    roots = [span for span in spans if span.parent_id not in known]
+    top = min(roots or spans, key=lambda span: span.start_ns)
+    if not top.trace_id:  # another library's
+        top = naming_its_model(top, spans)
+    left = gathered_below(top, spans, whole=True)
+    record = record_of(top, left)
+    fields = {name: getattr(record, name) for name in _TOLD}
+    told = {name: value for name, value in fields.items() if value is not None and value != {}}
+    return Trace(told, tuple(spent_by(top, left)))
 
 
-def derive(steps: Sequence[Step]) -> dict[str, Any]:
-    """Return the fields of a Record that spans tell.
-
-    The topmost span has request, response and time; the context is what the last retrieval found;
-    tokens are those of all model calls, each counted once.
-    """
-    if not steps:
-        return {}
-    known = {step.id: step for step in steps}
-    roots = [step for step in steps if step.parent not in known]
-    spoken = [step for step in roots if step.kind is not None or step.response is not None]
-    root = min(spoken or roots or steps, key=lambda step: step.start_ns)
-    retrievals = [step for step in steps if step.kind == "retrieval" and step.chunks is not None]
-    extractions = [step.extractions for step in steps if step.extractions is not None]
-    found: dict[str, Any] = {
-        "request": root.request,
-        "response": to_text(root.response),
-        "retrieved_context": root.chunks,
-        "extractions": root.extractions or (sum(extractions, ()) if extractions else None),
-        "usage": total(_calls(steps)),
-        "latency_seconds": (root.end_ns - root.start_ns) / 1e9 if root.end_ns else None,
-    }
-    if retrievals and (root.kind == "retrieval" or root.chunks is None):
-        found["retrieved_context"] = max(retrievals, key=lambda step: step.start_ns).chunks
-    return {name: value for name, value in found.items() if value is not None}
+_TOLD = tuple(
+    field.name
+    for field in dataclasses.fields(Record)
+    if field.name != "request_id" and not field.name.startswith(("trace_", "span_"))
+)
+"""What a trace says of its request; the ids of the record are those of the row."""
 
 
-def _calls(steps: Sequence[Step]) -> list[tuple[Usage, str | None]]:
-    """Return what the models used, each call once."""
-    known = {step.id: step for step in steps}
-    return [
-        (step.usage, step.model)
-        for step in steps
-        if step.usage is not None and not _counted(step, known)
-    ]
+def _read(spans: Iterable[SpanData | tuple[str, str | None] | None]) -> list[SpanData]:
+    """Leave out the spans that speak of no model; what is below them hangs from the next above."""
+    kept: list[SpanData] = []
+    above: dict[str, str | None] = {}
+    for span in spans:
+        if isinstance(span, SpanData):
+            kept.append(span)
+        elif span is not None:
+            above[span[0]] = span[1]
+    return [_hung(span, above) for span in kept]
 
 
-def _counted(step: Step, known: Mapping[str, Step]) -> bool:
-    """Say whether a span above already has this one's tokens: a wrapper around a model call."""
-    seen = {step.id}
-    above = known.get(step.parent or "")
-    while above is not None and above.id not in seen:
-        if above.usage is not None:
-            return True
-        seen.add(above.id)
-        above = known.get(above.parent or "")
-    return False
+def _hung(span: SpanData, above: Mapping[str, str | None]) -> SpanData:
+    parent = span.parent_id
+    for _ in range(len(above)):
+        if parent is None or parent not in above:
+            break
+        parent = above[parent]
+    return span if parent == span.parent_id else replace(span, parent_id=parent)
 
 
-def _step(span: Mapping[str, Any]) -> Step:
+def _span(span: Mapping[str, Any]) -> SpanData | tuple[str, str | None]:
     """Read a span of ours, of MLflow or of OTLP; they are told apart by their keys."""
     if "start_ns" in span:
-        return _own(span)
+        return read_span(span)
     if "traceId" in span or isinstance(span.get("attributes"), list):
         return _of_attributes(otlp.span_of(span))
     return _of_attributes(_mlflow(span))
-
-
-def _own(span: Mapping[str, Any]) -> Step:
-    return Step(
-        str(span.get("span_id")),
-        span.get("parent_id"),
-        span.get("kind"),
-        int(span.get("start_ns") or 0),
-        int(span.get("end_ns") or 0),
-        span.get("request"),
-        span.get("response"),
-        to_chunks(span.get("retrieved_context")),
-        to_usage(span.get("usage")) if span.get("kind") == "llm" else None,
-        to_extractions(span.get("extractions")),
-        span.get("model_name"),
-    )
 
 
 def _mlflow(span: Mapping[str, Any]) -> otlp.Plain:
@@ -168,21 +132,17 @@ def _mlflow(span: Mapping[str, Any]) -> otlp.Plain:
     )
 
 
-def _of_attributes(span: otlp.Plain) -> Step:
-    attributes = attributes_of(span)
-    kind = conventions.kind_of(attributes)
-    return Step(
-        span.id,
-        span.parent,
-        kind,
-        span.start_ns,
-        span.end_ns,
-        conventions.request_of(attributes),
-        conventions.response_of(attributes),
-        conventions.chunks_of(attributes) if kind == "retrieval" else None,
-        None if kind == "embedding" else conventions.usage_of(attributes),
-        model=conventions.model_of(attributes)[0],
+def _of_attributes(span: otlp.Plain) -> SpanData | tuple[str, str | None]:
+    """Read a span of another library; of one that speaks of no model, its id and its parent's."""
+    data = finished(
+        span,
+        trace_id="",
+        span_id=span.id,
+        parent_id=span.parent,
+        name="",
+        times=(span.start_ns, span.end_ns),
     )
+    return (span.id, span.parent) if data is None else data
 
 
 def _of_info(info: Any, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,23 +169,3 @@ def _seconds(info: Mapping[str, Any]) -> float | None:
         return float(text.removesuffix("s")) if text else None
     except ValueError:
         return None
-
-
-def steps_of(spans: Iterable[Any]) -> list[Step]:
-    """Read `SpanData`, as the store has them."""
-    return [
-        Step(
-            span.span_id,
-            span.parent_id,
-            span.kind,
-            span.start_ns,
-            span.end_ns,
-            span.request,
-            span.response,
-            span.retrieved_context,
-            span.usage if span.kind == "llm" else None,
-            span.extractions,
-            span.model_name,
-        )
-        for span in spans
-    ]

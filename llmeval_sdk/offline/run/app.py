@@ -43,9 +43,9 @@ class App:
         trail: Trail | None = None
         try:
             with self._open(record) as (span, trail):
-                result = await self._call(record.request)
+                result = _plain(await self._call(record.request))
                 columns = _columns(result)
-                span.annotate(response=columns.get("response", result))
+                span.annotate(response=columns["response"] if columns is result else result)
             joined = _joined(record, columns, trail, span)
             return joined if joined.usage else replace(joined, usage=_usage(result))
         except DataError as error:
@@ -117,7 +117,7 @@ def _columns(result: Any) -> Mapping[str, Any]:
     """Return the columns that an app answered with; any other answer is the response."""
     if isinstance(result, Mapping) and "response" in result:
         return result
-    return {} if result is None else {"response": to_text(_plain(result))}
+    return {} if result is None else {"response": to_text(result)}
 
 
 def _plain(result: Any) -> Any:
@@ -127,8 +127,7 @@ def _plain(result: Any) -> Any:
 
 def _usage(result: Any) -> Usage | None:
     """Read the tokens that a chat completion tells, for an app that traces no call of its model."""
-    said = _plain(result)
-    return to_usage(said.get("usage")) if isinstance(said, Mapping) else None
+    return to_usage(result.get("usage")) if isinstance(result, Mapping) else None
 
 
 def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span) -> Record:
@@ -138,8 +137,7 @@ def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span
     if "value" not in columns and "value" in names:
         names.remove("value")  # it is only the response again
     said = {name: getattr(returned, name) for name in names}
-    fields = {"value": returned.response, **trail.fields(), **said}
-    fields.setdefault("latency_seconds", trail.seconds(span))
+    fields = {"value": returned.response, **trail.fields(span), **said}
     return with_ids(replace(record, **fields), span)
 
 

@@ -98,11 +98,7 @@ def recording(
         spool="",
         worker="thread",
         store=str(store_of(settings)),
-        service_name=name,
-        mlflow_experiment=name,
-        mlflow_experiment_id="",
-        phoenix_project=name,
-        datadog_app=name,
+        **config.in_experiment(name),
     )
     others = state.recorder
     with runtime.recording(resolved, problems, exporters=given, exports=bool(exporters)):

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.policy.prices import total
-from llmeval_sdk.tracing import Link, Recorder, Span, Spent, current, new_trace_id, settle
+from llmeval_sdk.records import gathered_below, record_of, spent_by
+from llmeval_sdk.tracing import Link, Recorder, Span, current, new_trace_id, settle
 from llmeval_sdk.tracing._kinds import Scope
-
-
-class _Seen(NamedTuple):
-    """What one finished span had to say."""
-
-    kind: str
-    start_ns: int
-    retrieved: tuple[Chunk, ...] | None
-    spent: Spent | None
-    said: dict[str, Any]
 
 
 class Trail:
@@ -28,51 +19,25 @@ class Trail:
 
     def __init__(self, prices: Mapping[str, tuple[float, float]] | None = None) -> None:
         self._prices = prices
-        self._seen: list[_Seen] = []
+        self._ended: list[Span] = []
 
     def add(self, span: Span) -> None:
         """Take a span that ended."""
-        said = {
-            "extractions": span._extractions,
-            "value": span._value,
-            "confidence": span._confidence,
-            "field_config": span._field_config,
-            "retrieval": span._retrieval,
-        }
-        usage = span._usage if span.kind == "llm" else None
-        spent = None if usage is None else Spent(usage, span._spec.model_name)
-        self._seen.append(_Seen(span.kind, span.start_ns, span._retrieved, spent, said))
+        self._ended.append(span)
 
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of Record that the spans tell.
+    def fields(self, span: Span) -> dict[str, Any]:
+        """Return the fields of Record that a row's span and those below it tell."""
+        left = gathered_below(span, self._ended, whole=True)
+        record = record_of(span, left)
+        fields = {name: getattr(record, name) for name in _TOLD}
+        fields["usage"] = total(spent_by(span, left), own=self._prices)
+        return {name: value for name, value in fields.items() if value is not None}
 
-        What was annotated further out wins; the context is what was annotated, else what the last
-        retrieval found; tokens are those of all model calls.
-        """
-        found: dict[str, Any] = {}
-        steps = [each.said["extractions"] for each in self._seen if each.said["extractions"]]
-        for seen in reversed(self._seen):
-            if seen.kind not in ("workflow", "agent") and len(steps) > 1:
-                seen.said["extractions"] = sum(steps, ())  # each step of the request took some
-            for name, value in seen.said.items():
-                if value is not None:
-                    found.setdefault(name, value)
-            if seen.kind != "retrieval" and seen.retrieved is not None:
-                found.setdefault("retrieved_context", seen.retrieved)
-        retrievals = [
-            each for each in self._seen if each.kind == "retrieval" and each.retrieved is not None
-        ]
-        if retrievals:
-            last = max(retrievals, key=lambda each: each.start_ns)
-            found.setdefault("retrieved_context", last.retrieved)
-        usage = total((each.spent for each in self._seen if each.spent), own=self._prices)
-        if usage is not None:
-            found["usage"] = usage
-        return found
 
-    def seconds(self, span: Span) -> float | None:
-        """Return how long the row took."""
-        return (span.end_ns - span.start_ns) / 1e9 if span.end_ns else None
+_TOLD = (
+    "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
+    "latency_seconds",
+)  # fmt: skip
 
 
 class Recording:
@@ -104,8 +69,8 @@ class Recording:
                 yield span, trail
         finally:
             current.set(before)
-            for each in numbers:
-                self._trails.pop(each, None)
+            for number in numbers:
+                self._trails.pop(number, None)
 
     def on_start(self, span: Span, /) -> None:
         """Take note of a span that begins."""

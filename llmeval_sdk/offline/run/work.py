@@ -15,11 +15,9 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk._process.shield import write_notices
 from llmeval_sdk._process.threads import run
-from llmeval_sdk._setting import price_table
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config import Settings, price_table
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Models, NoModel, configured_model
-from llmeval_sdk.evaluation.resolve import calls_here, needs_model
 from llmeval_sdk.evaluation.signing import signer_of
 from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.offline.results.aggregate import Aggregate
@@ -194,8 +192,8 @@ def check_judges(
         ConfigurationError: no model was named, its client is not installed, or there is a limit in
             USD and the price of one is not known; the message says what to do.
     """
-    asking = [judge for judge in judges if needs_model(judge)]
-    without = [judge.name for judge in asking if getattr(judge, "model", None) is None]
+    asking = [judge for judge in judges if judge.needs_model]
+    without = [judge.name for judge in asking if judge.model is None]
     if without and not _is_named(llm, settings):
         raise ConfigurationError(
             f"{', '.join(without)} needs a judge model: pass llm= (on the command line "
@@ -204,7 +202,7 @@ def check_judges(
     for judge in asking:
         model = models.check(judge)
         why_not = getattr(model, "why_not", None)
-        if why_not is not None and calls_here(judge):
+        if why_not is not None and judge.calls_here:
             raise MissingExtraError(why_not)
         if budget is not None and _has_ceiling(budget) and not isinstance(model, NoModel):
             _check_price(getattr(model, "model", ""), settings)

@@ -1,0 +1,144 @@
+"""The environment and the options of `configure`, made into `Settings`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, TypeVar
+from warnings import warn
+
+from llmeval_sdk.config._settings import AREAS, FORMER_NAMES, ROWS, Settings
+from llmeval_sdk.config._texts import names
+from llmeval_sdk.errors import ConfigurationError, nearest
+
+
+_Table = TypeVar("_Table")
+
+
+def from_environment(
+    environ: Mapping[str, str] | None = None, *, problems: list[str] | None = None, **options: Any
+) -> Settings:
+    """Resolve the settings: an option wins over the environment, and that over the default.
+
+    A bad value in the environment is left at its default and described in one line of ``problems``,
+    or raises `ConfigurationError` where the caller passes none.
+    """
+    env = _environment(environ)
+    known = {row.name for row in ROWS}
+    values: dict[str, Any] = {}
+    for former, name in FORMER_NAMES.items():
+        if former in options:
+            warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
+            options.setdefault(name, options.pop(former))
+    for name, value in options.items():
+        if name not in known:
+            raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
+        if value is not None:
+            values[name] = value
+    rows = [row for row in ROWS if row.name not in values]
+    values.update(_read(rows, env, problems))
+    problems_out = problems if problems is not None else []
+    problems_out.extend(_misspelt(env))
+    core, extensions = {}, {}
+    for table in AREAS.values():
+        own = {row.name: values[row.name] for row in fields(table) if row.name in values}
+        if issubclass(Settings, table):
+            core.update(own)
+        elif own:
+            extensions[table] = table(**own)
+    return Settings(**core, extensions=extensions)
+
+
+def read(
+    table: type[_Table],
+    environ: Mapping[str, str] | None = None,
+    *,
+    problems: list[str] | None = None,
+) -> _Table:
+    """Read a table of settings that stands outside this room, such as one of an exporter's own.
+
+    Bad values are treated as by `from_environment`.
+    """
+    return table(**_read(fields(table), _environment(environ), problems))  # type: ignore[arg-type]
+
+
+def in_experiment(name: str) -> dict[str, Any]:
+    """Return the settings under which the records of an offline experiment stand apart."""
+    wanted = {row.name: row.metadata["in_experiment"] for row in ROWS}
+    return {
+        setting: text.replace("{name}", name)
+        for setting, text in wanted.items()
+        if text is not None
+    }
+
+
+def _environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environ is None else environ  # noqa: TID251 - the one reader
+
+
+def _read(
+    rows: Iterable[Any], env: Mapping[str, str], problems: list[str] | None
+) -> dict[str, Any]:
+    """Read the rows that the environment sets."""
+    values = {}
+    for row in rows:
+        for variable in row.metadata["env"]:
+            text = env.get(variable)
+            if text is None or (not text.strip() and row.metadata["read"] is not names):
+                continue
+            try:
+                values[row.name] = row.metadata["read"](text)
+            except ValueError as problem:
+                line = f"{variable}={_shown(variable, text)}: {problem}; using the default"
+                if problems is None:
+                    raise ConfigurationError(line) from None
+                problems.append(line)
+            break
+    return values
+
+
+def _shown(variable: str, text: str) -> str:
+    hidden = any(word in variable for word in ("KEY", "HEADERS", "TOKEN", "PASSWORD"))
+    return "***" if hidden else repr(text[:80])
+
+
+def _misspelt(env: Mapping[str, str]) -> list[str]:
+    ours = {variable for row in ROWS for variable in row.metadata["env"]}
+    return [
+        f"{name} is not a setting: {nearest(name, (n for n in ours if n.startswith('LLMEVAL_')))}"
+        for name in sorted(env)
+        if name.startswith("LLMEVAL_") and name not in ours
+    ]
+
+
+def value_of(settings: Settings, name: str) -> Any:
+    """Return the value of any setting, of the core or of an extension, by its name."""
+    (table,) = (table for table in AREAS.values() if any(row.name == name for row in fields(table)))
+    return getattr(settings if issubclass(Settings, table) else settings.of(table), name)
+
+
+def source_of(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """Say where a setting's value came from: a variable's name, or ``default``."""
+    env = _environment(environ)
+    row = next(row for row in ROWS if row.name == name)
+    return next((variable for variable in row.metadata["env"] if env.get(variable)), "default")
+
+
+def variables(prefix: str, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the variables that are set and whose names begin with a prefix."""
+    env = _environment(environ)
+    return tuple(sorted(name for name in env if name.startswith(prefix)))
+
+
+@contextmanager
+def hidden(name: str) -> Iterator[None]:
+    """Hide a variable from a library that would stumble over it while it is imported."""
+    env = os.environ  # noqa: TID251 - the one reader
+    text = env.pop(name, None)
+    try:
+        yield
+    finally:
+        if text is not None:
+            env[name] = text

@@ -1,0 +1,76 @@
+"""The tables of all areas, and the frozen `Settings` that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import Any, TypeVar
+
+from llmeval_sdk.config.datadog import Datadog
+from llmeval_sdk.config.judging import Judging
+from llmeval_sdk.config.otlp import Otlp
+from llmeval_sdk.config.privacy import Privacy
+from llmeval_sdk.config.process import Process
+from llmeval_sdk.config.recording import Recording
+
+
+_Table = TypeVar("_Table")
+
+_CORE: dict[str, type] = {
+    "Recording and scoring": Recording,
+    "Judges": Judging,
+    "Privacy": Privacy,
+    "Store, spool and background work": Process,
+    "Datadog": Datadog,
+    "OpenTelemetry": Otlp,
+}
+_EXTENSIONS = {
+    "Phoenix": "phoenix:Phoenix",
+    "MLflow": "mlflow:Mlflow",
+    "Ragas": "ragas:Ragas",
+    "Verdicts that offline runs keep": "verdicts:Verdicts",
+}
+"""Tables of what can be deleted from the package, each with its file here."""
+
+FORMER_NAMES = {"judge_budget": "judge_share"}
+"""Names that `configure` takes until version 0.3."""
+
+
+def _extensions() -> dict[str, type]:
+    """Return the tables of the extensions that are there."""
+    tables = {}
+    for title, place in _EXTENSIONS.items():
+        module, _, name = place.partition(":")
+        path = f"{__package__}.{module}"
+        try:
+            tables[title] = getattr(import_module(path), name)
+        except ModuleNotFoundError as error:
+            if error.name != path:
+                raise
+    return tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Recording, Judging, Privacy, Process, Datadog, Otlp):
+    """The whole configuration, resolved and valid.
+
+    The tables of the core are independent of each other; their fields stand here side by side.
+    """
+
+    extensions: Mapping[type, Any] = field(default_factory=dict)
+    """Tables of extensions by their class; of one that is absent, all are at their defaults."""
+
+    def of(self, table: type[_Table]) -> _Table:
+        """Return the settings of an extension."""
+        settings: _Table = self.extensions.get(table) or table()
+        return settings
+
+
+AREAS: dict[str, type] = {**_CORE, **_extensions()}
+"""The tables by the title of their area."""
+
+CORE_ROWS: tuple[Any, ...] = tuple(row for table in _CORE.values() for row in fields(table))
+
+ROWS: tuple[Any, ...] = tuple(row for table in AREAS.values() for row in fields(table))
+"""The rows of all tables: dataclass fields whose metadata has ``env read doc form_of``."""

@@ -1,0 +1,37 @@
+"""The settings as they stand in the reference."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from llmeval_sdk.config._settings import AREAS
+from llmeval_sdk.config._texts import allowed
+
+
+def table() -> str:
+    """Return the settings as Markdown, one table for each area."""
+    return "\n".join(_area(title, fields(table)) for title, table in AREAS.items())
+
+
+def _area(title: str, rows: tuple[Any, ...]) -> str:
+    lines = [f"**{title}**", "", "| variable | values | default | what it is |", "|" + " --- |" * 4]
+    for row in rows:
+        if row.metadata["form_of"] is not None:
+            continue
+        forms = [form for form in rows if form.metadata["form_of"] == row.name]
+        variables = ", ".join(
+            f"`{name}`" for form in (row, *forms) for name in form.metadata["env"]
+        )
+        about = " ".join(form.metadata["doc"] for form in (row, *forms))
+        values = allowed(row.metadata["read"])
+        lines.append(f"| {variables} | {values} | {_default(row.default)} | {about} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: Any) -> str:
+    if value is None or value == ():
+        return "–"
+    if isinstance(value, tuple):
+        return f"`{','.join(value)}`"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"

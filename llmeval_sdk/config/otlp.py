@@ -1,0 +1,136 @@
+"""The settings of OTLP, which are mostly OpenTelemetry's own variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from llmeval_sdk.config._row import setting
+from llmeval_sdk.config._secret import Secret
+from llmeval_sdk.config._texts import allows, duration, flag, one_of, pairs, secret_pairs
+
+
+@allows("`http/protobuf`")
+def _protocol(text: str) -> str:
+    if text.strip().lower() != "http/protobuf":
+        raise ValueError("only http/protobuf is spoken, mostly on the collector's port 4318")
+    return "http/protobuf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Otlp:
+    """What OpenTelemetry's own variables say of the exporter `otlp`."""
+
+    otel: str = setting(
+        "own",
+        "LLMEVAL_OTEL",
+        read=one_of("own", "global"),
+        doc="`own` sends OTLP itself; `global` uses the app's own OpenTelemetry providers.",
+    )
+    otel_metrics: bool = setting(
+        False,
+        "LLMEVAL_OTEL_METRICS",
+        read=flag,
+        doc="Record scores as a histogram with the app's own MeterProvider.",
+    )
+    otel_disabled: bool = setting(
+        False, "OTEL_SDK_DISABLED", read=flag, doc="Nothing is sent over OTLP."
+    )
+    otlp_endpoint: str | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        doc="OTLP server, `http://localhost:4318`; turns `otlp` on.",
+    )
+    otlp_traces_endpoint: str | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        doc="The second is the whole address for spans.",
+        form_of="otlp_endpoint",
+    )
+    otlp_logs_endpoint: str | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+        doc="The third is that for scores.",
+        form_of="otlp_endpoint",
+    )
+    otlp_protocol: str = setting(
+        "http/protobuf",
+        "OTEL_EXPORTER_OTLP_PROTOCOL",
+        read=_protocol,
+        doc="The only protocol that is spoken.",
+    )
+    otlp_headers: Mapping[str, Secret] | None = setting(
+        None, "OTEL_EXPORTER_OTLP_HEADERS", read=secret_pairs, doc="Headers of every request."
+    )
+    otlp_traces_headers: Mapping[str, Secret] | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+        read=secret_pairs,
+        doc="The second adds headers for spans.",
+        form_of="otlp_headers",
+    )
+    otlp_logs_headers: Mapping[str, Secret] | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
+        read=secret_pairs,
+        doc="The third adds headers for scores.",
+        form_of="otlp_headers",
+    )
+    otlp_timeout: float = setting(
+        10.0,
+        "OTEL_EXPORTER_OTLP_TIMEOUT",
+        read=duration,
+        doc="Seconds a request may take; from 500 on, milliseconds.",
+    )
+    otlp_traces_timeout: float | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        read=duration,
+        doc="The second is for spans alone.",
+        form_of="otlp_timeout",
+    )
+    otlp_logs_timeout: float | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
+        read=duration,
+        doc="The third is for scores alone.",
+        form_of="otlp_timeout",
+    )
+    otlp_compression: str = setting(
+        "none",
+        "OTEL_EXPORTER_OTLP_COMPRESSION",
+        read=one_of("none", "gzip"),
+        doc="Whether what is sent is compressed.",
+    )
+    otlp_traces_compression: str | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+        read=one_of("none", "gzip"),
+        doc="The second is for spans alone.",
+        form_of="otlp_compression",
+    )
+    otlp_logs_compression: str | None = setting(
+        None,
+        "OTEL_EXPORTER_OTLP_LOGS_COMPRESSION",
+        read=one_of("none", "gzip"),
+        doc="The third is for scores alone.",
+        form_of="otlp_compression",
+    )
+    otlp_certificate: str | None = setting(
+        None, "OTEL_EXPORTER_OTLP_CERTIFICATE", doc="File with the authorities to trust."
+    )
+    otlp_client_certificate: str | None = setting(
+        None, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", doc="File with our certificate."
+    )
+    otlp_client_key: str | None = setting(
+        None, "OTEL_EXPORTER_OTLP_CLIENT_KEY", doc="File with the key of our certificate."
+    )
+    resource_attributes: Mapping[str, str] | None = setting(
+        None, "OTEL_RESOURCE_ATTRIBUTES", read=pairs, doc="Resource attributes."
+    )
+    phoenix_project: str | None = setting(
+        None,
+        "PHOENIX_PROJECT_NAME",
+        doc="Project of OpenInference, such as Phoenix has. Default: the service's name.",
+        in_experiment="{name}",
+    )

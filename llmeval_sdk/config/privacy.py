@@ -1,0 +1,29 @@
+"""The settings of what may leave the process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmeval_sdk.config._row import setting
+from llmeval_sdk.config._texts import content, names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """What may leave the process."""
+
+    capture_content: bool | str = setting(
+        True,
+        "LLMEVAL_CAPTURE_CONTENT",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+        read=content,
+        doc="`false` keeps texts out of every export; heuristics still score them. `scores` also "
+        "keeps names, tags, metadata and document ids at home.",
+    )
+    redact: tuple[str, ...] = setting(
+        ("api_key", "jwt"),
+        "LLMEVAL_REDACT",
+        read=names,
+        doc="What is taken out of everything that leaves: `api_key`, `jwt`, `email`, `card`, "
+        "`iban`, `phone`, `all` or `off`.",
+    )

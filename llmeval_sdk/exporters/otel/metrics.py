@@ -1,0 +1,177 @@
+"""OpenTelemetry metrics of the app's meter provider: scores, and the SDK's own counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from llmeval_sdk._process.shield import shield
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import missing_extra
+from llmeval_sdk.exporters.otel import names
+from llmeval_sdk.exporters.otel.attributes import value_and_label
+from llmeval_sdk.exporters.otel.wire import version
+from llmeval_sdk.model import Evaluation
+
+
+class Histogram:
+    """Scores as one histogram by evaluator, for dashboards.
+
+    Records nothing where neither a provider is given nor the setting is on.
+    """
+
+    def __init__(self, settings: Settings, provider: Any = None) -> None:
+        self._instrument: Any = None
+        if provider is None and not settings.otel_metrics:
+            return
+        if provider is None:
+            try:
+                from opentelemetry.metrics import get_meter_provider
+            except ImportError as error:
+                raise missing_extra("otel_metrics", "otel", "opentelemetry-sdk") from error
+            provider = get_meter_provider()
+        self._instrument = provider.get_meter(names.SCOPE).create_histogram(
+            names.HISTOGRAM, unit="1", description="Scores by evaluator"
+        )
+
+    def record(self, evaluation: Evaluation) -> None:
+        """Record a score; categories and failures have none."""
+        if self._instrument is None:
+            return
+        value, label = value_and_label(evaluation)
+        if value is None:
+            return
+        about = {
+            names.EVALUATION_NAME: evaluation.name,
+            names.EVALUATOR_KIND: names.EVALUATOR_KINDS[evaluation.evaluator_kind],
+        }
+        if label is not None:
+            about[names.SCORE_LABEL] = label
+        self._instrument.record(value, about)
+
+
+Points = Iterator[tuple[float, dict[str, str]]]
+
+
+class Reading(NamedTuple):
+    """One instrument: its name and unit, and how its points are read from the counters."""
+
+    name: str
+    unit: str
+    description: str
+    points: Callable[[Any], Points]
+    falls: bool = False
+    """True for what goes down again, such as a queue; the others only count."""
+
+
+def _exporters(field: str) -> Callable[[Any], Points]:
+    def points(stats: Any) -> Points:
+        for name, account in stats.exporters.items():
+            yield getattr(account, field), {names.EXPORTER: name}
+
+    return points
+
+
+def _dropped(stats: Any) -> Points:
+    for name, account in stats.exporters.items():
+        for reason, times in account.dropped.items():
+            yield times, {names.EXPORTER: name, names.ERROR_TYPE: reason}
+
+
+def _by(field: str, label: str) -> Callable[[Any], Points]:
+    def points(stats: Any) -> Points:
+        for key, times in getattr(stats, field).items():
+            yield times, {label: key}
+
+    return points
+
+
+def _not_run(stats: Any) -> Points:
+    for judge, reasons in stats.not_run.items():
+        for reason, times in reasons.items():
+            yield times, {names.EVALUATION_NAME: judge, names.NOT_RUN_REASON: reason}
+
+
+def _tokens(stats: Any) -> Points:
+    used = stats.judge_usage
+    yield used.input_tokens or 0, {names.TOKEN_TYPE: "input"}
+    yield used.output_tokens or 0, {names.TOKEN_TYPE: "output"}
+
+
+def _one(read: Callable[[Any], float | None]) -> Callable[[Any], Points]:
+    def points(stats: Any) -> Points:
+        yield read(stats) or 0, {}
+
+    return points
+
+
+READINGS = (
+    Reading(names.SPANS, "{span}", "Finished spans", _one(lambda stats: stats.spans)),
+    Reading(
+        names.EVALUATIONS, "{evaluation}", "Evaluations made or submitted",
+        _one(lambda stats: stats.evaluations),
+    ),
+    Reading(
+        names.DELIVERED, "{record}", "Spans and evaluations that an exporter delivered",
+        _exporters("delivered"),
+    ),
+    Reading(
+        names.DROPPED, "{record}", "Spans and evaluations lost to an exporter, by reason", _dropped
+    ),
+    Reading(names.UNKNOWN, "{record}", "Records sent without an answer", _exporters("unknown")),
+    Reading(
+        names.QUEUE, "{record}", "Records that wait to be delivered", _exporters("undelivered"),
+        falls=True,
+    ),
+    Reading(
+        names.JUDGED, "{judgement}", "Judgements that gave a value",
+        _by("judged", names.EVALUATION_NAME),
+    ),
+    Reading(names.NOT_RUN, "{judgement}", "Judgements not made, by reason", _not_run),
+    Reading(
+        names.PENDING, "{judgement}", "Judgements that wait or run",
+        _one(lambda stats: stats.pending_judgements), falls=True,
+    ),
+    Reading(names.JUDGE_TOKENS, "{token}", "Tokens that judges used", _tokens),
+    Reading(
+        names.JUDGE_COST, "USD", "Money that judges used, where the price is known",
+        _one(lambda stats: stats.judge_usage.cost_usd),
+    ),
+    Reading(
+        names.CUT_PROMPTS, "{judgement}", "Judgements whose prompt was too long and was cut",
+        _one(lambda stats: stats.cut_prompts),
+    ),
+    Reading(
+        names.PROBLEMS, "{exception}", "Exceptions of evaluators and of the SDK that were caught",
+        _by("problems", names.SITE),
+    ),
+)  # fmt: skip
+
+
+def observe(stats: Callable[[], Any], provider: Any = None) -> None:
+    """Show the SDK's own counters, as ``stats()`` returns them at each collection. Call it once.
+
+    While the app has set no global meter provider, the instruments are the API's stand-ins, which
+    become real ones when it does.
+    """
+    from opentelemetry.metrics import Observation, get_meter_provider
+
+    meter = (provider or get_meter_provider()).get_meter(
+        names.SCOPE, version(), schema_url=names.SCHEMA_URL
+    )
+
+    def callback(points: Callable[[Any], Points]) -> Callable[[Any], Iterable[Any]]:
+        def read(_: Any) -> list[Any]:
+            with shield("otel metrics", calls_out=True):
+                return [Observation(number, about) for number, about in points(stats())]
+            return []
+
+        return read
+
+    for each in READINGS:
+        make = (
+            meter.create_observable_up_down_counter
+            if each.falls
+            else meter.create_observable_counter
+        )
+        make(each.name, [callback(each.points)], unit=each.unit, description=each.description)

@@ -1,0 +1,44 @@
+"""The verbs: what an evaluator, a judge model and an exporter have to be able to do.
+
+These are the extension points for other packages. An exporter begins at `Exporter` or
+`BaseExporter`, a judge at `Judge`, a free evaluator at `Heuristic`, a way to reach a judge model at
+`LLM`. ``examples/my_own_exporter.py`` and ``examples/evaluator_package.py`` show two of them.
+"""
+
+from llmeval_sdk.protocols._evaluators import (
+    LLM,
+    Evaluator,
+    Heuristic,
+    Judge,
+    Learner,
+    further_request,
+    refuse_in_loop,
+)
+from llmeval_sdk.protocols._exporters import (
+    BaseExporter,
+    ContextBridge,
+    Exporter,
+    LiveSpans,
+    Redaction,
+    Services,
+)
+from llmeval_sdk.protocols._former import complete_exporter, complete_judge
+
+
+__all__ = [
+    "LLM",
+    "BaseExporter",
+    "ContextBridge",
+    "Evaluator",
+    "Exporter",
+    "Heuristic",
+    "Judge",
+    "Learner",
+    "LiveSpans",
+    "Redaction",
+    "Services",
+    "complete_exporter",
+    "complete_judge",
+    "further_request",
+    "refuse_in_loop",
+]

@@ -1,0 +1,192 @@
+"""What an evaluator and a judge model have to be able to do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.model import Completion, Evaluation, Message, Record, Score
+
+
+@runtime_checkable
+class Heuristic(Protocol):
+    """A free evaluator: pure computation over one Record, no I/O."""
+
+    @property
+    def kind(self) -> Literal["heuristic"]:
+        """What tells it from a judge."""
+
+    @property
+    def name(self) -> str:
+        """What its evaluations are called."""
+
+    @property
+    def version(self) -> str:
+        """Changes when its values are no longer comparable."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Record fields that must be present; ``a|b`` is satisfied by either.
+
+        ``retrieved_context.content`` asks for chunks that have text.
+        """
+
+    @property
+    def inline(self) -> bool:
+        """True when it runs on the caller's thread; only what stays in microseconds may."""
+
+    @property
+    def automatic(self) -> bool:
+        """True when it attaches to every evaluated span that has its inputs."""
+
+    def evaluate(self, record: Record, /) -> Evaluation | Score:
+        """Return an outcome; a plain value becomes an Evaluation of this heuristic's name."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A heuristic that also learns from the records of its app.
+
+    ``evaluate`` stays a pure reading of what was learnt so far: offline, and where a score is asked
+    for at once, nothing is learnt.
+    """
+
+    def learn(self, record: Record, /) -> None:
+        """Take in one live record. The worker calls it once for each; it may read and write."""
+
+
+class LLM(Protocol):
+    """A judge model. Subclass it and write ``complete``; ``ask`` comes with it."""
+
+    model: str
+
+    @abstractmethod
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,
+    ) -> Completion:
+        """Answer a chat; ``schema`` is the JSON schema that the answer has to satisfy."""
+
+    def ask(
+        self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
+    ) -> str:
+        """Answer one prompt and wait for it: what a judge that is a plain function calls."""
+        import asyncio
+
+        refuse_in_loop()
+        call = self.complete([Message("user", prompt)], schema=schema, max_tokens=max_tokens)
+        return asyncio.run(_finished(call)).text
+
+
+further_request: ContextVar[Callable[[JudgeError | None], None] | None] = ContextVar(
+    "llmeval_further_request", default=None
+)
+"""Asked by an LLM before every request of one ``complete`` but the first, where it is set.
+
+It gets what went wrong before (``None``: a reply that could not be read) and raises a `JudgeError`
+where no further request may be made. So retries count against the budget as calls do."""
+
+
+def refuse_in_loop() -> None:
+    """Raise where waiting would block an event loop, and may wait for itself for ever."""
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("ask() blocks the event loop: in a coroutine, `await llm.complete([...])`")
+
+
+async def _finished(call: Any) -> Completion:
+    result: Completion = await call
+    return result
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """A paid evaluator. `llmeval_sdk.judges.BaseJudge` has a default for all but its name.
+
+    ``evaluate`` runs in the event loop of the judges' thread, never in the app's, for at most
+    ``judge_timeout`` seconds. What it raises becomes an Evaluation with an error, and each
+    judgement that was not made is counted with its reason.
+    """
+
+    @property
+    def kind(self) -> Literal["judge"]:
+        """What tells it from a heuristic."""
+
+    @property
+    def name(self) -> str:
+        """What its evaluations are called."""
+
+    @property
+    def version(self) -> str:
+        """Changes when its values are no longer comparable."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Record fields that must be present; ``a|b`` is satisfied by either.
+
+        ``retrieved_context.content`` asks for chunks that have text.
+        """
+
+    @property
+    def per(self) -> Literal["answer", "chunk"]:
+        """Whether one rating is for the whole answer, or one for every chunk."""
+
+    @property
+    def needs_model(self) -> bool:
+        """False where it asks no judge model, so that it runs although none is configured."""
+
+    @property
+    def blocking(self) -> bool:
+        """True where it is plain code that blocks.
+
+        Its ``evaluate`` then has to run that code on another thread than the event loop's, as
+        `BaseJudge` does: aside, on a daemon thread that is abandoned when the judgement times out.
+        """
+
+    @property
+    def calls_here(self) -> bool:
+        """False where its calls of the model are made elsewhere, such as in another process.
+
+        The model's client is then not made ready for it here.
+        """
+
+    @property
+    def model(self) -> str | LLM | None:
+        """The judge model that it asks for itself; ``None`` leaves that to the configuration."""
+
+    @property
+    def span_kinds(self) -> tuple[str, ...]:
+        """``("llm",)`` where it looks at ``llm`` spans that have a prompt.
+
+        It then looks at the workflow above them only where there is no such span.
+        """
+
+    @property
+    def span_tags(self) -> Mapping[str, str]:
+        """Tags of the trace that shows its run."""
+
+    async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
+        """Judge one Record; a failure is an Evaluation with ``error``, never a value."""
+
+    def lacks(self, record: Record, /) -> str | None:
+        """Name an input that is missing although ``needs`` are met; ``None`` where nothing is.
+
+        Such as the value of an extraction that found none.
+        """
+
+    def configured(self, settings: Any, /) -> Judge:
+        """Return this judge under the settings in force; itself where it reads none."""
+
+
+Evaluator = Heuristic | Judge

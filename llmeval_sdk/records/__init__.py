@@ -1,0 +1,41 @@
+"""Finished spans, whoever made them -> the Record that their evaluators see.
+
+One derivation for live requests, spans of other libraries, traces in a data set, requests read back
+from the store and apps that run offline. A span that ends leaves something to the evaluated span
+above it (`left_by`): the documents of a retrieval, the tokens of a model call, what was annotated
+for the request. `record_of` makes a Record of a span and what was left to it.
+"""
+
+from llmeval_sdk.records._left import (
+    ANSWERED,
+    CONTEXT_ARGUMENTS,
+    OWNERS,
+    FinishedSpan,
+    Left,
+    Retrieved,
+    Spent,
+    chunks_of_arguments,
+    context_of,
+    gathered_below,
+    left_by,
+)
+from llmeval_sdk.records._record import early_record, record_of, request_of, spent_by
+
+
+__all__ = [
+    "ANSWERED",
+    "CONTEXT_ARGUMENTS",
+    "OWNERS",
+    "FinishedSpan",
+    "Left",
+    "Retrieved",
+    "Spent",
+    "chunks_of_arguments",
+    "context_of",
+    "early_record",
+    "gathered_below",
+    "left_by",
+    "record_of",
+    "request_of",
+    "spent_by",
+]

@@ -1,0 +1,253 @@
+"""What a finished span leaves to the evaluated span above it, whoever made the two.
+
+A live span is left its items one by one, as the spans below it end. For spans that are all there at
+once, such as those of another library or of a store, `gathered_below` collects the same items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from llmeval_sdk._coerce import to_chunks
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Prompt, SpanKind, Usage
+
+
+OWNERS = ("workflow", "agent")
+"""Kinds of spans that are evaluated in any case; what is below one of them belongs to it."""
+CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "documents"))
+"""Arguments of an evaluated function that may hold the chunks it works on."""
+_NOTED = ("value", "confidence", "field_config", "retrieval")
+
+
+class FinishedSpan(Protocol):
+    """What a span offers once it ended: a live span of ours, or `SpanData`."""
+
+    @property
+    def trace_id(self) -> str: ...
+    @property
+    def span_id(self) -> str: ...
+    @property
+    def parent_id(self) -> str | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> SpanKind: ...
+    @property
+    def start_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+    @property
+    def arguments(self) -> Mapping[str, Any] | None:
+        """What the function was called with, by name."""
+
+    @property
+    def request(self) -> Any:
+        """What was asked, where that was said; the arguments tell otherwise."""
+
+    @property
+    def response(self) -> Any: ...
+    @property
+    def retrieved_context(self) -> tuple[Chunk, ...] | None: ...
+    @property
+    def extractions(self) -> tuple[Extraction, ...] | None: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def confidence(self) -> Any: ...
+    @property
+    def field_config(self) -> Any: ...
+    @property
+    def retrieval(self) -> Any: ...
+    @property
+    def expected(self) -> Mapping[str, Any] | None: ...
+    @property
+    def attributes(self) -> Mapping[str, Any] | None: ...
+    @property
+    def prompt(self) -> Prompt | None: ...
+    @property
+    def usage(self) -> Usage | None: ...
+    @property
+    def model_name(self) -> str | None: ...
+
+
+class Retrieved(NamedTuple):
+    """The documents of one retrieval, on the evaluated span they belong to."""
+
+    start_ns: int
+    chunks: tuple[Chunk, ...]
+    evaluations: tuple[Evaluation, ...] = ()
+    """How the retrieval was scored when it ended."""
+
+
+class Spent(NamedTuple):
+    """What a model call used, on the evaluated span it belongs to; the model tells its price."""
+
+    usage: Usage
+    model: str | None = None
+
+
+ANSWERED = object()
+"""Left to the evaluated spans above by an ``llm`` span that holds all a judge of it needs."""
+
+Left = Any
+"""What a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, or a mapping of what
+was annotated for the request, by the field of Record."""
+
+
+def left_by(
+    span: FinishedSpan,
+    gathered: Iterable[Left] | None = None,
+    *,
+    keeps: bool,
+    scores: tuple[Evaluation, ...] = (),
+) -> list[Left]:
+    """Return what a finished span leaves to the evaluated span above it.
+
+    Args:
+        span: the span that ended.
+        gathered: what the spans below it left to it.
+        keeps: whether it is evaluated itself. Then extractions and annotations are its own, while
+            documents and tokens below a step with evaluators still count for the request.
+        scores: how its documents were scored already.
+    """
+    kind, extractions, usage = span.kind, span.extractions, span.usage
+    left: list[Left] = []
+    if gathered:
+        own: tuple[type, ...] = () if extractions is None or kind not in OWNERS else (tuple,)
+        own = (tuple, dict) if keeps else own
+        if kind == "llm" and usage is not None:
+            own = (*own, Spent)  # a call inside this one is told by it once more
+        left = [item for item in gathered if type(item) not in own]
+    chunks = span.retrieved_context
+    if kind == "retrieval" and chunks is not None:
+        left.append(Retrieved(span.start_ns, chunks, scores))
+    if kind == "llm":
+        if usage is not None:
+            left.append(Spent(usage, span.model_name))
+        if span.prompt is not None and span.response is not None:
+            left.append(ANSWERED)
+    if keeps:
+        if kind == "retrieval" and span.retrieval is not None:
+            left.append({"retrieval": span.retrieval})
+        return left
+    if extractions is not None:
+        left.append(extractions)
+    notes = {name: note for name in _NOTED if (note := getattr(span, name)) is not None}
+    if span.expected:
+        notes.update(span.expected)
+    if chunks is not None and kind != "retrieval":
+        notes["retrieved_context"] = chunks
+    if notes:
+        left.append(notes)
+    return left
+
+
+_Span = TypeVar("_Span", bound=FinishedSpan)
+
+
+def gathered_below(top: _Span, spans: Iterable[_Span], *, whole: bool = False) -> list[Left]:
+    """Return what some finished spans leave to one of them.
+
+    Each counts where it stands: what is below a workflow or agent belongs to that one. A ``whole``
+    trace is one request, to which also belongs what is below another workflow or agent, and what
+    hangs from a span that is not there.
+    """
+    families = _families(top, spans, whole=whole)
+    order: list[_Span] = [top]
+    left: dict[str, list[Left]] = {}
+    for span in order:
+        order.extend(families.get(span.span_id, ()))
+    for span in reversed(order):
+        below = sorted(families.get(span.span_id, ()), key=_end)
+        gathered = [item for child in below for item in left[child.span_id]]
+        if span is top:
+            return gathered
+        keeps = span.kind in OWNERS and not whole
+        left[span.span_id] = [] if keeps else left_by(span, _nested(span, gathered), keeps=False)
+    return []
+
+
+def _end(span: FinishedSpan) -> int:
+    return span.end_ns
+
+
+def _nested(span: FinishedSpan, gathered: list[Left]) -> list[Left]:
+    """Add to what a workflow inside a request gathered the chunks that it was called with."""
+    if span.kind in OWNERS and span.retrieved_context is None:
+        chunks = chunks_of_arguments(span)
+        if chunks is not None and context_of(span, gathered) is chunks:
+            return [*gathered, {"retrieved_context": chunks}]
+    return gathered
+
+
+def _families(top: _Span, spans: Iterable[_Span], *, whole: bool) -> dict[str, list[_Span]]:
+    """Return the spans by the span above them, without cycles and without what is not below."""
+    by_id = {span.span_id: span for span in spans}
+    by_id[top.span_id] = top
+    families: dict[str, list[_Span]] = {}
+    reached, waiting = {top.span_id}, [top]
+    below: dict[str | None, list[_Span]] = {}
+    for span in by_id.values():
+        below.setdefault(span.parent_id, []).append(span)
+
+    def descend() -> None:
+        while waiting:
+            above = waiting.pop()
+            for span in below.get(above.span_id, ()):
+                if span.span_id not in reached:
+                    reached.add(span.span_id)
+                    families.setdefault(above.span_id, []).append(span)
+                    waiting.append(span)
+
+    descend()
+    for span in by_id.values() if whole else ():
+        if span.span_id not in reached and span.parent_id not in by_id:
+            reached.add(span.span_id)
+            families.setdefault(top.span_id, []).append(span)
+            waiting.append(span)
+            descend()
+    return families
+
+
+def context_of(
+    span: FinishedSpan, gathered: Iterable[Left] | None, retrieved: str = "last"
+) -> tuple[Chunk, ...] | None:
+    """Return the passages: annotated, else of the retrievals below, else of an argument."""
+    if span.retrieved_context is not None:
+        return span.retrieved_context
+    retrievals, noted = [], None
+    for item in gathered or ():
+        if type(item) is Retrieved:
+            retrievals.append(item)
+        elif type(item) is dict:
+            noted = item.get("retrieved_context", noted)
+    if noted is not None:
+        return noted  # type: ignore[no-any-return]
+    if not retrievals:
+        return chunks_of_arguments(span)
+    if retrieved == "all":
+        retrievals.sort(key=_start)
+        return _union(retrievals)
+    return max(retrievals, key=_start).chunks
+
+
+def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:
+    """Return the chunks that an argument of the function holds, or a key of the request."""
+    for holder in (span.arguments, span.request):
+        if type(holder) is dict:
+            for name, argument in holder.items():
+                if name in CONTEXT_ARGUMENTS and isinstance(argument, (list, tuple)):
+                    return to_chunks(argument)
+    return None
+
+
+def _union(retrievals: list[Retrieved]) -> tuple[Chunk, ...]:
+    chunks: list[Chunk] = []
+    for retrieval in retrievals:
+        chunks.extend(chunk for chunk in retrieval.chunks if chunk not in chunks)
+    return tuple(chunks)
+
+
+def _start(item: Retrieved) -> int:
+    return item.start_ns

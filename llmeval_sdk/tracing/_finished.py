@@ -1,0 +1,167 @@
+"""What becomes of a live span when it ends: `SpanData` for exporters, and what it leaves above."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from operator import attrgetter
+from types import FunctionType
+from typing import Any
+
+from llmeval_sdk._coerce import to_chunks, to_usage
+from llmeval_sdk._span_fields import DATA_FIELDS
+from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData
+from llmeval_sdk.records import (
+    ANSWERED,
+    OWNERS,
+    Retrieved,
+    Spent,
+    chunks_of_arguments,
+    left_by,
+    request_of,
+)
+from llmeval_sdk.tracing._capture import capture
+from llmeval_sdk.tracing._span import Link, Span, Spec
+
+
+def settle(span: Span) -> None:
+    """Complete a span that ended from what it returned."""
+    kind = span.spec.kind
+    if kind == "retrieval":
+        if span._retrieved is None:
+            span._retrieved = to_chunks(span._response)
+    elif kind in ("llm", "embedding") and span._usage is None and type(span._response) is dict:
+        span._usage = to_usage(span._response.get("usage"))
+
+
+def leave_to_owner(span: Span) -> None:
+    """Leave to the evaluated span above what belongs to it: documents, usage, annotations."""
+    owner, kind = span.owner, span.spec.kind
+    if owner is None or owner.end_ns or kind in OWNERS:
+        return
+    if kind not in ("retrieval", "llm") and not (  # most steps have nothing to leave
+        span.gathered
+        or span._extractions is not None
+        or span._value is not None
+        or span._confidence is not None
+        or span._field_config is not None
+        or span._retrieval is not None
+        or span._retrieved is not None
+        or span._expected
+    ):
+        return
+    scores = tuple(span.scored or ()) if kind == "retrieval" else ()
+    for item in left_by(span, span.gathered, keeps=span.is_evaluated, scores=scores):
+        if item is ANSWERED:
+            above: Span | None = owner
+            while above is not None:
+                if ANSWERED not in (above.gathered or ()):
+                    above.collect(item)
+                above = above.owner
+        elif type(item) is Spent:
+            (_call_above(span, owner) or owner).collect(item)
+        else:
+            owner.collect(item)
+
+
+def _call_above(span: Span, owner: Span) -> Span | None:
+    """Return the model call that a call stands inside: it may say the same tokens once more."""
+    above = span.parent
+    while type(above) is Span and above is not owner:
+        if above.spec.kind == "llm":
+            return None if above.end_ns else above
+        above = above.parent
+    return None
+
+
+_APART = frozenset((
+    "trace_id", "span_id", "parent_id", "kind", "model_name", "model_provider", "trace_flags",
+    "request", "retrieved_context", "evaluations", "error",
+))  # fmt: skip
+"""Fields of `SpanData` that are no slot of the live span as it stands."""
+_AS_THEY_ARE = tuple(field for field in DATA_FIELDS if field.name not in _APART)
+_NAMES = tuple(field.name for field in _AS_THEY_ARE)
+_BARE = tuple(field.name for field in _AS_THEY_ARE if not field.is_content)
+_slots = attrgetter(*(field.slot for field in _AS_THEY_ARE))
+_bare_slots = attrgetter(*(field.slot for field in _AS_THEY_ARE if not field.is_content))
+
+
+def span_data(span: Span, *, content: bool = True) -> SpanData:
+    """Freeze a finished span for the exporters; without content, texts stay behind."""
+    names, values = (_NAMES, _slots(span)) if content else (_BARE, _bare_slots(span))
+    spec, error, scored = span.spec, span._error, span.scored or ()
+    context = _context(span)
+    fields = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    if "field_config" in fields:
+        fields |= _without_code(fields["field_config"])
+    return SpanData(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_id=span.parent_id,
+        kind=spec.kind,
+        model_name=spec.model_name,
+        model_provider=spec.model_provider,
+        trace_flags=span.flags,
+        request=request_of(span) if content else None,
+        retrieved_context=context if content else _without_content(context),
+        evaluations=tuple(scored) if content else tuple(map(without_content, scored)),
+        error=error if content or error is None else Failure(error.type),
+        **fields,
+    )
+
+
+def _without_code(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out a format that is code, which means something in this process only."""
+    form = config.get("format")
+    if type(form) is re.Pattern and form.flags == re.UNICODE:
+        return {"field_config": {**config, "format": form.pattern}}
+    if type(form) is re.Pattern or type(form) is FunctionType:
+        return {"field_config": {name: item for name, item in config.items() if name != "format"}}
+    return {}
+
+
+def _context(span: Span) -> tuple[Chunk, ...] | None:
+    """Return the span's own chunks; also those of an argument that the request does not show."""
+    if span._retrieved is not None or span._arguments is None or not span.is_evaluated:
+        return span._retrieved
+    if any(type(item) is Retrieved for item in span.gathered or ()):
+        return None
+    return None if request_of(span) is span._arguments else chunks_of_arguments(span)
+
+
+def without_content(evaluation: Evaluation) -> Evaluation:
+    """Leave out of an Evaluation what may quote the app's texts."""
+    error = evaluation.error
+    return replace(
+        evaluation,
+        explanation=None,
+        error=error and Failure(error.type),
+        metadata={
+            key: value
+            for key, value in evaluation.metadata.items()
+            if type(value) in (int, float, bool)
+        },
+    )
+
+
+def _without_content(chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...] | None:
+    return chunks and tuple(replace(chunk, content=None, metadata=None) for chunk in chunks)
+
+
+def adopted(data: SpanData, *, evaluators: tuple[Any, ...] = ()) -> Span:
+    """Make a finished span of ours of one that another library made."""
+    spec = Spec(
+        data.kind, data.name, evaluators, data.session_id, None, data.model_name,
+        data.model_provider,
+    )  # fmt: skip
+    parent = int(data.parent_id, 16) if data.parent_id else 0
+    span = Span(spec, Link(int(data.trace_id, 16), parent, data.trace_flags))
+    for field in _AS_THEY_ARE:
+        if (value := getattr(data, field.name)) not in (None, (), {}):
+            setattr(span, field.slot, value)
+    span.span_number = int(data.span_id, 16)
+    span._request = capture(data.request, span.room)
+    span._response = capture(data.response, span.room)
+    span._retrieved, span._error = data.retrieved_context, data.error
+    return span

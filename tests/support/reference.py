@@ -1,0 +1,182 @@
+"""The generated pages of the reference: ``make reference`` writes them, a test compares them.
+
+Each function of `PAGES` returns the whole text of ``docs/reference/<name>.md``.
+"""
+
+import argparse
+import re
+import sqlite3
+from pathlib import Path
+
+from llmeval_sdk import cli, config, registry
+from llmeval_sdk.cli import run
+from llmeval_sdk.demo import run as demo_run
+from llmeval_sdk.exporters.otel import names
+from llmeval_sdk.store import schema
+
+
+FOLDER = Path(__file__).parent.parent.parent / "docs" / "reference"
+NOTE = "<!-- Written by `make reference` from the code; edit the code, not this page. -->\n\n"
+
+
+def settings() -> str:
+    """Return the tables of all settings."""
+    tables = re.sub(r"^[*]{2}(.+)[*]{2}$", r"## \1", config.table(), flags=re.MULTILINE)
+    return (
+        "# Settings\n\n"
+        f"{NOTE}"
+        "Everything can be set by the environment alone. `configure(field=…)` wins over the\n"
+        "environment, and where several variables are named in a row, the first one that is set\n"
+        "wins. The names of Datadog, OpenTelemetry, MLflow, Phoenix and OpenAI are read as they are.\n"
+        "`llmeval doctor` shows what is in force and where each value comes from.\n\n"
+        f"{tables}"
+    )
+
+
+def command_line() -> str:
+    """Return what every command takes, independent of how a Python version lays out its help."""
+    parser = cli._parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    parts = ["# Command line\n", NOTE.strip() + "\n", f"`llmeval COMMAND`. {parser.epilog}"]
+    for name in cli.COMMANDS:
+        parts += [f"\n## llmeval {name}\n", *_command(commands.choices[name], name)]
+        below = commands.choices[name]._actions
+        for group in (a for a in below if isinstance(a, argparse._SubParsersAction)):
+            for action, parser in group.choices.items():
+                parts += [f"\n## llmeval {name} {action}\n", *_command(parser, f"{name} {action}")]
+    return "\n".join(parts) + "\n"
+
+
+def _command(parser: argparse.ArgumentParser, name: str) -> list[str]:
+    if name == "run":  # passes its arguments on, so it has a help text of its own
+        return ["```text", run._USAGE.strip(), "```"]
+    if name == "demo":
+        parser = demo_run._parser()
+    parts = [parser.description] if parser.description else []
+    rows = [_row(action) for action in parser._actions if action.dest not in ("help", "action")]
+    if rows:
+        parts += ["\n| argument | what it is |", "| --- | --- |", *rows]
+    if parser.epilog:
+        parts += ["\n```text", parser.epilog.strip(), "```"]
+    return parts
+
+
+def _row(action: argparse.Action) -> str:
+    value = action.metavar or ("{" + ",".join(action.choices) + "}" if action.choices else "")
+    if not value and action.nargs != 0:
+        value = action.dest.upper()
+    names = ", ".join(action.option_strings)
+    shown = f"{names} {value}".strip().replace("|", "\\|")
+    words = (action.help or "").replace("|", "\\|") % {"default": action.default}
+    return f"| `{shown}` | {words} |"
+
+
+def attributes() -> str:
+    """Return the names that go over the wire, with what our constants call them."""
+    source = Path(names.__file__).read_text()
+    parts = [
+        "# Attributes and events\n",
+        NOTE.strip() + "\n",
+        "What spans, evaluations and metrics are called over OTLP, in Phoenix and in MLflow.",
+        f"The names follow the OpenTelemetry conventions at {names.SCHEMA_URL.rsplit('/')[-1]} with",
+        "their later renames, and OpenInference's beside them.\n",
+    ]
+    for section in re.split(r"^# -- ", source, flags=re.MULTILINE)[1:]:
+        title, _, body = section.partition("\n")
+        found = re.findall(r"^(\w+): Final = (\"[^\"]*\")", body, re.MULTILINE)
+        heading = title.strip(" -")
+        parts += [f"\n## {heading[0].upper()}{heading[1:]}\n", "| what | name |", "| --- | --- |"]
+        parts += [
+            f"| {_words(constant)} | `{value.strip(chr(34))}` |"
+            for constant, value in found
+            if constant not in ("TEXT", "JSON", "OI_EVALUATOR")
+        ]
+    parts += ["\n## Span kinds\n", "| kind | `gen_ai.operation.name` | `openinference.span.kind` |"]
+    parts += ["| --- | --- | --- |"]
+    parts += [
+        f"| `{kind}` | {_code(names.OPERATIONS.get(kind))} | `{names.OI_KINDS[kind]}` |"
+        for kind in names.OI_KINDS
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _words(constant: str) -> str:
+    return constant.replace("_", " ").lower().removeprefix("oi ")
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else "–"
+
+
+def store() -> str:
+    """Return the tables of the store, as a fresh file has them."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.migrate(connection)
+    parts = [
+        "# Store schema\n",
+        NOTE.strip() + "\n",
+        f"The local store is a SQLite file of version {len(schema.MIGRATIONS)} (`PRAGMA user_version`).",
+        "A release that changes the tables brings older files forward when it opens them; a file",
+        "of a newer release is left alone, with an error that says so. Read it with any SQLite",
+        "client, but let only llmeval_sdk write to it.\n",
+        "Times are nanoseconds since the Unix epoch. `seq` is the order of arrival. Texts from",
+        "`tags` on are JSON. `value` is real for a score, an integer for pass or fail, text for a",
+        "category and null where the evaluator did not apply.",
+    ]
+    tables = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+    ).fetchall()
+    for (table,) in tables:
+        parts += [f"\n## {table}\n", "| column | type |", "| --- | --- |"]
+        for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({table})"):
+            parts.append(f"| `{column}` | {kind.lower() or 'any'} |")
+        indices = [row[1] for row in connection.execute(f"PRAGMA index_list({table})")]
+        ours = sorted(index for index in indices if not index.startswith("sqlite_"))
+        if ours:
+            parts.append(f"\nIndices: {', '.join(f'`{index}`' for index in ours)}.")
+    return "\n".join(parts) + "\n"
+
+
+def evaluators() -> str:
+    """Return every built-in evaluator with what it needs."""
+    parts = ["# Evaluators\n", NOTE.strip() + "\n", "## Heuristics\n"]
+    parts += [
+        "Heuristics are free. `in the call` means that the score is there before the decorated",
+        "function returns; `in the background` means that the worker computes it.\n",
+        "| name | needs | runs |",
+        "| --- | --- | --- |",
+    ]
+    for name in registry.HEURISTICS:
+        found = registry.evaluator(name)
+        where = "in the call" if found.inline else "in the background"
+        runs = where if found.automatic else "when asked for"
+        parts.append(f"| `{name}` | {_needs(found.needs)} | {runs} |")
+    parts += ["\n## Judges\n", "Judges ask a model, in the background and within the budget.\n"]
+    parts += ["| name | needs | one rating for |", "| --- | --- | --- |"]
+    for name in (*registry.JUDGES, *registry.LIBRARY_JUDGES):
+        found = registry.evaluator(name)
+        scope = "each chunk" if found.per == "chunk" else "the answer"
+        parts.append(f"| `{name}` | {_needs(found.needs)} | {scope} |")
+    parts += [
+        "\nRagas' other metrics go by name, such as `ragas:context_recall`; see",
+        "[I lost my Ragas evaluators](../how-to/ragas.md#other-metrics-of-ragas).",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _needs(needs: tuple[str, ...]) -> str:
+    return ", ".join(f"`{each}`".replace("|", "` or `") for each in needs) or "–"
+
+
+PAGES = {
+    "settings": settings,
+    "cli": command_line,
+    "attributes": attributes,
+    "store": store,
+    "evaluators": evaluators,
+}
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for page, text in PAGES.items():
+        (FOLDER / f"{page}.md").write_text(text())
