@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help core demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality judge-quality train reference docs sbom matrix test-package clean
+.PHONY: help core demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -191,7 +191,19 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \
+	$$python -m benchmarks.quality.interval_coverage --runs 100 --records 2000 || missed=1; \
+	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \
+	$$python -m benchmarks.quality.alarms --seeds 20 || missed=1; \
+	$$python -m benchmarks.quality.labels --seeds 40 || missed=1; \
+	exit $$missed
+
+quality-full: $(VENV)-quality/.ready  ## Simulate intervals, shares, alarms and labels with all seeds (an hour).
+	@missed=0; python=$(VENV)-quality/bin/python; \
 	$$python -m benchmarks.quality.interval_coverage || missed=1; \
+	$$python -m benchmarks.quality.interval_coverage --control 0.02 || missed=1; \
+	$$python -m benchmarks.quality.sampling --seeds 500 || missed=1; \
+	$$python -m benchmarks.quality.alarms --seeds 300 || missed=1; \
+	$$python -m benchmarks.quality.labels --seeds 400 || missed=1; \
 	exit $$missed
 
 judge-quality: $(VENV)-quality/.ready  ## Measure the built-in judges with your model on labelled data (MODEL=gpt-4o-mini, DATA=folder; --stand-in in ARGS tries it without one).

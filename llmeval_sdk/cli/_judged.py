@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._options import moment
 from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.estimates.correction import FEWEST, Correction
+from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import Course
+from llmeval_sdk.store.labels import Thumbs
 from llmeval_sdk.store.populations import Population
 
 
@@ -39,6 +42,32 @@ def show_judged(found: Sequence[Population]) -> None:
     for each in found:
         if each.note:
             say(f"{printable(each.judge)} on {printable(each.span_name or '-')}: {each.note}.")
+
+
+def show_people(found: Sequence[Population], clicked: Sequence[Thumbs]) -> None:
+    """Print what people would say of all traffic, beside what the judge says."""
+    for each in found:
+        where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
+        if each.correction is not None and each.estimate is not None:
+            say(f"{where}: {_people(each.correction, each.estimate)}")
+        elif each.labels:
+            say(f"{where}: {each.labels} labels; {FEWEST} of judged records correct its mean.")
+    for said in clicked:
+        say(
+            f"{printable(said.name)}: feedback on {said.count:,} traces, {said.share:.1%} of all,"
+            f" mean {said.mean:.2f}. Who gives it chooses what about: it corrects nothing."
+        )
+
+
+def _people(found: Correction, judge: Estimate) -> str:
+    said = found.estimate
+    people = f"people would say {said.mean:.3g} [{said.low:.3g}, {said.high:.3g}]"
+    parts = [f"{people} ({found.labels} labels), the judge {judge.mean:.3g}"]
+    if found.passed_wrongly is not None:
+        parts.append(f"of what it passes, people fail {found.passed_wrongly:.0%}")
+    if found.failed_wrongly is not None:
+        parts.append(f"of what it fails, people pass {found.failed_wrongly:.0%}")
+    return "; ".join(parts) + "."
 
 
 def show_trend(found: Sequence[Population], period: str) -> None:

@@ -11,13 +11,14 @@ from typing import Any
 from llmeval_sdk import _values, config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import alert, courses, level_of
-from llmeval_sdk.cli._judged import show_alert, show_judged, show_trend
+from llmeval_sdk.cli._judged import show_alert, show_judged, show_people, show_trend
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
 from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.course import Course
+from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
 
@@ -29,6 +30,10 @@ example:
 
 A mean in brackets is over all traffic, as in the table of judges: judged requests
 are a selection, so each score weighs the inverse of its chance to be judged.
+Where people labelled at least twenty of the judged records (submit_feedback under the
+judge's name, the viewer, --labels), "people would say" is that mean corrected for the
+judge's mistakes of both kinds. Thumbs of users choose themselves and correct nothing.
+
 Bars go from 0 to 1, or over the range beside them.
 
 Of the records that a judge could have judged (eligible), escalation and sampling
@@ -77,6 +82,12 @@ def add(subparsers: Any) -> None:
         metavar="NAME",
         help="free score that narrows the intervals; default: the built-in one for each judge",
     )
+    parser.add_argument(
+        "--labels",
+        metavar="NAME",
+        help="feedback that corrects the judges' means, or a file of labels, NAME.jsonl; default: "
+        "for each judge the feedback of its own name",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead")
     parser.set_defaults(run=run)
 
@@ -87,7 +98,12 @@ def run(args: argparse.Namespace) -> int:
     with open_store(args.store) as reader:
         scores = reader.score_summary(*given)
         not_run = reader.not_run_summary(*given)
-        judged = populations(reader, given, args.predictor)
+        is_file = (args.labels or "").endswith(".jsonl")
+        labels = labels_from(args.labels) if is_file else args.labels
+        judged = populations(reader, given, args.predictor, labels=labels)
+        clicked = reader.read(
+            lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
+        )
         trend = populations(reader, given, args.predictor, PERIODS[args.by]) if args.by else []
         followed = courses(
             reader, args.alert, args.since, time.time_ns(),
@@ -116,6 +132,7 @@ def run(args: argparse.Namespace) -> int:
             "lost": lost,
             "stood_in": stood_in,
             "rules": compared,
+            "thumbs": clicked,
             "alerts": [
                 {
                     "alert": str(each.bound),
@@ -137,6 +154,7 @@ def run(args: argparse.Namespace) -> int:
         say("No evaluations" + (" match." if any(given) else " yet."))
     if judged:
         show_judged(judged)
+        show_people(judged, clicked)
         for name in stood_in:
             say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
     if compared.checked:

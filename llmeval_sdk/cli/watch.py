@@ -13,7 +13,7 @@ from llmeval_sdk import config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
-from llmeval_sdk.cli._options import add_store, moment, open_store, seconds, since
+from llmeval_sdk.cli._options import Help, add_store, moment, open_store, seconds, since
 from llmeval_sdk.cli._output import say, table
 from llmeval_sdk.cli._watch_state import LEASE_NS, Message, State, StateFile
 from llmeval_sdk.cli._watching import Look, look, ready
@@ -52,7 +52,7 @@ def add(subparsers: Any) -> None:
         description="Look at a store and raise an alarm when the mean over all traffic leaves its "
         "bound, by evidence that may be looked at any time.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument(

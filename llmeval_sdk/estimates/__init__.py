@@ -1,5 +1,32 @@
 """Pure statistics: what the judged records say about all of the traffic.
 
-No I/O and no knowledge of where records come from. `mean` needs nothing but Python; `powered` uses
-ppi-python where it is installed; `funnel` is the arithmetic of who was judged and why not.
+Plain Python without I/O, and without knowledge of where records come from. ``llmeval report``,
+``llmeval watch``, the viewer and the worker call exactly these functions. Values are in 0..1 unless
+a function takes ``bounds``; chances are inclusion probabilities above 0 and at most 1; times are
+nanoseconds since the epoch. Each module says on what assumptions its figures rest and where its
+formulas come from.
+
+`population_mean` and `assisted_mean` estimate a mean over all traffic with a 95 % interval;
+`difference` compares two of them; `Evidence` and `confidence_sequence` may be looked at any time;
+`corrected_mean` puts people's labels in place of a judge's mistakes; `calibrated` makes a judge's
+probabilities mean what they say; `Allocation` splits a share between catching and measuring;
+`caught_at` says what a share catches and `funnel` who was judged and why not.
 """
+
+from llmeval_sdk.estimates.allocation import Allocation, default_control
+from llmeval_sdk.estimates.assisted import assisted_mean
+from llmeval_sdk.estimates.calibration import Calibration, calibrated
+from llmeval_sdk.estimates.caught import caught_at
+from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
+from llmeval_sdk.estimates.difference import Difference, difference
+from llmeval_sdk.estimates.funnel import Funnel, funnel
+from llmeval_sdk.estimates.mean import Estimate, population_mean
+from llmeval_sdk.estimates.running import confidence_sequence
+from llmeval_sdk.estimates.sequence import Evidence, Seen
+
+
+__all__ = [
+    "Allocation", "Calibration", "Correction", "Difference", "Estimate", "Evidence", "Funnel",
+    "Labelled", "Seen", "assisted_mean", "calibrated", "caught_at", "confidence_sequence",
+    "corrected_mean", "default_control", "difference", "funnel", "population_mean",
+]  # fmt: skip

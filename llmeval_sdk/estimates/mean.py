@@ -34,7 +34,7 @@ class Estimate:
     mean: float
     low: float
     high: float
-    method: Literal["weighted", "model-assisted"] = "weighted"
+    method: Literal["weighted", "model-assisted", "corrected"] = "weighted"
 
     @property
     def width(self) -> float:

@@ -104,8 +104,11 @@ def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -
         hour.versions.add(f"{version or ''}{f', {model[1]}' if model else ''}")
         hour.judged += 1
         hour.seen.append(Seen(number, min(chance, 1.0), predicted.get(span_id)))
+    steps: dict[str, str | None] = {}
     for time_ns, span_id, reason in connection.execute(_NOT_RUN, given):
-        step = step_of(reason)
+        if reason not in steps:
+            steps[reason] = step_of(reason)
+        step = steps[reason]
         if step in (None, "eligible"):  # it was scored elsewhere, or could not have been
             continue
         hour = at(time_ns)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.assisted import assisted_mean
+from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
 from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
 
@@ -28,6 +30,10 @@ PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
 CATEGORIES = "its answers are categories, which have shares and no mean"
 NO_CONTROL = "no control sample: the mean describes the judged records only"
 NO_CHANCE = "no inclusion probabilities: the mean describes the judged records only"
+
+
+LabelSource: TypeAlias = "str | Mapping[str, Label] | None"
+"""The name of the feedback that corrects judges, labels by span id, or none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +54,26 @@ class Population:
     cost_usd: float | None
     categories: Mapping[str, int]
     """How often it answered each word that is no number, most frequent first."""
+    correction: Correction | None = None
+    """What people would say, where enough of the judged records have labels."""
+    labels: int = 0
+    """Judged records that people labelled."""
 
 
 def populations(
-    reader: StoreReader, given: tuple[Any, ...], predictor: str | None, period_ns: int = 0
+    reader: StoreReader,
+    given: tuple[Any, ...],
+    predictor: str | None,
+    period_ns: int = 0,
+    *,
+    labels: LabelSource = None,
 ) -> list[Population]:
-    """Estimate for every judge and span name, and for every period where periods have a length."""
-    scores = _Scores(reader, predictor)
+    """Estimate for every judge and span name, and for every period where periods have a length.
+
+    ``labels`` is the name of the feedback that corrects judges, or labels by span id; by default
+    each judge is corrected by the feedback under its own name.
+    """
+    scores = _Scores(reader, predictor, labels)
     return [
         _population(*key, found, scores)
         for key, found in reader.judged(*given, period_ns=period_ns).items()
@@ -89,12 +108,25 @@ def over_time(
 
 
 class _Scores:
-    """Free scores by span, read once for each that is needed."""
+    """Free scores and labels by span, read once for each that is needed."""
 
-    def __init__(self, reader: StoreReader, predictor: str | None) -> None:
+    def __init__(
+        self, reader: StoreReader, predictor: str | None, labels: LabelSource = None
+    ) -> None:
         self._reader = reader
         self._predictor = predictor
+        self._labels = labels
         self._known: dict[str, dict[str, float]] = {}
+        self._labelled: dict[str, Mapping[str, Label]] = {}
+
+    def labels(self, judge: str) -> Mapping[str, Label]:
+        """Return what people said of the records of a judge, by span."""
+        if isinstance(self._labels, Mapping):
+            return self._labels
+        name = self._labels or judge
+        if name not in self._labelled:
+            self._labelled[name] = self._reader.read(lambda c: labels_of(c, name))
+        return self._labelled[name]
 
     def of(self, judge: str) -> dict[str, float]:
         name = self._predictor or PREDICTORS.get(judge)
@@ -113,7 +145,32 @@ def _population(
     is_mean = found.values and not _names_categories(found)
     mean = sum(found.values) / len(found.values) if is_mean else None
     words = dict(found.categories.most_common())
-    return Population(judge, span_name, period, steps, mean, estimate, note, found.cost_usd, words)
+    labelled = _labelled(found, scores.labels(judge)) if found.values else []
+    correction = None
+    if estimate is not None and min(found.values) >= 0 and max(found.values) <= 1:
+        known = [place for place, chance in enumerate(found.chances) if chance > 0]
+        correction = corrected_mean(
+            [found.values[place] for place in known],
+            [found.chances[place] for place in known],
+            labelled,
+            mean=estimate.mean,
+        )
+    return Population(
+        judge, span_name, period, steps, mean, estimate, note, found.cost_usd, words, correction,
+        len(labelled),
+    )  # fmt: skip
+
+
+def _labelled(found: Judged, labels: Mapping[str, Label]) -> list[Labelled]:
+    """Return the judged records that people labelled."""
+    if not labels:
+        return []
+    rows = zip(found.span_ids, found.values, found.chances, strict=True)
+    return [
+        Labelled(value, labels[span_id].value, chance, labels[span_id].chance)
+        for span_id, value, chance in rows
+        if chance > 0 and span_id in labels
+    ]
 
 
 def _names_categories(found: Judged) -> bool:
@@ -140,7 +197,7 @@ def _estimate(
     by_span = scores.of(judge) if found.passed_over else {}
     everywhere = _predicted([*spans, *found.passed_over], by_span)
     estimate = assisted_mean(values, chances, everywhere[: len(spans)], everywhere, bounds=bounds)
-    return estimate, _note(len(found.values) - len(known), steps)
+    return estimate, _note(len(found.values) - len(known), steps, found.versions)
 
 
 def _nothing(found: Judged, steps: Funnel) -> str:
@@ -169,8 +226,13 @@ def _predicted(spans: Iterable[str], by_span: dict[str, float]) -> list[float]:
     return [middle if score is None else score for score in found]
 
 
-def _note(unknown: int, steps: Funnel) -> str:
+def _note(unknown: int, steps: Funnel, versions: set[str]) -> str:
     notes = []
+    if len(versions) > 1:
+        notes.append(
+            f"{len(versions)} versions of it answered ({', '.join(sorted(versions)[:4])}): one mean"
+            " over both says nothing of either; choose a period by --since"
+        )
     if unknown:
         notes.append(f"{unknown:,} judgements without an inclusion probability are left out")
     if lost := steps.selected - steps.scored:

@@ -32,6 +32,8 @@ class Judged:
     """Judgements without an error, also those that are no number."""
     reasons: Counter[str] = field(default_factory=Counter)
     cost_usd: float | None = None
+    versions: set[str] = field(default_factory=set)
+    """The versions of the judge whose verdicts these are."""
 
     def add(self, other: Judged) -> None:
         """Join in another period, or another span name."""
@@ -42,6 +44,7 @@ class Judged:
         self.categories += other.categories
         self.answered += other.answered
         self.reasons += other.reasons
+        self.versions |= other.versions
         if other.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
 
@@ -62,30 +65,44 @@ def judged(
     found: dict[Key, Judged] = {}
 
     def at(name: str, span_name: str | None, time_ns: int) -> Judged:
-        period = time_ns - time_ns % period_ns if period_ns else None
-        key = name, span_name, period
+        key = name, span_name, time_ns - time_ns % period_ns if period_ns else None
         if (each := found.get(key)) is None:
             each = found[key] = Judged()
         return each
 
+    kind = "" if every_kind else "AND evaluator_kind = 'judge'"
     where, given = scores
-    for name, span_name, time_ns, span_id, value, failed, chance, cost in connection.execute(
-        _JUDGED.format(where or "WHERE 1", "" if every_kind else "AND evaluator_kind = 'judge'"),
-        given,
-    ):
+    numbers: dict[Any, float | None] = {}
+    for (
+        name,
+        span_name,
+        time_ns,
+        span_id,
+        value,
+        failed,
+        chance,
+        cost,
+        version,
+    ) in connection.execute(_JUDGED.format(where or "WHERE 1", kind), given):
         each = at(name, span_name, time_ns)
         if cost is not None:
             each.cost_usd = (each.cost_usd or 0.0) + cost
         each.answered += not failed and (value is not None or not every_kind)
         if failed:
             continue
-        number = _values.number(value)
-        if number is None and isinstance(value, str):
-            each.categories[value] += 1
+        if type(value) is float:
+            number = _values.number(value)
+        elif value in numbers:
+            number = numbers[value]
+        else:
+            number = numbers[value] = _values.number(value)
         if number is not None:
+            each.versions.add(version or "")
             each.values.append(number)
             each.chances.append(chance or 0.0)
             each.span_ids.append(span_id)
+        elif isinstance(value, str):
+            each.categories[value] += 1
     where, given = not_run
     for name, span_name, time_ns, span_id, reason in connection.execute(
         _NOT_RUN.format(where), given
@@ -105,7 +122,7 @@ def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float
 
 _JUDGED = """
 SELECT name, span_name, time_ns, span_id, value, error_type IS NOT NULL, inclusion_probability,
-  cost_usd
+  cost_usd, evaluator_version
 FROM evaluations {} {}
 """
 

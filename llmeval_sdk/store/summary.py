@@ -57,23 +57,25 @@ class _Group:
     """What is summed up for one evaluator and span name while its rows pass by."""
 
     __slots__ = (
-        "categories", "cost", "errors", "has_mean", "not_applicable", "numbers", "scores", "tokens",
-        "total",
+        "categories", "cost", "errors", "not_applicable", "scores", "tokens",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.scores = array("d")
         self.categories: Counter[str] = Counter()
         self.errors = self.not_applicable = self.tokens = 0
-        self.numbers = 0
-        self.total = 0.0
-        self.has_mean = True
         self.cost: float | None = None
 
-    def add(self, number: float) -> None:
-        """Count a number in the mean."""
-        self.numbers += 1
-        self.total += number
+    def mean(self) -> float | None:
+        """Return the mean; ``None`` where an answer neither is a number nor neutral."""
+        count, total = len(self.scores), sum(self.scores)
+        for word, times in self.categories.items():
+            if (rating := _values.number(word)) is not None:
+                count += times
+                total += rating * times
+            elif not _values.is_neutral(word):
+                return None
+        return total / count if count else None
 
 
 def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> list[ScoreSummary]:
@@ -90,14 +92,8 @@ def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> lis
             group = groups[name, kind, span_name] = _Group()
         if type(value) is float:
             group.scores.append(value)
-            group.add(value)
         elif value is not None:
-            word = value if type(value) is str else _values.word(value)
-            group.categories[word] += 1
-            if (rating := _values.number(word)) is not None:
-                group.add(rating)
-            elif not _values.is_neutral(word):
-                group.has_mean = False
+            group.categories[value if type(value) is str else _values.word(value)] += 1
         elif not failed:
             group.not_applicable += 1
         group.errors += failed
@@ -127,7 +123,6 @@ FROM not_run {} GROUP BY evaluator, reason ORDER BY evaluator, times DESC, reaso
 
 
 def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) -> ScoreSummary:
-    has_mean = group.has_mean and group.numbers > 0
     low, high = (min(group.scores), max(group.scores)) if group.scores else (None, None)
     if low is not None and high is not None and low >= 0 and high <= 1:
         low, high = 0.0, 1.0
@@ -138,7 +133,7 @@ def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) ->
         count=len(group.scores) + group.categories.total(),
         errors=group.errors,
         not_applicable=group.not_applicable,
-        mean=group.total / group.numbers if has_mean else None,
+        mean=group.mean(),
         low=low,
         high=high,
         histogram=_histogram(group.scores, low, high),

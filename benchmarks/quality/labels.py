@@ -1,0 +1,100 @@
+"""How often the interval of what people would say contains it, by the number of labels.
+
+Each run draws requests of which one in ten is bad in people's eyes, judges a fifth of them by the
+real `Quota` with a judge that errs both ways, has some of the judged ones labelled at random, and
+corrects the judge's mean. The naive interval takes the judge's word.
+Run: python -m benchmarks.quality.labels [--seeds 200] [--records 4000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from statistics import mean, median
+from typing import NamedTuple
+
+from benchmarks.quality.sampling import SHARE, requests
+from llmeval_sdk.estimates.allocation import default_control
+from llmeval_sdk.estimates.assisted import assisted_mean
+from llmeval_sdk.estimates.correction import Labelled, corrected_mean
+from llmeval_sdk.policy.quota import Quota
+
+
+class Judge(NamedTuple):
+    """A judge's mistakes."""
+
+    finds: float
+    """Part of the bad answers that it fails."""
+    passes: float
+    """Part of the good answers that it passes."""
+
+
+JUDGES = (Judge(0.7, 0.9), Judge(0.9, 0.95), Judge(0.5, 0.98))
+LABELS = (50, 100, 300)
+
+
+class Coverage(NamedTuple):
+    """What many runs come to, for one number of labels."""
+
+    covered: float
+    naive: float
+    width: float
+
+
+def simulate(judge: Judge, *, seeds: int, records: int, bad: float = 0.1) -> dict[int, Coverage]:
+    """Run one judge over many streams."""
+    found: dict[int, list[tuple[bool, bool, float]]] = {count: [] for count in LABELS}
+    for seed in range(seeds):
+        rng = random.Random(seed)
+        stream = list(requests(rng, Quota(SHARE, default_control(SHARE)), bad, records))
+        judged = [each for each in stream if each.chance]
+        verdicts = [
+            float(rng.random() >= judge.finds if each.bad else rng.random() < judge.passes)
+            for each in judged
+        ]
+        chances = [each.chance or 1.0 for each in judged]
+        raw = assisted_mean(verdicts, chances, [e.risk for e in judged], [e.risk for e in stream])
+        for count in LABELS:
+            chosen = rng.sample(range(len(judged)), count)
+            labelled = [Labelled(verdicts[i], float(not judged[i].bad), chances[i]) for i in chosen]
+            correction = corrected_mean(verdicts, chances, labelled, mean=raw.mean)
+            said = correction.estimate
+            truth = 1 - bad
+            found[count].append(
+                (said.low <= truth <= said.high, raw.low <= truth <= raw.high, said.width)
+            )
+    return {
+        count: Coverage(
+            mean(row[0] for row in rows), mean(row[1] for row in rows), median(r[2] for r in rows)
+        )
+        for count, rows in found.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--records", type=int, default=4_000)
+    args = parser.parse_args()
+    print(f"{args.seeds} seeds of {args.records} requests, 10 % bad, 20 % judged; 95 % intervals")
+    print("| judge finds / passes | labels | coverage | the judge's own interval | median width |")
+    print("| --- | --- | --- | --- | --- |")
+    pooled: dict[int, list[float]] = {count: [] for count in LABELS}
+    naive = []
+    for judge in JUDGES:
+        for count, got in simulate(judge, seeds=args.seeds, records=args.records).items():
+            pooled[count].append(got.covered)
+            naive.append(got.naive)
+            print(
+                f"| {judge.finds:.0%} / {judge.passes:.0%} | {count} | {got.covered:.1%} |"
+                f" {got.naive:.1%} | {got.width:.3f} |",
+                flush=True,
+            )
+    low, high = mean(pooled[50]), [mean(pooled[count]) for count in LABELS[1:]]
+    met = low >= 0.93 and all(0.93 <= each <= 0.98 for each in high) and max(naive) < 0.5
+    print("50 labels >= .93, more .93-.98, naive < .5:", "met" if met else "missed")
+    raise SystemExit(not met)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What people said of judged records, for `estimates.correction`.
+
+A label is feedback under the judge's name, or under a name that is asked for. What the app's users
+clicked (``metadata={"source": "user"}``, or any other name) chose itself: it is counted as thumbs
+and corrects nothing. A label that was drawn with a known chance says so in its metadata, as
+``{"inclusion_probability": 0.1}``.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk import _values
+from llmeval_sdk.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a person said of a span: a number in 0..1, and the chance that they were asked."""
+
+    value: float
+    chance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbs:
+    """What users of the app clicked under one name: self-selected, shown and not used."""
+
+    name: str
+    count: int
+    mean: float
+    share: float
+    """The part of the traces, 0..1, whose users said anything."""
+
+
+def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
+    """Return what people said under a name, by span; users' clicks are left out."""
+    found: dict[str, Label] = {}
+    for span_id, value, metadata in connection.execute(_LABELS, (name,)):
+        about = _object(metadata)
+        number = _values.number(value)
+        if about.get("source") == "user" or number is None or not 0 <= number <= 1:
+            continue
+        found[span_id] = Label(number, _chance(about.get("inclusion_probability")))
+    return found
+
+
+def thumbs(
+    connection: sqlite3.Connection, judges: set[str], since_ns: int | None = None
+) -> list[Thumbs]:
+    """Return what users clicked: feedback under no judge's name, or that says it is theirs."""
+    clicks: dict[str, dict[str, float]] = {}
+    for name, span_id, trace_id, value, metadata in connection.execute(_ALL, (since_ns or 0,)):
+        number = _values.number(value)
+        is_users = name not in judges or _object(metadata).get("source") == "user"
+        if number is not None and is_users and 0 <= number <= 1:
+            clicks.setdefault(name, {})[trace_id or span_id] = number
+    if not clicks:
+        return []
+    (traces,) = connection.execute(_TRACES, (since_ns or 0,)).fetchone()
+    return [
+        Thumbs(name, len(said), sum(said.values()) / len(said), len(said) / max(traces, len(said)))
+        for name, said in sorted(clicks.items())
+    ]
+
+
+def labels_from(path: str) -> dict[str, Label]:
+    """Read labels from JSON lines such as ``{"span_id": "…", "label": "yes"}``.
+
+    ``inclusion_probability`` may say with what chance the record was chosen.
+
+    Raises `DataError` with the line that cannot be read.
+    """
+    found: dict[str, Label] = {}
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        row = _object(line)
+        value = _values.number(row.get("label"))
+        if not isinstance(row.get("span_id"), str) or value is None or not 0 <= value <= 1:
+            raise DataError(
+                f"line {number} of {path} is no label: expected"
+                ' {"span_id": "…", "label": "yes"} or a label from 0 to 1'
+            )
+        found[row["span_id"]] = Label(value, _chance(row.get("inclusion_probability")))
+    return found
+
+
+def _chance(given: Any) -> float | None:
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return float(given) if is_number and 0 < given <= 1 else None
+
+
+def _object(text: str | None) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+_LABELS = """
+SELECT span_id, value, metadata FROM feedback
+WHERE name = ? AND span_id != '' AND error_type IS NULL ORDER BY time_ns, seq
+"""
+
+_ALL = """
+SELECT name, span_id, trace_id, value, metadata FROM feedback
+WHERE time_ns >= ? AND error_type IS NULL ORDER BY time_ns, seq
+"""
+
+_TRACES = "SELECT count(*) FROM spans WHERE parent_id IS NULL AND start_ns >= ?"
