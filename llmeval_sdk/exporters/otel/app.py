@@ -21,7 +21,7 @@ from llmeval_sdk.exporters.otel.attributes import attributes_of, event_of, kind_
 from llmeval_sdk.exporters.otel.bridge import KEY, OtelBridge
 from llmeval_sdk.exporters.otel.metrics import Histogram
 from llmeval_sdk.exporters.otel.wire import version
-from llmeval_sdk.model import Batch, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, SpanData, Target
 from llmeval_sdk.protocols import BaseExporter, Services
 
 
@@ -127,7 +127,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         refused: Counter[str] = Counter()
         for span in batch.spans:
             live = span.context.get(KEY) if span.context else None
-            if live is None and names.JUDGE_TAG in span.tags:
+            if live is None and JUDGE_TAG in span.tags:
                 live = self._judge(span)
             if live is None:
                 refused["no_tracer_provider"] += 1

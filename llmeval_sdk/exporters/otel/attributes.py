@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk import _values
 from llmeval_sdk._coerce import to_text
 from llmeval_sdk.exporters.otel import content, names
-from llmeval_sdk.model import Evaluation, EvaluationEvent, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Evaluation, EvaluationEvent, SpanData
 
 
 Attribute = str | bool | int | float | Sequence[str]
@@ -41,7 +41,7 @@ def kind_of(span: SpanData) -> int:
 
 def is_judge(span: SpanData) -> bool:
     """Say whether this is a judge's own run."""
-    return bool(span.links) and names.JUDGE_TAG in span.tags
+    return bool(span.links) and JUDGE_TAG in span.tags
 
 
 def attributes_of(span: SpanData) -> dict[str, Attribute]:

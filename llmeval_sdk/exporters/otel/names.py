@@ -96,8 +96,6 @@ TAG: Final = "llmeval.tag."
 METRIC: Final = "llmeval.metric."
 SCORE: Final = "llmeval.score."
 LABEL: Final = "llmeval.label."
-JUDGE_TAG: Final = "llmeval.judge"
-"""The tag that marks a judge's own run."""
 
 # -- evaluations ----------------------------------------------------------------------------------
 
