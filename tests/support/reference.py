@@ -12,7 +12,6 @@ from llmeval_sdk import cli, config, registry
 from llmeval_sdk.cli import run
 from llmeval_sdk.demo import run as demo_run
 from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.model import JUDGE_TAG
 from llmeval_sdk.store import schema
 
 
@@ -95,8 +94,6 @@ def attributes() -> str:
             for constant, value in found
             if constant not in ("TEXT", "JSON", "OI_EVALUATOR")
         ]
-        if heading.startswith("spans: our own"):
-            parts.append(f"| tag of a judge's own run | `{JUDGE_TAG}` |")
     parts += ["\n## Span kinds\n", "| kind | `gen_ai.operation.name` | `openinference.span.kind` |"]
     parts += ["| --- | --- | --- |"]
     parts += [
