@@ -41,7 +41,9 @@ class InForce:
 
     def lost(self) -> Mapping[str, Mapping[str, int]]:
         """Return what no exporter will deliver, by exporter and reason."""
-        return {name: each.lost for name, each in self.stats().exporters.items() if each.lost}
+        return {
+            name: account.lost for name, account in self.stats().exporters.items() if account.lost
+        }
 
     def flush(self, deadline: float) -> Stats:
         """Wait until everything so far is delivered, until a monotonic deadline at most."""
@@ -112,6 +114,6 @@ def _left(deadline: float) -> float:
 
 def _merged(results: Sequence[Stats]) -> Stats:
     total = results[0] if results else Stats()
-    for each in results[1:]:
-        total = total + each
+    for stats in results[1:]:
+        total = total + stats
     return total

@@ -163,6 +163,8 @@ class Evaluation:
     """Chance, over all traffic, that this evaluation was made; its inverse corrects averages."""
 
 
+JUDGE_TAG = "llmeval.judge"
+"""The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
 STAND_IN = "stand-in"
 """The model name of the rules that stand in for a judge model in tests and demos."""
 
@@ -272,6 +274,8 @@ class Message:
     content: str
 
 
+JUDGE_TAG = "llmeval.judge"
+"""The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
 STAND_IN = "stand-in"
 """What a stand-in by rules calls itself in the place of a model: its ratings are no judgement."""
 

@@ -35,16 +35,17 @@ HEURISTICS = {
 }
 
 JUDGES = {
-    "chunk_relevance": "llmeval_sdk.judges.chunk_relevance:chunk_relevance",
-    "context_sufficiency": "llmeval_sdk.judges.context_sufficiency:context_sufficiency",
-    "correctness": "llmeval_sdk.judges.correctness:correctness",
     "relevance_to_query": "llmeval_sdk.judges.relevance_to_query:relevance_to_query",
-    "groundedness": "llmeval_sdk.judges.groundedness:groundedness",
     "safety": "llmeval_sdk.judges.safety:safety",
+    "groundedness": "llmeval_sdk.judges.groundedness:groundedness",
+    "chunk_relevance": "llmeval_sdk.judges.chunk_relevance:chunk_relevance",
+    "correctness": "llmeval_sdk.judges.correctness:correctness",
+    "context_sufficiency": "llmeval_sdk.judges.context_sufficiency:context_sufficiency",
     "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
     "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
     "extraction_correctness": "llmeval_sdk.judges.extraction_correctness:extraction_correctness",
 }
+"""In the order of reports."""
 
 LIBRARY_JUDGES = {
     "ragas_faithfulness": "llmeval_sdk.judges.ragas:ragas_faithfulness",
@@ -107,6 +108,16 @@ def evaluator(name: str) -> Evaluator:
     path = HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
     found: Evaluator = load(path) if path else _from_entry_point("evaluators", name)
     return found
+
+
+def known(name: str) -> Evaluator | None:
+    """Return the app's own or built-in evaluator of a name; ``None`` for any other name.
+
+    For names that stand in files: it loads no other package and raises nothing.
+    """
+    path = HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
+    own = _own.get(name)
+    return own if own is not None or path is None else load(path)
 
 
 def is_judge(name: str) -> bool:

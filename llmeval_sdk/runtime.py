@@ -19,13 +19,19 @@ from typing import Any
 from llmeval_sdk import config, registry
 from llmeval_sdk._in_force import InForce
 from llmeval_sdk._neighbours import meet
-from llmeval_sdk._planning import make_plan
 from llmeval_sdk._process import shield
 from llmeval_sdk._process.forks import wait_for_imports
 from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
 from llmeval_sdk.config import Secret, Settings, price_table
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.pipeline import Pipeline, Plan, Stats, say_if_nothing_was_judged
+from llmeval_sdk.pipeline import (
+    Pipeline,
+    Plan,
+    Stats,
+    make_plan,
+    recording_plan,
+    say_if_nothing_was_judged,
+)
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
@@ -182,6 +188,20 @@ def pipeline() -> Pipeline | None:
 def isolated() -> Iterator[None]:
     """Set the configuration aside for the block, for tests; what is made inside ends with it."""
     with _in_force.set_aside(_lock):
+        yield
+
+
+@contextmanager
+def recording(
+    resolved: Settings, problems: list[str], *, exporters: Sequence[Exporter], exports: bool
+) -> Iterator[None]:
+    """Trace the block under other settings, and evaluate nothing; then all is as it was.
+
+    Raises `ConfigurationError` for an exporter that is not known or lacks its library.
+    """
+    plan = recording_plan(resolved, problems, exporters=exporters, exports=exports)
+    with isolated():
+        _install(resolved, plan, problems)
         yield
 
 

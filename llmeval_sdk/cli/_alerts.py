@@ -10,7 +10,7 @@ from pathlib import Path
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.course import ALPHA, Bound, Course, Event
 from llmeval_sdk.store.hours import DAY_NS, Wanted, first_ns, hours
-from llmeval_sdk.store.populations import PREDICTORS
+from llmeval_sdk.store.populations import predictor_of
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -71,7 +71,7 @@ def follow(
 ) -> list[Event]:
     """Bring the course of an alert up to a moment; return what there is to tell."""
     evaluator = course.bound.evaluator
-    wanted = Wanted(evaluator, predictor or PREDICTORS.get(evaluator), span_name)
+    wanted = Wanted(evaluator, predictor or predictor_of(evaluator), span_name)
 
     def read(connection: object) -> list[Event]:
         events: list[Event] = []

@@ -96,9 +96,9 @@ def secrets(settings: Settings) -> set[str]:
 
 def exporters(settings: Settings) -> Iterator[Finding]:
     """Check that each exporter that would be used can be loaded."""
-    from llmeval_sdk._planning import _configured
+    from llmeval_sdk.pipeline import default_exporters
 
-    for name in settings.exporters or _configured(settings):
+    for name in settings.exporters or default_exporters(settings):
         try:
             registry.exporter_factory(name)
         except ConfigurationError as error:

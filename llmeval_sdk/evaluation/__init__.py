@@ -1,22 +1,44 @@
-"""Running evaluators over one Record: heuristics at once, judges with a timeout.
+"""Which evaluators run, running them, and the models and verdicts of judges.
 
-Used online by the pipeline and offline by ``evaluate()``: one evaluator, one way to run it.
+The pipeline and ``evaluate()`` both use this room, so an evaluator means the same, fails the same
+and costs the same online and offline.
 """
 
-from llmeval_sdk.evaluation._heuristics import Heuristics, is_built_in, raised, run_heuristic
-from llmeval_sdk.evaluation._judges import NoModel, run_judge
-from llmeval_sdk.evaluation._outcome import failed, outcome
-from llmeval_sdk.evaluation._own import own_copy
+from llmeval_sdk.evaluation._budgeted_llm import BudgetedLLM
+from llmeval_sdk.evaluation._heuristics import Heuristics
+from llmeval_sdk.evaluation._judging import Crew, Judgement, judge_record
+from llmeval_sdk.evaluation._models import Models, NoModel, configured_model
+from llmeval_sdk.evaluation._running import (
+    addressed,
+    failed,
+    is_built_in,
+    not_applicable,
+    outcome,
+    own_copy,
+    raised,
+    run_heuristic,
+    run_judge,
+    run_requested,
+)
 
 
 __all__ = [
+    "BudgetedLLM",
+    "Crew",
     "Heuristics",
+    "Judgement",
+    "Models",
     "NoModel",
+    "addressed",
+    "configured_model",
     "failed",
     "is_built_in",
+    "judge_record",
+    "not_applicable",
     "outcome",
     "own_copy",
     "raised",
     "run_heuristic",
     "run_judge",
+    "run_requested",
 ]

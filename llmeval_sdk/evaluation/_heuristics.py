@@ -1,15 +1,12 @@
-"""Heuristics: which attach to a Record, and running one so that its failure is a value."""
+"""Heuristics that attach to a Record by themselves, and running all that do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
-from time import perf_counter
 from typing import Any, NamedTuple
 
-from llmeval_sdk._process.shield import shield, swallow
-from llmeval_sdk.evaluation._outcome import failed, outcome
-from llmeval_sdk.heuristics._budget import TooLargeError
+from llmeval_sdk._process.shield import shield
+from llmeval_sdk.evaluation._running import is_built_in, outcome, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import Heuristic, Learner
 
@@ -25,12 +22,6 @@ def _waits(heuristic: Heuristic) -> bool:
     return any(_METADATA.issuperset(need.split("|")) for need in heuristic.needs)
 
 
-def is_built_in(heuristic: Heuristic) -> bool:
-    """Say whether its code is ours."""
-    home = getattr(heuristic.evaluate, "__module__", None) or ""
-    return home.startswith("llmeval_sdk.heuristics.")
-
-
 class _Plan(NamedTuple):
     heuristic: Heuristic
     name: str
@@ -38,41 +29,9 @@ class _Plan(NamedTuple):
     """Of a built-in that runs on the caller's thread: called without anything in between."""
     is_built_in: bool
     needs: tuple[int, ...]
-    """Each a set of bits of which one has to be there."""
+    """A set of bits for each need; the Record must have one bit of every set."""
     applies: Any
     postponed: Any
-
-
-def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
-    """Run one heuristic; an exception in it, or its ``sys.exit()``, becomes an error."""
-    begun = 0.0 if heuristic.inline else perf_counter()
-    try:
-        result = heuristic.evaluate(record)
-        if (
-            type(result) is Evaluation
-            and type(result.value) is float
-            and -_MAX < result.value < _MAX
-        ):
-            evaluation = result  # what the built-in scores return, without a second look
-        else:
-            evaluation = outcome(result, heuristic)
-    except (Exception, SystemExit) as error:
-        evaluation = raised(heuristic, error)
-    if heuristic.inline or evaluation.duration is not None:
-        return evaluation
-    return replace(evaluation, duration=perf_counter() - begun)
-
-
-_MAX = float("inf")
-
-
-def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
-    """Make an Evaluation of what a heuristic raised; what is not its own is raised again."""
-    if isinstance(error, TooLargeError):
-        return failed(heuristic, error.type, str(error))
-    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
-        raise error
-    return failed(heuristic, type(error).__name__, str(error))
 
 
 class Heuristics:
@@ -83,7 +42,7 @@ class Heuristics:
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_Plan] = []
         self._learners: list[tuple[Callable[[Record], None], list[list[str]]]] = []
-        """What learns, and of which fields of a Record one has to be there for it."""
+        """The heuristics that learn, and the needs that a Record must meet for each of them."""
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
         self.reads_anything = False
@@ -92,7 +51,10 @@ class Heuristics:
             self.add(heuristic)
 
     def add(self, heuristic: Heuristic) -> None:
-        """Add a heuristic; one of the same name goes. The list is replaced, never changed."""
+        """Add a heuristic in place of one with the same name.
+
+        Other threads may be running these heuristics, so lists are replaced and never changed.
+        """
         fields = [need.split("|") for need in heuristic.needs]
         bits = dict(self._bits)
         for name in (name for names in fields for name in names):
@@ -107,15 +69,15 @@ class Heuristics:
             getattr(heuristic, "applies", None),
             getattr(heuristic, "postponed", None),
         )
-        others = [each for each in self._plans if each.heuristic.name != heuristic.name]
+        others = [other for other in self._plans if other.name != heuristic.name]
         self._bits = bits
         self._plans = [*others, plan]
         self._learners = [
-            (each.heuristic.learn, [need.split("|") for need in each.heuristic.needs])
-            for each in self._plans
-            if isinstance(each.heuristic, Learner)
+            (plan.heuristic.learn, [need.split("|") for need in plan.heuristic.needs])
+            for plan in self._plans
+            if isinstance(plan.heuristic, Learner)
         ]
-        self.reads_anything = not all(_waits(each.heuristic) for each in self._plans)
+        self.reads_anything = not all(_waits(plan.heuristic) for plan in self._plans)
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -129,7 +91,7 @@ class Heuristics:
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""
-        return next((each.heuristic for each in self._plans if each.heuristic.name == name), None)
+        return next((plan.heuristic for plan in self._plans if plan.name == name), None)
 
     def run(
         self,
@@ -142,15 +104,20 @@ class Heuristics:
     ) -> list[Evaluation]:
         """Run those whose inputs the Record has; what is not applicable leaves nothing.
 
-        ``postponed`` runs only those that ask to be left to the worker for this Record, which
-        otherwise are left out. ``by`` runs those that may call code of the app, or returns ``None``
-        where it does not. ``rest`` is called after each, so that a worker can pause.
+        Args:
+            record: what is scored.
+            but: names of heuristics that are left out.
+            postponed: run only the heuristics that ask to be left to the worker for this record;
+                by default exactly those are left out.
+            by: runs a heuristic that may call code of the app; it returns ``None`` where it did
+                not run it.
+            rest: called after each heuristic, so that a worker can pause.
         """
         there = 0
         for field, bit in self._bits.items():
-            if getattr(record, field) is not None:
+            if getattr(record, field, None) is not None:
                 there |= bit
-        found = []
+        evaluations = []
         for heuristic, name, evaluate, built_in, needs, applies, later in self._plans:
             for need in needs:
                 if not there & need:
@@ -174,7 +141,7 @@ class Heuristics:
                 if evaluation is not None and (
                     evaluation.value is not None or evaluation.error is not None
                 ):
-                    found.append(evaluation)
+                    evaluations.append(evaluation)
                 if rest is not None:
                     rest()
-        return found
+        return evaluations

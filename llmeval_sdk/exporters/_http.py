@@ -143,10 +143,10 @@ class Sender:
             connection.request(method, path, body, dict(headers))
             response = connection.getresponse()
             content = response.read(MAX_ANSWER)
-            found = {key.lower(): value for key, value in response.getheaders()}
+            headers_of_answer = {key.lower(): value for key, value in response.getheaders()}
             if response.will_close or not response.isclosed():
                 self.close()
-            return Answer(response.status, found, content)
+            return Answer(response.status, headers_of_answer, content)
         except TimeoutError as error:
             self.close()
             limit = (

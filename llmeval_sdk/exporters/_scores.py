@@ -51,9 +51,9 @@ def none_rejected(response: bytes) -> tuple[int, str]:
     return 0, ""
 
 
-def is_repeatable(given: EvaluationEvent) -> bool:
+def is_repeatable(event: EvaluationEvent) -> bool:
     """Say whether a second evaluation of this name on this span is the same one again."""
-    return given.id == f"{given.target.span_id}-{given.evaluation.name}"
+    return event.id == f"{event.target.span_id}-{event.evaluation.name}"
 
 
 class _Place(NamedTuple):
@@ -85,12 +85,12 @@ class Retrievals:
     def find(self, trace_id: str | None, below: str | None, documents: int) -> str | None:
         """Return the latest retrieval of so many documents below a span, or that span itself."""
         trace = self._traces.get(trace_id or "", {})
-        found = [
+        candidates = [
             (place.start_ns, span_id)
             for span_id, place in trace.items()
             if place.documents == documents and self._is_below(trace, span_id, below)
         ]
-        return max(found)[1] if found else None
+        return max(candidates)[1] if candidates else None
 
     @staticmethod
     def _is_below(trace: dict[str, _Place], span_id: str, top: str | None) -> bool:

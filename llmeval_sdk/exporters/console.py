@@ -75,16 +75,22 @@ def _folded(evaluations: Iterable[Evaluation]) -> Iterable[str]:
     by_name: dict[str, list[Evaluation]] = {}
     for evaluation in evaluations:
         by_name.setdefault(evaluation.name, []).append(evaluation)
-    for name, found in by_name.items():
-        yield f"{printable(name, 60)} {_outcome(found)}"
+    for name, same in by_name.items():
+        yield f"{printable(name, 60)} {_outcome(same)}"
 
 
-def _outcome(found: list[Evaluation]) -> str:
-    if len(found) == 1:
-        return _one(found[0])
-    scores = [evaluation.value for evaluation in found if type(evaluation.value) in (int, float)]
-    others = [evaluation for evaluation in found if type(evaluation.value) not in (int, float)]
-    words = Counter("failed" if each.error else score(each.value) for each in others)
+def _outcome(evaluations: list[Evaluation]) -> str:
+    if len(evaluations) == 1:
+        return _one(evaluations[0])
+    scores = [
+        evaluation.value for evaluation in evaluations if type(evaluation.value) in (int, float)
+    ]
+    others = [
+        evaluation for evaluation in evaluations if type(evaluation.value) not in (int, float)
+    ]
+    words = Counter(
+        "failed" if evaluation.error else score(evaluation.value) for evaluation in others
+    )
     parts = [f"{times}x {word}" for word, times in words.most_common(4)]
     if scores:
         mean = sum(map(float, scores)) / len(scores)  # type: ignore[arg-type]

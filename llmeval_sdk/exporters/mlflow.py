@@ -55,12 +55,12 @@ class MlflowExporter(StepwiseExporter):
                 Step(self._assess, [truth], counted=False, patience=PATIENCE)
                 for truth in _expectations(span)
             )
-        for given in batch.evaluations:
-            if given.target.trace_id is None:
+        for event in batch.evaluations:
+            if event.target.trace_id is None:
                 progress.refused["no_target"] += 1
                 continue
             progress.steps.append(
-                Step(self._assess, [_feedback(given)], rejected=none_rejected, patience=PATIENCE)
+                Step(self._assess, [_feedback(event)], rejected=none_rejected, patience=PATIENCE)
             )
 
     def flush(self, timeout: float, /) -> None:
@@ -93,8 +93,8 @@ class MlflowExporter(StepwiseExporter):
         if not answer.ok:
             raise answer.failure()
         try:
-            found = content.loads(answer.body)
-            experiment = found.get("experiment", found)
+            reply = content.loads(answer.body)
+            experiment = reply.get("experiment", reply)
             return str(experiment["experiment_id"])
         except (ValueError, KeyError, AttributeError) as error:
             raise ExportError("no_experiment", "the answer is not MLflow's") from error
@@ -109,9 +109,9 @@ def _authorization(own: Mlflow) -> dict[str, str]:
     return {}
 
 
-def _feedback(given: EvaluationEvent) -> dict[str, Any]:
+def _feedback(event: EvaluationEvent) -> dict[str, Any]:
     """Describe an evaluation; a failed one has an error and no value."""
-    evaluation = given.evaluation
+    evaluation = event.evaluation
     feedback: dict[str, Any] = {"value": evaluation.value}
     if evaluation.error is not None:
         feedback = {
@@ -130,11 +130,11 @@ def _feedback(given: EvaluationEvent) -> dict[str, Any]:
     model = evaluation.metadata.get("model")
     source = model if isinstance(model, str) and model else evaluation.name
     return {
-        **_head(given.target.trace_id, given.target.span_id, given.timestamp_ns),
+        **_head(event.target.trace_id, event.target.span_id, event.timestamp_ns),
         "assessment_name": evaluation.name,
         "source": {"source_type": _SOURCES[evaluation.evaluator_kind], "source_id": source},
         "feedback": feedback,
-        "rationale": explanation_of(given) if evaluation.error is None else None,
+        "rationale": explanation_of(event) if evaluation.error is None else None,
         "metadata": about,
     }
 

@@ -52,12 +52,12 @@ class PhoenixExporter(StepwiseExporter):
         self._writer.steps(self._traces, batch.spans, span_bytes, progress)
         annotations: list[dict[str, Any]] = []
         documents: list[dict[str, Any]] = []
-        for given in batch.evaluations:
-            if given.target.span_id is None:
+        for event in batch.evaluations:
+            if event.target.span_id is None:
                 progress.refused["no_target"] += 1
                 continue
-            annotations.append(_annotation(given))
-            documents.extend(self._documents(given))
+            annotations.append(_annotation(event))
+            documents.extend(self._documents(event))
         if annotations:
             progress.steps.append(
                 Step(partial(self._post, SPANS), annotations, rejected=none_rejected)
@@ -81,20 +81,20 @@ class PhoenixExporter(StepwiseExporter):
     def _post(self, path: str, records: list[Any]) -> Answer:
         return self._client.call("POST", path, {"data": records})
 
-    def _documents(self, given: EvaluationEvent) -> Iterable[dict[str, Any]]:
+    def _documents(self, event: EvaluationEvent) -> Iterable[dict[str, Any]]:
         """Make one annotation for each chunk that a judge rated, on the retrieval's span."""
-        about = given.evaluation.metadata
+        about = event.evaluation.metadata
         ratings = about.get("ratings")
         if not isinstance(ratings, (list, tuple)) or not ratings:
             return
-        target = given.target
+        target = event.target
         span_id = self._retrievals.find(target.trace_id, target.span_id, len(ratings))
         if span_id is None:
             return
         rationales = about.get("rationales") or [None] * len(ratings)
         for place, (rating, why) in enumerate(zip(ratings, rationales, strict=False)):
             if rating is not None:
-                head = _head(given)
+                head = _head(event)
                 del head["identifier"]  # which document annotations may not have
                 yield {
                     **head,
@@ -108,30 +108,30 @@ class PhoenixExporter(StepwiseExporter):
                 }
 
 
-def _annotation(given: EvaluationEvent) -> dict[str, Any]:
+def _annotation(event: EvaluationEvent) -> dict[str, Any]:
     """Describe an evaluation; a failed one has a label and no score."""
-    evaluation = given.evaluation
+    evaluation = event.evaluation
     score, label = value_and_label(evaluation)
     if evaluation.error is not None:
         label = f"error: {evaluation.error.type}"
     return {
-        **_head(given),
-        "span_id": given.target.span_id,
+        **_head(event),
+        "span_id": event.target.span_id,
         "result": {
             "score": score,
             "label": label or (None if score is not None else "not applicable"),
-            "explanation": explanation_of(given),
+            "explanation": explanation_of(event),
         },
     }
 
 
-def _head(given: EvaluationEvent) -> dict[str, Any]:
-    evaluation = given.evaluation
+def _head(event: EvaluationEvent) -> dict[str, Any]:
+    evaluation = event.evaluation
     version = f"llmeval:{evaluation.name}:{evaluation.evaluator_version}"
     return {
         "name": evaluation.name,
         "annotator_kind": _KINDS[evaluation.evaluator_kind],
-        "identifier": version if is_repeatable(given) else given.id,
+        "identifier": version if is_repeatable(event) else event.id,
         "metadata": {
             "evaluator_version": evaluation.evaluator_version,
             "inclusion_probability": evaluation.inclusion_probability,

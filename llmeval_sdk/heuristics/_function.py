@@ -36,6 +36,10 @@ class FunctionHeuristic(Generic[R_co]):
     """For which Records an inline one runs in the worker, because it runs somebody's code."""
     output: Literal["score", "count"] | tuple[str, ...] | None = None
     """What it gives, or its categories; ``None`` where only its values tell."""
+    report_path: str | None = None
+    """Where its outcomes stand in a report; ``None``: under its name."""
+    metric_path: str | None = None
+    """What its aggregate is called; ``None`` follows from ``report_path``."""
     kind: Literal["heuristic"] = "heuristic"
 
     def __call__(self, record: Record, /) -> R_co:

@@ -53,4 +53,5 @@ document_recall = FunctionHeuristic(
     "document_recall",
     needs=("expected_retrieved_context", "retrieved_context"),
     inline=True,
+    report_path="retrieval/ground_truth/document_recall",
 )

@@ -49,6 +49,7 @@ total_token_count = FunctionHeuristic(
     inline=True,
     automatic=False,
     output="count",
+    report_path="agent/total_token_count",
 )
 
 total_input_token_count = FunctionHeuristic(
@@ -58,6 +59,8 @@ total_input_token_count = FunctionHeuristic(
     inline=True,
     automatic=False,
     output="count",
+    report_path="agent/total_input_token_count",
+    metric_path="agent/input_token_count/average",
 )
 
 total_output_token_count = FunctionHeuristic(
@@ -67,8 +70,15 @@ total_output_token_count = FunctionHeuristic(
     inline=True,
     automatic=False,
     output="count",
+    report_path="agent/total_output_token_count",
+    metric_path="agent/output_token_count/average",
 )
 
 latency_seconds = FunctionHeuristic(
-    _latency_seconds, "latency_seconds", needs=("latency_seconds",), inline=True, automatic=False
+    _latency_seconds,
+    "latency_seconds",
+    needs=("latency_seconds",),
+    inline=True,
+    automatic=False,
+    report_path="agent/latency_seconds",
 )

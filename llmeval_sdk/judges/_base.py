@@ -11,6 +11,7 @@ from typing import Any, Literal
 from llmeval_sdk._needs import lacking
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._prompt import Prompt
+from llmeval_sdk.judges._stand_in import Rule
 from llmeval_sdk.judges._verdict import Form, read
 from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
 from llmeval_sdk.protocols import LLM, refuse_in_loop
@@ -41,6 +42,19 @@ class BaseJudge:
     """``yes_no``, ``score`` or the categories it gives; ``None`` where only its values tell."""
     model: str | LLM | None = None
     """The model this judge asks for; ``None`` leaves it to the configuration."""
+    automatic: bool = False
+    """Whether it runs offline without being asked for, where a judge model is configured and a row
+    has its inputs. Online no judge does."""
+    share_of: Literal["extractions", "answers"] | None = None
+    """The records of which the setting ``judge_share`` has this judge look at a share."""
+    predictor: str | None = None
+    """The free score that says most about its verdicts: estimates for all traffic use it."""
+    report_path: str | None = None
+    """Where its ratings stand in a report; ``None`` follows from its name and output."""
+    metric_path: str | None = None
+    """What its aggregate is called; ``None`` follows from ``report_path``."""
+    stand_in: Rule | None = None
+    """How a stand-in answers its prompt, in demos and tests; see `judges._stand_in`."""
 
     def lacks(self, record: Record, /) -> str | None:
         """Name an input that is missing although ``needs`` are met; ``None`` where nothing is."""

@@ -9,6 +9,7 @@ from typing import Literal
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._precheck import empty_answer
 from llmeval_sdk.judges._prompt import Example, Section, render
+from llmeval_sdk.judges._stand_in import Rule
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
@@ -27,6 +28,12 @@ class YesNoJudge(BaseJudge):
     when_empty: Literal["yes", "no"] | None = None
     """Rating of a response that says nothing; ``None`` asks the model all the same."""
     output = "yes_no"
+    automatic: bool = False
+    share_of: Literal["extractions", "answers"] | None = None
+    predictor: str | None = None
+    report_path: str | None = None
+    metric_path: str | None = None
+    stand_in: Rule | None = None
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, unless the answer is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
@@ -11,9 +11,15 @@ from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._chunks import rate_chunks
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import request
+from llmeval_sdk.judges._stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
+
+
+def _by_shared_words(sections: Sections) -> dict[str, Any]:
+    found = share(sections.get("request", ""), chunks_of(sections))
+    return rating(found, 0.3, "the request are in the chunk")
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,8 @@ class ChunkRelevance(BaseJudge):
     needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "chunk"
     output = "yes_no"
+    automatic = True
+    stand_in = staticmethod(_by_shared_words)
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once per distinct chunk."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import as_text, context, request
+from llmeval_sdk.judges._stand_in import Sections, chunks_of, share
 from llmeval_sdk.judges._verdict import SCORE, in_range
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
@@ -16,6 +17,14 @@ from llmeval_sdk.protocols import LLM
 
 CHUNKS = 10
 """How many chunks, in rank order, the judge reads."""
+
+
+def _by_shared_words(sections: Sections) -> dict[str, Any]:
+    found = share(sections.get("value", ""), chunks_of(sections))
+    return {
+        "rationale": f"stand-in: {found:.0%} of the words of the value are in the chunks",
+        "score": round(found, 3),
+    }
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class ContextRecallLLM(BaseJudge):
     needs: tuple[str, ...] = ("request", CHUNK_TEXT)
     per: Literal["answer", "chunk"] = "answer"
     output = "score"
+    predictor = "context_recall_heuristic"
+    stand_in = staticmethod(_by_shared_words)
 
     def lacks(self, record: Record) -> str | None:
         """Name the text that is missing where only later chunks have any."""

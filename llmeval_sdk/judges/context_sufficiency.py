@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._prompt import Example
 from llmeval_sdk.judges._request import context, expected, request
+from llmeval_sdk.judges._stand_in import (
+    Sections,
+    chunks_of,
+    expected_of,
+    rating,
+    share,
+    words,
+)
 from llmeval_sdk.judges._yes_no import YesNoJudge
 
 
@@ -48,6 +58,16 @@ EXAMPLES = (
     ),
 )
 
+
+def _by_shared_words(sections: Sections) -> dict[str, Any]:
+    wanted, chunks = expected_of(sections), chunks_of(sections)
+    answer = rating(share(wanted, chunks), 0.6, "what is expected are in the chunks")
+    missing = sorted(words(wanted) - words(chunks))
+    if answer["rating"] == "no":
+        answer["rationale"] += f"; missing: {', '.join(missing[:10])}"
+    return answer
+
+
 context_sufficiency = YesNoJudge(
     name="context_sufficiency",
     version="1",
@@ -59,4 +79,8 @@ context_sufficiency = YesNoJudge(
         *expected(record),
     ],
     examples=EXAMPLES,
+    automatic=True,
+    predictor="retrieval_risk",
+    report_path="retrieval/llm_judged/context_sufficiency",
+    stand_in=_by_shared_words,
 )

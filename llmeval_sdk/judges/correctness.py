@@ -10,9 +10,25 @@ from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._precheck import empty_answer
 from llmeval_sdk.judges._prompt import Example, render
 from llmeval_sdk.judges._request import expected, request, response
+from llmeval_sdk.judges._stand_in import Sections, rating, share
 from llmeval_sdk.judges._verdict import FACTS, YES_NO
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
+
+
+def _by_shared_words(sections: Sections) -> dict[str, Any]:
+    answer = sections.get("response", "")
+    if "expected facts" not in sections:
+        found = share(sections.get("expected response", ""), answer)
+        return rating(found, 0.6, "the expected response are in the response")
+    facts = []
+    for line in sections["expected facts"].splitlines():
+        number, _, fact = line.partition(". ")
+        if number.isdigit():
+            stated = "yes" if share(fact, answer) >= 0.6 else "no"
+            facts.append({"number": int(number), "stated": stated})
+    count = sum(fact["stated"] == "yes" for fact in facts)
+    return {"facts": facts, "rationale": f"stand-in: {count} of {len(facts)} facts by their words"}
 
 
 @dataclass(frozen=True)
@@ -23,6 +39,9 @@ class Correctness(BaseJudge):
     version: str = "1"
     needs: tuple[str, ...] = ("request", "response", "expected_facts|expected_response")
     output = "yes_no"
+    automatic = True
+    predictor = "groundedness_risk"
+    stand_in = staticmethod(_by_shared_words)
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, unless the answer is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from llmeval_sdk.judges import _extraction
 from llmeval_sdk.judges._base import BaseJudge, ask
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import request
+from llmeval_sdk.judges._stand_in import Sections, share, words
 from llmeval_sdk.judges._verdict import TEXT, form
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
@@ -31,6 +33,40 @@ FORM = form(
 )
 
 
+_CANDIDATE = re.compile(
+    r"- (?P<value>.*?)(?: \(chunk \d+\))?(?:, confidence [^:]*)?(?:: (?P<quote>.*))?"
+)
+
+
+def _by_words_of_the_field(sections: Sections) -> dict[str, Any]:
+    """Prefer the candidate whose line says most of the field's words; the value wins a tie."""
+    value, field = sections.get("value", ""), words(sections.get("field", ""))
+    material = "\n".join(
+        text for name, text in sections.items() if name.startswith(("chunk", "extractions"))
+    )
+    if share(value, material) < 1:
+        return {
+            "rationale": "stand-in: not all words of the value are in the chunks",
+            "problem": "invented",
+            "right_value": "",
+            "rating": "no",
+        }
+    lines = [line for line in material.splitlines() if share(value, line) == 1]
+    best, right = max((len(field & words(line)) for line in lines), default=0), ""
+    for line in sections.get("rivals", "").splitlines():
+        candidate = _CANDIDATE.fullmatch(line)
+        quoted = words(candidate["quote"] or "") if candidate else set()
+        if candidate and len(field & quoted) > best:
+            best, right = len(field & quoted), candidate["value"]
+    return {
+        "rationale": f"stand-in: {best} words of the field stand beside "
+        + ("a rival" if right else "the value"),
+        "problem": "wrong_value" if right else "none",
+        "right_value": right,
+        "rating": "no" if right else "yes",
+    }
+
+
 @dataclass(frozen=True)
 class ExtractionCorrectness(BaseJudge):
     """Yes or no: the value is what the documents say about this field, in full and in its format.
@@ -44,6 +80,9 @@ class ExtractionCorrectness(BaseJudge):
     version: str = "1"
     needs: tuple[str, ...] = ("value|extractions",)
     output = "yes_no"
+    share_of = "extractions"
+    predictor = "extraction_risk"
+    stand_in = staticmethod(_by_words_of_the_field)
 
     def lacks(self, record: Record) -> str | None:
         """Name what is missing beyond the fields: a value, or anything to check it against."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._prompt import Example
 from llmeval_sdk.judges._request import context, request, response
+from llmeval_sdk.judges._stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.judges._yes_no import YesNoJudge
 
 
@@ -49,6 +52,12 @@ EXAMPLES = (
     ),
 )
 
+
+def _by_shared_words(sections: Sections) -> dict[str, Any]:
+    found = share(sections.get("response", ""), chunks_of(sections))
+    return rating(found, 0.6, "the response are in the chunks")
+
+
 groundedness = YesNoJudge(
     name="groundedness",
     version="1",
@@ -61,4 +70,8 @@ groundedness = YesNoJudge(
     ],
     examples=EXAMPLES,
     when_empty="no",
+    automatic=True,
+    share_of="answers",
+    predictor="groundedness_risk",
+    stand_in=_by_shared_words,
 )

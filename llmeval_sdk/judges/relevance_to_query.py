@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llmeval_sdk.judges._prompt import Example
 from llmeval_sdk.judges._request import request, response
+from llmeval_sdk.judges._stand_in import Sections, rating, share
 from llmeval_sdk.judges._yes_no import YesNoJudge
 
 
@@ -42,6 +45,12 @@ EXAMPLES = (
     ),
 )
 
+
+def _by_shared_words(sections: Sections) -> dict[str, Any]:
+    found = share(sections.get("request", ""), sections.get("response", ""))
+    return rating(found, 0.2, "the request are in the response")
+
+
 relevance_to_query = YesNoJudge(
     name="relevance_to_query",
     version="1",
@@ -50,4 +59,6 @@ relevance_to_query = YesNoJudge(
     sections=lambda record: [*request(record), *response(record)],
     examples=EXAMPLES,
     when_empty="no",
+    automatic=True,
+    stand_in=_by_shared_words,
 )

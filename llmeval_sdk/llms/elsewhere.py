@@ -20,7 +20,7 @@ class ElsewhereLLM(LLM):
     def __init__(self, model: str, settings: Settings, why: str) -> None:
         self.model = model
         self._settings = settings
-        self._why = why
+        self.why_not = why
 
     def address(self) -> dict[str, Any]:
         """Return what `OpenAILLM.address` would."""
@@ -40,4 +40,4 @@ class ElsewhereLLM(LLM):
         max_tokens: int = 4096,
     ) -> Completion:
         """Refuse, with the reason that is counted."""
-        raise JudgeError("no_judge_model", self._why)
+        raise JudgeError("no_judge_model", self.why_not)

@@ -15,10 +15,10 @@ from llmeval_sdk._process.counters import Counts
 from llmeval_sdk._process.due import due_by
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk._process.threads import OneThread
+from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline._lane import Lane
-from llmeval_sdk.pipeline._stats import ExporterStats
 from llmeval_sdk.protocols import BaseExporter
 from llmeval_sdk.tracing._inner import off
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic, time_ns
+from typing import Any
 
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk._process.threads import DaemonLoop, OneThread
-from llmeval_sdk.evaluation import NoModel, run_judge
-from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, SpanData, Target, Usage
-from llmeval_sdk.pipeline._judge_spans import judge_spans
-from llmeval_sdk.pipeline._models import Models
+from llmeval_sdk.evaluation import Crew, addressed, judge_record
+from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+from llmeval_sdk.model import (
+    JUDGE_TAG,
+    Evaluation,
+    EvaluationEvent,
+    Failure,
+    ModelCall,
+    NotRun,
+    SpanData,
+    Usage,
+)
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Job, Turn, Turns
-from llmeval_sdk.policy.cache import JudgementCache, judgement_key
-from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
-from llmeval_sdk.tracing._inner import new_span_id, off
+from llmeval_sdk.policy.admission import NOT_RUN_REASONS
+from llmeval_sdk.tracing._inner import new_span_id, new_trace_id, off
 
 
 READY_SECONDS = 5.0
@@ -40,14 +48,14 @@ class Judging:
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
         self._emit = emit
-        self._cache = JudgementCache()
+        self._verdicts = RecentVerdicts()
         self._waiting: dict[Future[None], Turn] = {}
         self._turns = Turns()
-        self._running: set[asyncio.Task[None]] = set()
+        self._crew = Crew(plan.concurrency, self._next)
         self._thread = OneThread(self._serve, name="llmeval-judges")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
-        self._models = Models(plan)
+        self._models = plan.models()
         self._shut = False
 
     def start(self) -> bool:
@@ -108,6 +116,7 @@ class Judging:
     def shut(self) -> None:
         """Give up what still waits or runs; each is emitted as not run."""
         self._shut = True
+        self._crew.dismiss()
         for turn in list(self._waiting.values()):
             if turn.take():
                 self._emit(turn.job.not_run("shutdown", "the process was ending"))
@@ -120,39 +129,34 @@ class Judging:
     # -- on the judges' thread ------------------------------------------------------------------
 
     def _run_more(self) -> None:
-        """Start another task where there is work and room for it."""
-        if self._turns and not self._shut and len(self._running) < self._plan.concurrency:
-            task = asyncio.get_running_loop().create_task(self._run())
-            self._running.add(task)
+        """Call another task where there is work for it."""
+        if self._turns and not self._shut:
+            self._crew.call()
 
-    async def _run(self) -> None:
-        """Judge one job after the other: going on at once keeps the client's connections busy."""
+    def _next(self) -> Coroutine[Any, Any, None] | None:
+        turn = None if self._shut else self._turns.next()
+        return None if turn is None else self._take(turn)
+
+    async def _take(self, turn: Turn) -> None:
+        """Judge, and emit what there is to tell unless somebody else gave the turn up."""
+        job = turn.job
         try:
-            await self._run_queue()
-        finally:  # at once, not by a callback: who comes in between has to find the place free
-            self._running.discard(asyncio.current_task())
-            self._run_more()
-
-    async def _run_queue(self) -> None:
-        while not self._shut and (turn := self._turns.next()) is not None:
-            job = turn.job
-            try:
-                outcome = await self._judge(job)
-            except asyncio.CancelledError:
-                if self._shut:
-                    raise
-                outcome = [job.not_run("error", "CancelledError")]  # the judge's own
-            except BaseException as error:
-                if self._shut and isinstance(error, GeneratorExit):
-                    raise
-                if not swallow(f"judge {job.judge.name}", error, calls_out=True):
-                    self._settle(turn)
-                    raise
-                outcome = [job.not_run("error", type(error).__name__)]
-            if turn.take():
-                for item in outcome:
-                    self._emit(item)
-            self._settle(turn)
+            items = await self._judge(job)
+        except asyncio.CancelledError:
+            if self._shut:
+                raise
+            items = [job.not_run("error", "CancelledError")]  # the judge's own
+        except BaseException as error:
+            if self._shut and isinstance(error, GeneratorExit):
+                raise
+            if not swallow(f"judge {job.judge.name}", error, calls_out=True):
+                self._settle(turn)
+                raise
+            items = [job.not_run("error", type(error).__name__)]
+        if turn.take():
+            for item in items:
+                self._emit(item)
+        self._settle(turn)
 
     def _settle(self, turn: Turn) -> None:
         """Say that a job is dealt with, to whoever waits for it."""
@@ -161,52 +165,89 @@ class Judging:
 
     async def _judge(self, job: Job) -> list[EvaluationEvent | NotRun | SpanData]:
         """Judge, and return what there is to tell: the verdict, why there is none, the trace."""
-        llm = await self._models.of(job.judge)
-        model = "" if isinstance(llm, str) else llm.model
-        key = judgement_key(job.judge, model, job.record)
-        cached = self._cache.get(key, inclusion_probability=job.admitted.probability)
-        if cached is not None:
-            why = job.not_run("cached", "an identical judgement was made a moment ago")
-            return [event(cached, job.target), why]
         begun = time_ns()
-        asked = NoModel(llm) if isinstance(llm, str) else llm
-        evaluation = await run_judge(job.judge, job.record, asked, timeout=self._plan.judge_timeout)
-        error = evaluation.error
-        calls = getattr(asked, "calls", ())
-        refused = error is not None and error.type in NOT_RUN_REASONS and error.type != "timeout"
-        if error is not None and refused and not calls:
-            return [job.not_run(error.type, error.message)]
-        usage = getattr(asked, "usage", None) or evaluation.usage
-        if usage is not None:
-            self.usage += usage
-        self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(evaluation.metadata)
-        evaluation = replace(
-            evaluation,
-            usage=usage,
-            inclusion_probability=job.admitted.probability,
-            metadata={**evaluation.metadata, "why": job.admitted.why, "model": model or None},
+        judgement = await judge_record(
+            job.judge,
+            job.record,
+            self._models,
+            timeout=self._plan.judge_timeout,
+            verdicts=self._verdicts,
         )
-        told: list[EvaluationEvent | NotRun | SpanData] = [
-            event(evaluation, job.target),
-            *judge_spans(
-                job.judge,
-                job.target,
-                evaluation,
-                begun,
-                calls,
-                content=self._plan.content,
-            ),
+        verdict = replace(
+            judgement.verdict,
+            inclusion_probability=job.admitted.probability,
+            metadata={**judgement.verdict.metadata, "why": job.admitted.why},
+        )
+        if judgement.is_kept:
+            why = job.not_run("cached", "an identical judgement was made a moment ago")
+            return [addressed(verdict, job.target), why]
+        error = verdict.error
+        if error is not None and not judgement.calls and _is_refusal(error):
+            return [job.not_run(error.type, error.message)]
+        if verdict.usage is not None:
+            self.usage += verdict.usage
+        self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(verdict.metadata)
+        items: list[EvaluationEvent | NotRun | SpanData] = [
+            addressed(verdict, job.target),
+            *judge_spans(job, verdict, begun, judgement.calls, content=self._plan.content),
         ]
-        if error is None:
-            self._cache.put(key, evaluation)
-            return told
-        tell(f"judge {job.judge.name}", f"gave no verdict: {error.type}")
-        reason = error.type if error.type in NOT_RUN_REASONS else "error"
-        return [job.not_run(reason, f"{error.type}: {error.message}"), *told]
+        if error is not None:
+            tell(f"judge {job.judge.name}", f"gave no verdict: {error.type}")
+            reason = error.type if error.type in NOT_RUN_REASONS else "error"
+            items.insert(0, job.not_run(reason, f"{error.type}: {error.message}"))
+        return items
 
 
-def event(evaluation: Evaluation, target: Target, *, serial: str = "") -> EvaluationEvent:
-    """Address an Evaluation; its id is the same whenever the same one is delivered again."""
-    where = target.span_id or serial or f"{new_span_id():016x}"
-    suffix = f"-{serial}" if serial and target.span_id else ""
-    return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())
+def _is_refusal(error: Failure) -> bool:
+    """Say whether a judgement was not begun: no model, no budget, no library."""
+    return error.type in NOT_RUN_REASONS and error.type != "timeout"
+
+
+def judge_spans(
+    job: Job,
+    verdict: Evaluation,
+    begun_ns: int,
+    calls: Sequence[ModelCall] = (),
+    *,
+    content: bool,
+) -> list[SpanData]:
+    """Make a trace of a judge's run: a root with a link to what it judged, and a span per call.
+
+    The root carries what the judgement used altogether: whoever sums over spans sums those of kind
+    ``llm`` and ``embedding``.
+    """
+    judge = job.judge
+    response = {"value": verdict.value, "explanation": verdict.explanation}
+    root = SpanData(
+        trace_id=f"{new_trace_id():032x}",
+        span_id=f"{new_span_id():016x}",
+        parent_id=None,
+        name=judge.name,
+        kind="workflow",
+        start_ns=begun_ns,
+        end_ns=time_ns(),
+        response=response if content else {"value": verdict.value},
+        error=verdict.error,
+        tags={JUDGE_TAG: judge.name, **judge.span_tags},
+        usage=verdict.usage,
+        model_name=verdict.metadata.get("model"),
+        links=(job.target,),
+    )
+    return [root, *(_call_span(root, call, content=content) for call in calls)]
+
+
+def _call_span(root: SpanData, call: ModelCall, *, content: bool) -> SpanData:
+    return replace(
+        root,
+        span_id=f"{new_span_id():016x}",
+        parent_id=root.span_id,
+        name=call.name,
+        kind="embedding" if call.name == "embeddings" else "llm",
+        start_ns=call.start_ns,
+        end_ns=call.end_ns,
+        response=call.response if content else None,
+        error=Failure(call.error) if call.error else None,
+        usage=call.usage,
+        model_name=call.model or None,
+        links=(),
+    )

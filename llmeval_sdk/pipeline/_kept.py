@@ -1,7 +1,8 @@
-"""Records that stand in the spool, on their way through the pipeline."""
+"""Records that stand in the spool, on their way through the pipeline, and whose they are."""
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -30,3 +31,33 @@ class Open(NamedTuple):
 class OpenBatch(NamedTuple):
     records: list[Open]
     barriers: list[Barrier]
+
+
+class Adopted:
+    """One file that was taken over: which of its records wait, and which are under way."""
+
+    __slots__ = ("failed", "file", "under_way", "waiting")
+
+    def __init__(self, file: SpoolFile) -> None:
+        self.file = file
+        self.under_way: set[int] = set()
+        self.failed = False
+        self.waiting: deque[int] = deque(file.ring.records())
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether the file can be given up."""
+        ended = self.file.is_abandoned or self.failed
+        return ended and not self.waiting and not self.under_way
+
+    def ended(self, first: int, *, stays: bool) -> None:
+        """Note that a record is through; one that stays is tried again when the file is."""
+        self.under_way.discard(first)
+        self.failed |= stays
+
+    def look(self) -> None:
+        """See whether the process that writes the file has ended, or has written more."""
+        if not self.file.is_abandoned and not self.failed and not self.waiting:
+            self.file.check()
+            found = self.file.ring.records()
+            self.waiting.extend(slot for slot in found if slot not in self.under_way)

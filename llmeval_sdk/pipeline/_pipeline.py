@@ -11,13 +11,13 @@ from time import monotonic, sleep
 
 from llmeval_sdk._process import shield
 from llmeval_sdk._process.hard_exit import is_to_be_killed
+from llmeval_sdk._stats import Stats
 from llmeval_sdk.model import Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline._delivery import Delivery
 from llmeval_sdk.pipeline._intake import Intake
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline._spooling import Spooling
-from llmeval_sdk.pipeline._stats import Stats
 from llmeval_sdk.pipeline._worker import Worker
 from llmeval_sdk.tracing import Span
 
@@ -83,8 +83,8 @@ class Pipeline:
             self._deliveries.values(),
             pack=privacy.pack,
             unpack=privacy.unpack,
-            left=self.plan.worker == "off",
-            living=self.plan.worker == "agent",
+            left=self.plan.role == "off",
+            living=self.plan.role == "agent",
             made=self.plan.spool is not None,
         )
 
@@ -244,7 +244,7 @@ class Pipeline:
             delivery.clear()
 
     def _start(self) -> bool:
-        if self.plan.worker == "off":
+        if self.plan.role == "off":
             return False
         with self._starting:
             if not self._started and not self._intake.closed:

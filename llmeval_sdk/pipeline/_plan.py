@@ -1,18 +1,37 @@
-"""What a pipeline works by: evaluators, policies and limits, resolved once by the runtime."""
+"""What a pipeline works by, and how settings and what ``configure()`` was given become that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from llmeval_sdk import config
 from llmeval_sdk._process.shield import tell
-from llmeval_sdk.evaluation import Heuristics
+from llmeval_sdk.config import SCORES, Settings
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation import Heuristics, Models, configured_model
+from llmeval_sdk.evaluation.resolve import (
+    considered_judges,
+    escalations_in_force,
+    finder,
+    read_by,
+    requested_evaluators,
+    resolve,
+    standing_heuristics,
+)
+from llmeval_sdk.pipeline._destinations import make_exporters
+from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.gate import Gate
 from llmeval_sdk.policy.keeper import BudgetKeeper
-from llmeval_sdk.protocols import LLM, BaseExporter, Heuristic, Judge
+from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
+from llmeval_sdk.protocols import LLM, BaseExporter, Evaluator, Exporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
-from llmeval_sdk.spool import Folder
+from llmeval_sdk.spool import Folder, children_folder
+from llmeval_sdk.tracing._inner import off, state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +44,7 @@ class Plan:
     background: Heuristics
     judges: tuple[Judge, ...] = ()
     """Judges considered for every evaluated span."""
-    find: Callable[[Any], Heuristic | Judge | None]
+    find: Callable[[Any], Evaluator | None]
     """Resolves what a span's own ``evaluators=`` names; ``None`` if unknown, which is counted."""
     gate: Gate
     llm: Callable[[], LLM | None]
@@ -46,11 +65,12 @@ class Plan:
     """Where records survive the process."""
     children: Folder | None = None
     """Where records of multiprocessing's children survive them, where there is no ``spool``."""
-    worker: str = "thread"
-    """``off`` leaves the records in the spool, ``agent`` also takes what living processes leave."""
+    role: str = "thread"
+    """What this process does with records: ``thread`` evaluates and delivers them, ``off`` leaves
+    them in the spool, and ``agent`` also takes those that living processes leave there."""
     recent: Callable[[str], list[tuple[str | None, float]]] | None = None
     """Returns the span names and latest scores of an evaluator, oldest first, of earlier processes:
-    what budgeted escalation begins with."""
+    what escalation by share begins with."""
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
@@ -61,8 +81,8 @@ class Plan:
         """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""
         return "llm" in judge.span_kinds and not self.gate.names(judge.name)
 
-    def named(self, names: Iterable[Any]) -> list[Any]:
-        """Return the evaluators that a span names; what is unknown is said."""
+    def named(self, names: Iterable[Any]) -> list[Evaluator]:
+        """Return the evaluators that a span names; a line in the log says which are unknown."""
         evaluators = []
         for name in names:
             evaluator = self.find(name)
@@ -71,3 +91,206 @@ class Plan:
             else:
                 evaluators.append(evaluator)
         return evaluators
+
+    def models(self) -> Models:
+        """Return the judge models, none of them made yet."""
+        return Models(self.llm, self.keeper, concurrency=self.concurrency, prices=self.prices)
+
+
+def make_plan(
+    settings: Settings,
+    problems: list[str],
+    *,
+    evaluators: Sequence[Any] = (),
+    escalations: Sequence[Escalation] | None = None,
+    rules: Sequence[SamplingRule] | str | None = None,
+    budget: Budget | None = None,
+    llm: Any = None,
+    exporters: Sequence[Exporter] = (),
+    redact: Callable[[str], str] | None = None,
+    strict: bool = False,
+) -> Plan:
+    """Resolve all names. What a person gave must be right; what the environment gave may err.
+
+    A paid judge may run only where a model was named or judges were asked for: a key in the
+    environment alone starts none.
+
+    Args:
+        settings: the settings in force.
+        problems: mistakes of the environment are added here, one line each.
+        evaluators: asked for beside those of the settings: names or objects.
+        escalations: see ``configure()``.
+        rules: sampling rules; see ``configure()``.
+        budget: what judges may use; by default as the settings say.
+        llm: the judge model; by default that of the settings.
+        exporters: objects, beside those that the settings name.
+        redact: the app's own redaction.
+        strict: a person is watching, so that a mistake is raised wherever it came from.
+
+    Raises:
+        ConfigurationError: something cannot be used; the message names it and says what to do.
+    """
+
+    def complain(problem: str) -> None:
+        problems.append(f"{config.source_of('evaluators')}: {problem}")
+
+    requested = requested_evaluators(evaluators, settings, complain)
+    if strict:
+        _check_decorators(settings)
+    named = any(each.kind == "judge" for each in requested) or bool(escalations)
+    spending = llm is not None or bool(settings.judge_model) or named
+    escalations = escalations_in_force(escalations, settings, spending=spending)
+    judges = considered_judges(requested, escalations, settings)
+    inline, background = _divided([*requested, *read_by(escalations, settings)], settings)
+    budget = budget or _budget(settings)
+    role = _role(settings, problems, strict=strict)
+    sinks: tuple[BaseExporter, ...] = ()
+    if role != "off":
+        sinks = make_exporters(settings, exporters, problems, strict=strict)
+    names = [sink.name for sink in sinks]
+    redactor = _redactor(settings, redact, problems, strict=strict)
+    return Plan(
+        exporters=sinks,
+        inline=Heuristics(inline),
+        background=Heuristics(background),
+        judges=judges,
+        find=finder((*inline, *background, *judges, *requested), settings),
+        gate=Gate(_rules(rules, settings, problems), escalations),
+        llm=partial(configured_model, llm, settings),
+        has_model=spending,
+        keeper=BudgetKeeper(budget, _ledger(settings)),
+        concurrency=budget.concurrency,
+        judge_timeout=settings.judge_timeout,
+        retrieved=settings.retrieved_context,
+        retrieval_limits=settings.retrieval_limits,
+        content=_captures(settings) is True,
+        names=_captures(settings) != SCORES,
+        redactor=redactor,
+        spool=_spool(settings),
+        children=None
+        if settings.spool
+        else children_folder(settings.store, names, max_bytes=settings.spool_max_bytes),
+        role=role,
+        recent=partial(_recent, settings) if "local" in names else None,
+        queue_records=settings.queue_records,
+        queue_bytes=settings.queue_bytes,
+        background_share=settings.background_share,
+        prices=settings.prices,
+    )
+
+
+def recording_plan(
+    settings: Settings, problems: list[str], *, exporters: Sequence[Exporter], exports: bool
+) -> Plan:
+    """Make a plan that traces and evaluates nothing; with ``exports=False`` all stays here.
+
+    Raises:
+        ConfigurationError: an exporter that is not known or lacks its library.
+    """
+    plan = make_plan(settings, problems, exporters=exporters, escalations=[], strict=True)
+    plan = replace(plan, background=Heuristics(), judges=())
+    return plan if exports else replace(plan, exporters=())
+
+
+def _check_decorators(settings: Settings) -> None:
+    """Tell about names that decorators ask for and nobody knows, while a person is watching."""
+    for span_name, evaluators in state.asked:
+        for evaluator in evaluators:
+            try:
+                resolve(evaluator, settings)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"evaluators= of {span_name!r}: {error}") from None
+
+
+def _divided(
+    requested: Sequence[Evaluator], settings: Settings
+) -> tuple[list[Heuristic], list[Heuristic]]:
+    """Divide the heuristics into those for the app's thread and those for the worker."""
+    heuristics = {each.name: each for each in requested if each.kind == "heuristic"}
+    if settings.heuristics == "off":
+        return [], list(heuristics.values())
+    standing = {each.name: each for each in standing_heuristics(settings)}
+    every = (standing | heuristics).values()
+    here = settings.heuristics == "inline"
+    inline = [heuristic for heuristic in every if heuristic.inline and here]
+    return inline, [heuristic for heuristic in every if heuristic not in inline]
+
+
+def _budget(settings: Settings) -> Budget:
+    return Budget(
+        calls_per_minute=settings.calls_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
+        usd_per_day=settings.usd_per_day,
+        concurrency=max(1, settings.judge_concurrency),
+    )
+
+
+def _rules(
+    configured: Sequence[SamplingRule] | str | None, settings: Settings, problems: list[str]
+) -> SamplingRules:
+    if configured is not None and not isinstance(configured, str):
+        return SamplingRules.of(configured)
+    rules = parse_rules(configured if configured is not None else settings.sampling_rules)
+    problems.extend(rules.problems)
+    return rules
+
+
+def _captures(settings: Settings) -> bool | str:
+    """Return what may leave. Raises `ConfigurationError` for a word that nobody knows."""
+    if settings.capture_content not in (True, False, SCORES):
+        raise ConfigurationError(
+            f"capture_content={settings.capture_content!r}: use True, False or {SCORES!r}"
+        )
+    return settings.capture_content
+
+
+def _redactor(
+    settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
+) -> Redactor:
+    """Make what redacts; a mistake in the environment must not let more through than was meant."""
+
+    def quietly(text: str) -> str:
+        off()  # a redactor whose helpers are decorated must not make spans to redact
+        assert custom is not None
+        return custom(text)
+
+    own = None if custom is None else quietly
+    try:
+        return Redactor(settings.redact, own)
+    except ConfigurationError as error:
+        if strict:
+            raise
+        problems.append(f"{error}; using all detectors")
+        return Redactor(("all",), own)
+
+
+def _spool(settings: Settings) -> Folder | None:
+    if not settings.spool:
+        return None
+    return Folder(
+        settings.spool, file_bytes=settings.spool_bytes, max_bytes=settings.spool_max_bytes
+    )
+
+
+def _role(settings: Settings, problems: list[str], *, strict: bool) -> str:
+    """Return how this process works; without a spool nobody else could do it."""
+    if settings.worker == "thread" or settings.spool:
+        return settings.worker
+    problem = f"worker={settings.worker!r} needs a spool: set LLMEVAL_SPOOL to a folder"
+    if strict:
+        raise ConfigurationError(problem)
+    problems.append(f"{problem}; using a thread")
+    return "thread"
+
+
+def _recent(settings: Settings, name: str) -> list[tuple[str | None, float]]:
+    """Read an evaluator's latest scores from the store, if there is one; see `Plan.recent`."""
+    from llmeval_sdk.store.reader import recent_scores
+
+    return recent_scores(settings.store, name)
+
+
+def _ledger(settings: Settings) -> Any:
+    from llmeval_sdk.store.ledger import HostLedger
+
+    return HostLedger(Path(settings.store).with_suffix(".budget"))

@@ -9,8 +9,15 @@ from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk._process.shield import swallow
-from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, NotRun, SpanData, Target
-from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
+from llmeval_sdk.model import (
+    JUDGE_TAG,
+    Evaluation,
+    EvaluationEvent,
+    Failure,
+    NotRun,
+    SpanData,
+    Target,
+)
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import read
 from llmeval_sdk.tracing import Span

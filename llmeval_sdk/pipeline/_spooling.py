@@ -16,9 +16,8 @@ from typing import Any
 
 from llmeval_sdk._process.counters import Count, Counts
 from llmeval_sdk._process.shield import swallow, tell
-from llmeval_sdk.pipeline._adopted import Adopted
 from llmeval_sdk.pipeline._delivery import Delivery
-from llmeval_sdk.pipeline._kept import Kept, Open, OpenBatch
+from llmeval_sdk.pipeline._kept import Adopted, Kept, Open, OpenBatch
 from llmeval_sdk.spool import Folder, SpoolError, SpoolFile, Torn, Unreadable
 
 

@@ -9,7 +9,7 @@ from itertools import count
 from time import time_ns
 
 from llmeval_sdk.model import NotRun, Record, Target
-from llmeval_sdk.policy.decisions import Admitted
+from llmeval_sdk.policy.admission import Admitted
 from llmeval_sdk.protocols import Judge
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.decisions import Refused
 
 
 MINUTE = 60.0

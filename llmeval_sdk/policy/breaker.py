@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from llmeval_sdk.policy._lock import Locked
-from llmeval_sdk.policy.decisions import Refused
+from llmeval_sdk.policy.admission import Refused
 
 
 class Breaker(Locked):

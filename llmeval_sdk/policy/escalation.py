@@ -9,8 +9,8 @@ from warnings import warn
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.allocation import default_control
+from llmeval_sdk.policy.admission import Ruling
 from llmeval_sdk.policy.conditions import Condition, Evaluations, below, flagged, score_of
-from llmeval_sdk.policy.decisions import EscalationDecision
 from llmeval_sdk.policy.draw import escalation_draw
 from llmeval_sdk.policy.quota import Quota
 from llmeval_sdk.protocols import Judge
@@ -132,7 +132,7 @@ class Escalation:
 
     def decide(
         self, evaluations: Evaluations, key: str | None, quota: Quota | None = None
-    ) -> EscalationDecision:
+    ) -> Ruling:
         """Decide whether to ask the judge about one record.
 
         ``key`` identifies the record (its trace id, or trace and span id): the same key draws the
@@ -143,27 +143,25 @@ class Escalation:
         assert self.when is not None
         why = self.when.explain(evaluations)
         if self.when.holds(evaluations):
-            return EscalationDecision(run=True, probability=1.0, why=why)
+            return Ruling(run=True, probability=1.0, why=why)
         control = self.control
         if control > 0 and escalation_draw(key) < control:
-            return EscalationDecision(True, control, f"control sample of {control:.3g}: {why}")
-        return EscalationDecision(run=False, probability=control, why=why)
+            return Ruling(True, control, f"control sample of {control:.3g}: {why}")
+        return Ruling(run=False, probability=control, why=why)
 
-    def _decide_share(
-        self, evaluations: Evaluations, key: str | None, quota: Quota
-    ) -> EscalationDecision:
+    def _decide_share(self, evaluations: Evaluations, key: str | None, quota: Quota) -> Ruling:
         is_extraction = EXTRACTION_RISK in evaluations
         abstained = not is_extraction and ABSTENTION_RISK in evaluations
         if abstained and self.by != ABSTENTION_RISK:
             why = "the app gave no value: judged only where by='abstention_risk' says so"
-            return EscalationDecision(run=False, probability=0.0, why=why)
+            return Ruling(run=False, probability=0.0, why=why)
         kind = "extractions" if is_extraction or abstained else "answers"
         if self.of not in (None, kind):
             why = f"the share is of {self.of}"
-            return EscalationDecision(run=False, probability=0.0, why=why)
+            return Ruling(run=False, probability=0.0, why=why)
         by = self.by or (EXTRACTION_RISK if is_extraction else ANSWER_RISK)
         decision = quota.decide(score_of(evaluations.get(by)), key, by)
-        return EscalationDecision(decision.run, decision.probability, f"{by} {decision.why}")
+        return Ruling(decision.run, decision.probability, f"{by} {decision.why}")
 
 
 def default_escalation(threshold: float = 0.7) -> Escalation:

@@ -2,7 +2,7 @@
 
 In this order: applicable, enabled, escalated, sampled. What depends on the moment (cached, budget,
 breaker, queue) is decided by the pipeline afterwards; the reasons for all of it stand in
-`decisions.NOT_RUN_REASONS`.
+`admission.NOT_RUN_REASONS`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk.model import Record
+from llmeval_sdk.policy.admission import Admitted, NotRunReason, Refused, Ruling
 from llmeval_sdk.policy.conditions import Evaluations
-from llmeval_sdk.policy.decisions import Admitted, EscalationDecision, NotRunReason, Refused
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.quota import Quota
 from llmeval_sdk.policy.sampling import SamplingRules
@@ -96,9 +96,7 @@ class Gate:
         why = escalated.why if rate >= 1 else f"{escalated.why}; sample_rate {rate:g}"
         return Admitted(escalated.probability * rate, why, escalated=True)
 
-    def _escalate(
-        self, judge: str, record: Record, evaluations: Evaluations
-    ) -> EscalationDecision | None:
+    def _escalate(self, judge: str, record: Record, evaluations: Evaluations) -> Ruling | None:
         """Join a judge's escalations. They share one draw, so the largest chance is the chance."""
         escalations = self._escalations.get(judge)
         if not escalations:
@@ -126,5 +124,5 @@ class Gate:
         return quota
 
 
-def _certainty(decision: EscalationDecision) -> tuple[bool, float]:
+def _certainty(decision: Ruling) -> tuple[bool, float]:
     return decision.run, decision.probability

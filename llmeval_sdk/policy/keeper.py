@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from llmeval_sdk.policy import books
 from llmeval_sdk.policy._lock import Locked
+from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.books import Reservation, Used, Want
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.decisions import Refused
 
 
 T = TypeVar("T")
@@ -133,3 +133,21 @@ class BudgetKeeper:
     def _limits(self, judge: str) -> dict[str, Budget]:
         own = self._budget.judges.get(judge)
         return {"": self._budget} if own is None else {"": self._budget, judge: own}
+
+
+class Unlimited(BudgetKeeper):
+    """Grants everything and keeps no books: an offline run that was given no budget."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(Budget(calls_per_minute=None, usd_per_day=None))
+
+    def reserve(
+        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
+    ) -> Reservation:
+        """Grant it."""
+        return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)
+
+    def settle(self, reservation: Reservation, **used: Any) -> None:
+        """Write nothing down."""

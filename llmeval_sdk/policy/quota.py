@@ -7,7 +7,7 @@ from math import isfinite
 
 from llmeval_sdk.estimates.allocation import Allocation
 from llmeval_sdk.policy._lock import Locked
-from llmeval_sdk.policy.decisions import EscalationDecision
+from llmeval_sdk.policy.admission import Ruling
 from llmeval_sdk.policy.draw import escalation_draw
 from llmeval_sdk.policy.quantile import RecentScores
 
@@ -52,7 +52,7 @@ class Quota(Locked):
                 if isfinite(score):
                     recent.add(score)
 
-    def decide(self, risk: float | None, key: str | None, by: str = "") -> EscalationDecision:
+    def decide(self, risk: float | None, key: str | None, by: str = "") -> Ruling:
         """Decide on the next record of the stream; ``key`` is the identity that it draws by.
 
         ``by`` names the evaluator that gave the score. Call it once per record, since the score
@@ -61,7 +61,7 @@ class Quota(Locked):
         draw = escalation_draw(key)
         allocation, aimed = self._allocation, self._allocation.share
         if risk is None or not isfinite(risk):
-            return EscalationDecision(draw < aimed, aimed, f"unknown: random {aimed:.3g}")
+            return Ruling(draw < aimed, aimed, f"unknown: random {aimed:.3g}")
         with self._lock:
             recent = self._scores(by)
             share = aimed + GAIN * self._owed * (1 + abs(self._owed) / STEEP)
@@ -74,7 +74,7 @@ class Quota(Locked):
             why = f"{risk:.2f}: few scores yet, random {aimed:.3g}"
         else:
             why = _why(risk, ranks, allocation.aim(share), run=run)
-        return EscalationDecision(run, probability, why)
+        return Ruling(run, probability, why)
 
     def _scores(self, by: str) -> RecentScores:
         return self._recent.setdefault(by, RecentScores(self._window))

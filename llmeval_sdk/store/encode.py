@@ -11,7 +11,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from typing import Any
+
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
 
 
 MAX_DEPTH = 32
@@ -117,3 +120,44 @@ def score(value: Any) -> tuple[Any, str | None]:
     if number is None:
         return None, "not_a_number"
     return (number, None) if math.isfinite(number) else (None, "not_finite")
+
+
+_NAMES = {
+    kind: tuple(field.name for field in fields(kind))
+    for kind in (Record, Chunk, Extraction, Evaluation, Usage, Failure)
+}
+_DEFAULTS = {kind: tuple(field.default for field in fields(kind)) for kind in _NAMES}
+_READ = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
+_PLAIN = frozenset((str, int, float, bool))
+
+
+def sparse(noun: Any) -> dict[str, Any]:
+    """Return the fields of a noun that are present and differ from their default."""
+    noun_kind = type(noun)
+    present = {}
+    values = _READ[noun_kind](noun)
+    for name, value, default in zip(_NAMES[noun_kind], values, _DEFAULTS[noun_kind], strict=True):
+        if value is None:
+            continue
+        kind = type(value)
+        if kind in _PLAIN:
+            if value != default:
+                present[name] = value
+        elif kind is tuple:
+            held = value and type(value[0]) in _NAMES
+            present[name] = [sparse(item) for item in value] if held else value
+        elif kind in _NAMES:
+            present[name] = sparse(value)
+        elif value or kind is not dict:
+            present[name] = value
+    return present
+
+
+def evaluation_from(plain: dict[str, Any]) -> Evaluation:
+    """Read an evaluation that `sparse` wrote and JSON has carried."""
+    for name, kind in (("usage", Usage), ("error", Failure)):
+        if plain.get(name) is not None:
+            plain[name] = kind(**plain[name])
+    if type(plain.get("value")) is int:
+        plain["value"] = float(plain["value"])
+    return Evaluation(**plain)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, TypeAlias
 
-from llmeval_sdk import _values
+from llmeval_sdk import _values, registry
 from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
 from llmeval_sdk.estimates.funnel import Funnel, funnel
@@ -17,15 +17,6 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
 
 
-PREDICTORS = {
-    "groundedness": "groundedness_risk",
-    "ragas_faithfulness": "groundedness_risk",
-    "correctness": "groundedness_risk",
-    "context_sufficiency": "retrieval_risk",
-    "context_recall_llm": "context_recall_heuristic",
-    "extraction_correctness": "extraction_risk",
-}
-"""The free score that says most about each judge's verdicts, from other judges' records."""
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
 CATEGORIES = "its answers are categories, which have shares and no mean"
 NO_CONTROL = "no control sample: the mean describes the judged records only"
@@ -107,6 +98,12 @@ def over_time(
     ]
 
 
+def predictor_of(judge: str) -> str | None:
+    """Return the free score that says most about a judge's verdicts, as the judge declares."""
+    name: str | None = getattr(registry.known(judge), "predictor", None)
+    return name
+
+
 class _Scores:
     """Free scores and labels by span, read once for each that is needed."""
 
@@ -129,7 +126,8 @@ class _Scores:
         return self._labelled[name]
 
     def of(self, judge: str) -> dict[str, float]:
-        name = self._predictor or PREDICTORS.get(judge)
+        """Return the scores that say most about a judge's verdicts, as the judge declares."""
+        name = self._predictor or predictor_of(judge)
         if name is None:
             return {}
         if name not in self._known:

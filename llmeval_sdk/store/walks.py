@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk import _values
+from llmeval_sdk import _values, model
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.query import Place, Query
 
 
 Given = dict[str, Any]
 
-JUDGE_TAG = '"llmeval.judge"'
+JUDGE_TAG = f'"{model.JUDGE_TAG}"'
 """In the tags of every span of a judge's own run."""
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from llmeval_sdk.testing._stand_in import MODEL, words
+from llmeval_sdk.judges._stand_in import words
+from llmeval_sdk.testing._stand_in import MODEL
 
 
 Answer = Callable[[Mapping[str, Any]], "str | Mapping[str, Any]"]

@@ -40,17 +40,20 @@ def leave_to_owner(span: Span) -> None:
     owner, kind = span.owner, span.spec.kind
     if owner is None or owner.end_ns or kind in OWNERS:
         return
-    if kind not in ("retrieval", "llm") and not (  # most steps have nothing to leave
+    has_notes = (
         span.gathered
         or span._extractions is not None
         or span._value is not None
         or span._confidence is not None
         or span._field_config is not None
         or span._retrieval is not None
-        or span._retrieved is not None
         or span._expected
-    ):
-        return
+    )
+    if not has_notes and kind != "llm":  # most spans: as `left_by` says, without a call of it
+        if kind == "retrieval" and span._retrieved is not None:
+            owner.collect(Retrieved(span.start_ns, span._retrieved, tuple(span.scored or ())))
+        if kind == "retrieval" or span._retrieved is None:
+            return
     scores = tuple(span.scored or ()) if kind == "retrieval" else ()
     for item in left_by(span, span.gathered, keeps=span.is_evaluated, scores=scores):
         if item is ANSWERED:

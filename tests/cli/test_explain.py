@@ -10,7 +10,7 @@ import pytest
 
 from llmeval_sdk.model import Batch as Records
 from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, Failure, Target, Usage
-from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
+from llmeval_sdk.policy.admission import NOT_RUN_REASONS
 from llmeval_sdk.store.reasons import REASONS, explain
 
 

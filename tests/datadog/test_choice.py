@@ -3,9 +3,9 @@
 import pytest
 
 from llmeval_sdk import config
-from llmeval_sdk._planning import _configured
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.exporters.datadog import library
+from llmeval_sdk.pipeline import default_exporters
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def chosen(monkeypatch):
             monkeypatch.delenv(name)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        return _configured(config.from_environment(problems=[]))
+        return default_exporters(config.from_environment(problems=[]))
 
     return choose
 

@@ -2,7 +2,7 @@
 
 from llmeval_sdk.estimates.funnel import funnel, step_of
 from llmeval_sdk.pipeline import Stats
-from llmeval_sdk.policy.decisions import NOT_RUN_REASONS
+from llmeval_sdk.policy.admission import NOT_RUN_REASONS
 
 
 def test_each_step_holds_the_next():

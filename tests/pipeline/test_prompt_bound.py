@@ -4,8 +4,8 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
+from llmeval_sdk.evaluation._budgeted_llm import MAX_PROMPT_CHARACTERS
 from llmeval_sdk.judges import FunctionJudge
-from llmeval_sdk.pipeline._metered import MAX_PROMPT_CHARACTERS
 
 
 HUGE = "beginning " + "x" * 2_000_000

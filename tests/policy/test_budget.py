@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.books import DAY, Reservation
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.keeper import HOLD_SECONDS, BudgetKeeper, MemoryLedger
 
 

@@ -1,4 +1,4 @@
-"""What stands between an admitted judgement and its call: cache, breaker, concurrency, prices."""
+"""What stands between an admitted judgement and its call: breaker, concurrency, prices."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
+from llmeval_sdk.model import Usage
+from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.breaker import Breaker
-from llmeval_sdk.policy.cache import JudgementCache, judgement_key
 from llmeval_sdk.policy.concurrency import AdaptiveLimit
-from llmeval_sdk.policy.decisions import Refused
 from llmeval_sdk.policy.prices import cost, price_of
 
 
@@ -19,13 +18,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-class Judge:
-    kind, version, per, needs = "judge", "1", "answer", ("response",)
-
-    def __init__(self, name="polite", version="1"):
-        self.name, self.version = name, version
 
 
 def trip(breaker, times=5):
@@ -165,106 +157,6 @@ class TestAdaptiveLimit:
                 limit.leave(running.pop(0), succeeded=move == "ok", rate_limited=move == "429")
             assert 1 <= limit.limit <= 6
             assert limit.in_flight == len(running)
-
-
-FULL = Record(
-    request={"query": "q", "history": [{"role": "user", "content": "hi"}]},
-    response="a",
-    retrieved_context=(Chunk("text", "uri", score=0.5), Chunk("more")),
-    extractions=(Extraction("v", 1, "HIGH"),),
-    attributes={"tenant": "x"},
-)
-
-
-class TestCache:
-    def test_identical_judgements_share_a_key_whatever_their_identity(self):
-        """Ids, usage and latency do not matter."""
-        one = Record(request="q", response="a", trace_id="1", span_id="2", latency_seconds=1.0)
-        two = Record(request="q", response="a", request_id="r", usage=Usage(1, 2, 3))
-        assert judgement_key(Judge(), "m", one) == judgement_key(Judge(), "m", two) is not None
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            Record(request="q", response="a "),
-            Record(request="qa", response=""),
-            Record(request="q", response="a", retrieved_context=()),
-            Record(request="q", response="a", value="a"),
-            Record(request="q", response="a", value=1),
-            Record(request="q", response="a", value=True),
-            Record(request="q", response="a", attributes={"tenant": "y"}),
-            Record(request="q", response="a", expected_facts=("x", "y")),
-            Record(request="q", response="a", expected_facts=("x", "y", "")),
-            Record(request="q", response="a", extractions=(Extraction("v"),)),
-            Record(request="q", response="a", retrieved_context=(Chunk("v"),)),
-        ],
-        ids=range(11),
-    )
-    def test_any_difference_in_content_is_another_judgement(self, other):
-        """Nothing that a judge may read is taken for the same."""
-        first = judgement_key(Judge(), "m", Record(request="q", response="a"))
-        assert judgement_key(Judge(), "m", other) not in (first, None)
-
-    def test_lists_within_lists_are_told_apart(self):
-        """Where a list ends belongs to its content."""
-        values = [[["x"], "y"], [["x", "y"]], ["x", ["y"]], ["x", "y"]]
-        keys = {judgement_key(Judge(), "m", Record(value=value)) for value in values}
-        assert len(keys) == 4
-
-    def test_judge_version_and_model_belong_to_the_key(self):
-        """Another prompt or another model is another judgement."""
-        keys = {
-            judgement_key(judge, model, FULL)
-            for judge in (Judge(), Judge(version="2"), Judge("safety"))
-            for model in ("m", "n")
-        }
-        assert len(keys) == 6
-        assert None not in keys
-
-    def test_the_order_of_a_mapping_does_not_matter(self):
-        """Mappings are equal by content."""
-        one = Record(response="a", attributes={"a": 1, "b": 2})
-        two = Record(response="a", attributes={"b": 2, "a": 1})
-        assert judgement_key(Judge(), "m", one) == judgement_key(Judge(), "m", two)
-
-    def test_what_is_no_plain_data_is_never_taken_for_the_same(self):
-        """Objects have no content that could be compared, so they are not cached."""
-        assert judgement_key(Judge(), "m", Record(response="a", value=object())) is None
-        assert judgement_key(Judge(), "m", Record(attributes={"a": {1, 2}})) is None
-        assert judgement_key(Judge(), "m", Record(value=object()), reads=("response",))
-
-    def test_a_found_judgement_says_that_it_was_cached_and_cost_nothing(self):
-        """Money is counted where it was spent, and the chance is that of the new record."""
-        cache = JudgementCache(clock=Clock())
-        key = judgement_key(Judge(), "m", FULL)
-        paid = Evaluation("polite", "yes", metadata={"a": 1}, usage=Usage(5), duration=2.0)
-        cache.put(key, paid)
-        found = cache.get(key, inclusion_probability=0.2)
-        assert (found.value, found.usage, found.duration) == ("yes", None, None)
-        assert found.metadata == {"a": 1, "cached": True}
-        assert found.inclusion_probability == 0.2
-        assert cache.get(b"other", inclusion_probability=1.0) is None
-        assert cache.get(None, inclusion_probability=1.0) is None
-
-    def test_failures_are_not_kept(self):
-        """A judge that failed is asked again."""
-        cache = JudgementCache(clock=Clock())
-        cache.put(b"k", Evaluation("polite", error=Failure("timeout")))
-        cache.put(None, Evaluation("polite", "yes"))
-        assert cache.get(b"k", inclusion_probability=1.0) is None
-
-    def test_old_and_superfluous_judgements_go(self):
-        """Age and number are bounded, the least recently used going first."""
-        clock = Clock()
-        cache = JudgementCache(entries=2, seconds=10, clock=clock)
-        for key in (b"a", b"b"):
-            cache.put(key, Evaluation("polite", "yes"))
-        cache.get(b"a", inclusion_probability=1.0)
-        cache.put(b"c", Evaluation("polite", "yes"))
-        kept = [key for key in (b"a", b"b", b"c") if cache.get(key, inclusion_probability=1.0)]
-        assert kept == [b"a", b"c"]
-        clock.now += 11
-        assert cache.get(b"a", inclusion_probability=1.0) is None
 
 
 class TestPrices:

@@ -8,8 +8,8 @@ import pytest
 
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.policy.admission import NOT_RUN_REASONS, Admitted, Refused
 from llmeval_sdk.policy.conditions import below
-from llmeval_sdk.policy.decisions import NOT_RUN_REASONS, Admitted, Refused
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.gate import STREAMS, Gate
 from llmeval_sdk.policy.sampling import parse_rules

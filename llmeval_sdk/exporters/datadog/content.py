@@ -46,74 +46,74 @@ def _output(span: SpanData) -> Any:
 
 def metadata(span: SpanData) -> dict[str, Any]:
     """Return the app's metadata, and what of ours has no field of its own in Datadog."""
-    found: dict[str, Any] = {str(key): finite(value) for key, value in span.attributes.items()}
+    sent: dict[str, Any] = {str(key): finite(value) for key, value in span.attributes.items()}
     if span.kind != "retrieval" and span.retrieved_context is not None:
-        found["retrieved_context"] = [document(chunk) for chunk in span.retrieved_context]
+        sent["retrieved_context"] = [document(chunk) for chunk in span.retrieved_context]
     if span.extractions is not None:
-        found["extractions"] = [
+        sent["extractions"] = [
             {
-                "value": finite(each.value),
-                "chunk_number": each.chunk_number,
-                "confidence": finite(each.confidence),
-                "evidence": each.evidence,
+                "value": finite(extraction.value),
+                "chunk_number": extraction.chunk_number,
+                "confidence": finite(extraction.confidence),
+                "evidence": extraction.evidence,
             }
-            for each in span.extractions
+            for extraction in span.extractions
         ]
     for name, value in span.expected.items():
         chunks = type(value) is tuple and value and type(value[0]) is Chunk
-        found[name] = [document(each) for each in value] if chunks else finite(value)
+        sent[name] = [document(chunk) for chunk in value] if chunks else finite(value)
     if span.kind == "retrieval" and span.response is not None:
-        found["returned"] = finite(span.response)
-    return found
+        sent["returned"] = finite(span.response)
+    return sent
 
 
-def metrics(given: Mapping[str, float], usage: Usage | None) -> dict[str, float]:
+def metrics(own: Mapping[str, float], usage: Usage | None) -> dict[str, float]:
     """Return the numbers of a span, tokens by Datadog's names; only finite ones."""
-    found = {
+    sent = {
         str(name): value
-        for name, value in given.items()
+        for name, value in own.items()
         if type(value) in (int, float) and math.isfinite(value)
     }
     if usage is not None:
-        found.setdefault("input_tokens", usage.input_tokens)
-        found.setdefault("output_tokens", usage.output_tokens)
-        found.setdefault("total_tokens", usage.total_tokens)
+        sent.setdefault("input_tokens", usage.input_tokens)
+        sent.setdefault("output_tokens", usage.output_tokens)
+        sent.setdefault("total_tokens", usage.total_tokens)
         if usage.cost_usd is not None and math.isfinite(usage.cost_usd):
-            found.setdefault("total_cost", usage.cost_usd)
-    return found
+            sent.setdefault("total_cost", usage.cost_usd)
+    return sent
 
 
 def document(chunk: Chunk) -> dict[str, Any]:
     """Write a chunk as one of Datadog's documents, whose text and id are strings."""
-    found: dict[str, Any] = {"text": chunk.content or ""}
+    fields: dict[str, Any] = {"text": chunk.content or ""}
     name = chunk.doc_uri
     if name and chunk.page is not None:
         name = f"{name} p. {chunk.page}"
     if name:
-        found["name"] = name
+        fields["name"] = name
     if chunk.chunk_id is not None:
-        found["id"] = str(chunk.chunk_id)
+        fields["id"] = str(chunk.chunk_id)
     if chunk.score is not None and math.isfinite(chunk.score):
-        found["score"] = float(chunk.score)
-    return found
+        fields["score"] = float(chunk.score)
+    return fields
 
 
 def prompt_of(prompt: Any) -> dict[str, Any] | None:
     """Write a Prompt, or what an app gives as one, the way ddtrace reads it."""
-    found = prompt if type(prompt) is Prompt else to_prompt(prompt) if prompt else None
-    if found is None:
+    captured = prompt if type(prompt) is Prompt else to_prompt(prompt) if prompt else None
+    if captured is None:
         return None
     fields: dict[str, Any] = {
-        "id": found.id,
-        "version": found.version,
-        "template": found.template,
-        "variables": {str(key): value for key, value in found.variables.items()},
-        "tags": found.tags and {str(key): str(value) for key, value in found.tags.items()},
-        "rag_context_variables": list(found.rag_context_variables),
-        "rag_query_variables": list(found.rag_query_variables),
+        "id": captured.id,
+        "version": captured.version,
+        "template": captured.template,
+        "variables": {str(key): value for key, value in captured.variables.items()},
+        "tags": captured.tags and {str(key): str(value) for key, value in captured.tags.items()},
+        "rag_context_variables": list(captured.rag_context_variables),
+        "rag_query_variables": list(captured.rag_query_variables),
     }
-    if found.chat_template and not found.template:
-        fields["chat_template"] = [dict(turn) for turn in found.chat_template]
+    if captured.chat_template and not captured.template:
+        fields["chat_template"] = [dict(turn) for turn in captured.chat_template]
     return {key: value for key, value in fields.items() if value}
 
 
@@ -153,14 +153,14 @@ def _all_turns(turns: list[Any]) -> list[dict[str, Any]] | None:
 
 def _message(turn: Mapping[str, Any], role: str) -> dict[str, Any]:
     content = turn.get("content")
-    found: dict[str, Any] = {
+    message: dict[str, Any] = {
         "role": str(turn.get("role") or role),
         "content": content if type(content) is str else "" if content is None else dumps(content),
     }
     calls = [_tool_call(call) for call in turn.get("tool_calls") or () if type(call) is dict]
     if calls:
-        found["tool_calls"] = calls
-    return found
+        message["tool_calls"] = calls
+    return message
 
 
 def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:

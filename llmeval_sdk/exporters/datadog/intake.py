@@ -74,15 +74,15 @@ def explain(answer: Answer) -> str:
 
 def parts(metrics: list[bytes]) -> list[list[bytes]]:
     """Split metrics into requests that the endpoint takes."""
-    found: list[list[bytes]] = []
+    requests: list[list[bytes]] = []
     size = MAX_BODY
-    for each in metrics:
-        if size + len(each) > MAX_BODY or len(found[-1]) >= MAX_METRICS:
-            found.append([])
+    for written in metrics:
+        if size + len(written) > MAX_BODY or len(requests[-1]) >= MAX_METRICS:
+            requests.append([])
             size = 0
-        found[-1].append(each)
-        size += len(each) + 1
-    return found
+        requests[-1].append(written)
+        size += len(written) + 1
+    return requests
 
 
 def _sender(address: str, timeout: float) -> Sender:

@@ -58,8 +58,8 @@ class Library:
 
     def trace_of(self, opened: Any) -> str:
         """Return the trace id in LLM Observability of ddtrace's span, 32 hex characters."""
-        found = self._utils.get_llmobs_trace_id(opened)
-        return f"{found:032x}" if type(found) is int else str(found)  # a number in 4.8
+        trace_id = self._utils.get_llmobs_trace_id(opened)
+        return f"{trace_id:032x}" if type(trace_id) is int else str(trace_id)  # a number in 4.8
 
     def send_spans(self) -> None:
         """Send the spans that were finished; blocks as long as ddtrace does."""
@@ -216,19 +216,19 @@ def _heed(ddtrace: Any, llmobs: Any) -> None:
     """
     begin = llmobs.enable
 
-    def enable(*args: Any, **given: Any) -> None:
+    def enable(*args: Any, **options: Any) -> None:
         again = llmobs.enabled
-        begin(*args, **given)
+        begin(*args, **options)
         if not again:
             return
-        app = given.get("agent_service") or given.get("ml_app") or next(iter(args), None)
+        app = options.get("agent_service") or options.get("ml_app") or next(iter(args), None)
         settings = ddtrace.config
         settings._llmobs_ml_app = app or settings._llmobs_ml_app
-        settings.env = given.get("env") or settings.env
-        settings.service = given.get("service") or settings.service
-        if given.get("span_processor") is not None:
-            llmobs.register_processor(given["span_processor"])
-        if given.get("integrations_enabled", True):
+        settings.env = options.get("env") or settings.env
+        settings.service = options.get("service") or settings.service
+        if options.get("span_processor") is not None:
+            llmobs.register_processor(options["span_processor"])
+        if options.get("integrations_enabled", True):
             llmobs._patch_integrations()
 
     llmobs.enable = enable

@@ -79,22 +79,22 @@ class Live(LiveSpans, ContextBridge):
 
     def on_end(self, span: Any) -> None:
         """Make active again what was active before, unless something else has taken its place."""
-        found = span.context.get(KEY) if span.context else None
-        if found is None:
+        theirs = span.context.get(KEY) if span.context else None
+        if theirs is None:
             return
         try:
-            self._leave(span, found)
+            self._leave(span, theirs)
         except Exception as error:
             if not swallow("exporter datadog: span", error, calls_out=True):
                 raise
 
     def on_drop(self, span: Any) -> None:
         """Finish ddtrace's span where delivery will not: it would hold back its whole trace."""
-        found = span.context.get(KEY) if span.context else None
-        if found is not None and not found.finished and found.process is self.process:
-            found.finished = True
+        theirs = span.context.get(KEY) if span.context else None
+        if theirs is not None and not theirs.finished and theirs.process is self.process:
+            theirs.finished = True
             with shield("exporter datadog: span", calls_out=True):
-                found.span.finish(finish_time=span.end_ns / 1e9)
+                theirs.span.finish(finish_time=span.end_ns / 1e9)
 
     def ids_of(self, span: Any) -> dict[str, str] | None:
         """Return Datadog's ids of a span of ours, as `LLMObs.export_span` does."""
@@ -120,15 +120,15 @@ class Live(LiveSpans, ContextBridge):
 
     def mirror(self, span: Any) -> None:
         """Tell ddtrace at once what its children inherit: the prompt and the session."""
-        found = span.context.get(KEY) if span.context else None
-        if found is None:
+        theirs = span.context.get(KEY) if span.context else None
+        if theirs is None:
             return
         with shield("exporter datadog: prompt", calls_out=True):
             session = self._text(span.session_id)
             prompt = self._prompt(span.prompt) if span.kind == "llm" else None
             tags = {"session_id": session} if session else None
             if prompt or tags:
-                self._library.llmobs.annotate(span=found.span, prompt=prompt, tags=tags)
+                self._library.llmobs.annotate(span=theirs.span, prompt=prompt, tags=tags)
 
     def annotation_context(self, **fields: Any) -> Any:
         """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""
@@ -220,19 +220,19 @@ class Live(LiveSpans, ContextBridge):
             if len(self._traces) > KNOWN_TRACES:
                 self._traces.popitem(last=False)
 
-    def _leave(self, span: Any, found: Open) -> None:
+    def _leave(self, span: Any, theirs: Open) -> None:
         library = self._library
-        if library.active.active() is found.span:
-            library.active.activate(found.around)
-        if library.apm.active() is found.span:
-            library.apm.activate(found.around_apm)
+        if library.active.active() is theirs.span:
+            library.active.activate(theirs.around)
+        if library.apm.active() is theirs.span:
+            library.apm.activate(theirs.around_apm)
         if span.error is not None and self._names:
-            _keep_traceback(span.error.type, found, None if self._content else "")
+            _keep_traceback(span.error.type, theirs, None if self._content else "")
         if not span.flags & 1:  # another library's sampler left it out
             self.on_drop(span)
 
 
-def _keep_traceback(name: str, found: Open, source: str | None) -> None:
+def _keep_traceback(name: str, theirs: Open, source: str | None) -> None:
     """Keep where an exception came from, without reading a source file on the app's thread.
 
     ``source`` stands for each line of it: ``None`` has delivery read the line, which may quote a
@@ -242,11 +242,11 @@ def _keep_traceback(name: str, found: Open, source: str | None) -> None:
 
     kind, _, trace = sys.exc_info()
     if trace is not None and kind is not None and kind.__name__ == name:
-        found.frames = deque(
+        theirs.frames = deque(
             (
                 (frame.f_code.co_filename, line, frame.f_code.co_name, source)
                 for frame, line in walk_tb(trace)
             ),
             MAX_FRAMES,
         )
-        found.type = f"{kind.__module__}.{name}"
+        theirs.type = f"{kind.__module__}.{name}"

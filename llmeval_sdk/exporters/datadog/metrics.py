@@ -35,7 +35,7 @@ def metric(
     tags = metadata.pop("tags", None)
     app = str(metadata.pop("ml_app", None) or app)
     kind, value = _value(evaluation)
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "label": f"{label[:194]}_error" if evaluation.error else label,
         "metric_type": kind,
         f"{kind}_value": value,
@@ -46,12 +46,12 @@ def metric(
     }
     assessment = _assessment(evaluation)
     if assessment:
-        found["assessment"] = assessment
+        fields["assessment"] = assessment
     reasoning = evaluation.error.message if evaluation.error else evaluation.explanation
     if reasoning:
-        found["reasoning"] = reasoning
-    found["metadata"] = _metadata(evaluation, metadata)
-    return found
+        fields["reasoning"] = reasoning
+    fields["metadata"] = _metadata(evaluation, metadata)
+    return fields
 
 
 def _value(evaluation: Evaluation) -> tuple[str, Any]:
@@ -78,7 +78,7 @@ def _target(
     other = metadata.pop(JOIN_KEY, None)
     scope = str(metadata.pop("eval_scope", None) or "span")
     if evaluation.evaluator_kind == "human" and type(metadata.get("submitter")) is dict:
-        submitter = {str(key): str(each) for key, each in metadata.pop("submitter").items()}
+        submitter = {str(key): str(item) for key, item in metadata.pop("submitter").items()}
         about = other if type(other) is dict else {"span_id": span_id} if span_id else None
         if about is None:
             raise UnsendableError("no_span")
@@ -90,7 +90,7 @@ def _target(
     return {"event_kind": "evaluation", "join_on": {"span": dict(ids)}, "eval_scope": scope}
 
 
-def _tags(evaluation: Evaluation, given: Any, app: str, version: str) -> list[str]:
+def _tags(evaluation: Evaluation, own: Any, app: str, version: str) -> list[str]:
     tags = {
         "ddtrace.version": version,
         "ml_app": app,
@@ -98,8 +98,8 @@ def _tags(evaluation: Evaluation, given: Any, app: str, version: str) -> list[st
         "evaluator_kind": evaluation.evaluator_kind,
         "evaluator_version": evaluation.evaluator_version,
     }
-    if type(given) is dict:
-        tags.update({str(key): str(value) for key, value in given.items()})
+    if type(own) is dict:
+        tags.update({str(key): str(value) for key, value in own.items()})
     return [f"{key}:{value}" for key, value in tags.items()]
 
 
@@ -114,26 +114,26 @@ def _assessment(evaluation: Evaluation) -> str | None:
     return None
 
 
-def _metadata(evaluation: Evaluation, given: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = finite(given)
+def _metadata(evaluation: Evaluation, metadata: dict[str, Any]) -> dict[str, Any]:
+    sent: dict[str, Any] = finite(metadata)
     for key, value in (
         ("label", evaluation.label),
         ("inclusion_probability", evaluation.inclusion_probability),
         ("duration_seconds", evaluation.duration),
     ):
         if value is not None:
-            found.setdefault(key, finite(value))
+            sent.setdefault(key, finite(value))
     usage = evaluation.usage
     if usage is not None:
-        found.setdefault("total_tokens", usage.total_tokens)
+        sent.setdefault("total_tokens", usage.total_tokens)
         if usage.cost_usd is not None:
-            found.setdefault("cost_usd", finite(usage.cost_usd))
-    return found
+            sent.setdefault("cost_usd", finite(usage.cost_usd))
+    return sent
 
 
-def encode(found: Mapping[str, Any]) -> bytes:
+def encode(fields: Mapping[str, Any]) -> bytes:
     """Write a metric as JSON; NaN raises instead of spoiling the whole request."""
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False, default=str)
+    text = json.dumps(fields, ensure_ascii=False, allow_nan=False, default=str)
     return text.encode("utf-8", "replace")
 
 

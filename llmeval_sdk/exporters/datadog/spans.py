@@ -36,12 +36,12 @@ class Spans:
         refused: Counter[str] = Counter()
         made = self._make([span for span in spans if not (span.context and KEY in span.context)])
         for span in spans:
-            found = made.get(span.span_id) or (span.context or {}).get(KEY)
-            if found is None or found.process is not self._live.process:
+            theirs = made.get(span.span_id) or (span.context or {}).get(KEY)
+            if theirs is None or theirs.process is not self._live.process:
                 refused["no_ddtrace_span"] += 1
-            elif not found.finished:
-                found.finished = True
-                self._finish(span, found)
+            elif not theirs.finished:
+                theirs.finished = True
+                self._finish(span, theirs)
                 if self._count >= FLUSH_SPANS or self._bytes >= FLUSH_BYTES:
                     self.send()
         return refused
@@ -51,10 +51,10 @@ class Spans:
         self._count = self._bytes = 0
         self._library.send_spans()
 
-    def _finish(self, span: SpanData, found: Open) -> None:
-        opened = found.span
-        given = fields_of(span)
-        self._annotate(opened, given)
+    def _finish(self, span: SpanData, theirs: Open) -> None:
+        opened = theirs.span
+        fields = fields_of(span)
+        self._annotate(opened, fields)
         try:
             if span.name != opened.name:
                 self._annotate(opened, {"_name": span.name})
@@ -68,12 +68,12 @@ class Spans:
                     ids = self._live.ids(link.trace_id, link.span_id)
                     self._annotate(opened, {"_linked_spans": [ids]})
             if span.error is not None:
-                _fail(opened, span.error, found)
+                _fail(opened, span.error, theirs)
             opened.start_ns = span.start_ns
         finally:
             opened.finish(finish_time=span.end_ns / 1e9)
         self._count += 1
-        self._bytes += 2_000 + _weight(given)
+        self._bytes += 2_000 + _weight(fields)
 
     def _annotate(self, opened: Any, fields: dict[str, Any]) -> None:
         """Annotate; a field that ddtrace does not take costs only itself."""
@@ -120,14 +120,14 @@ class Spans:
             self._library.rename(opened, span.trace_id, span.parent_id)
 
 
-def _fail(opened: Any, failure: Failure, found: Open) -> None:
+def _fail(opened: Any, failure: Failure, theirs: Open) -> None:
     """Write an error as ddtrace does; the exception itself is gone, its traceback was kept."""
-    kind = found.type or failure.type
+    kind = theirs.type or failure.type
     opened.error = 1
     opened.set_tag("error.type", kind)
     opened.set_tag("error.message", failure.message)
-    if found.frames is not None:
-        stack = StackSummary.from_list(list(found.frames))
+    if theirs.frames is not None:
+        stack = StackSummary.from_list(list(theirs.frames))
         last = f"{kind.removeprefix('builtins.')}: {failure.message}\n"
         lines = ["Traceback (most recent call last):\n", *stack.format(), last]
         opened.set_tag("error.stack", "".join(lines))

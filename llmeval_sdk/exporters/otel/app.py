@@ -21,7 +21,7 @@ from llmeval_sdk.exporters.otel.attributes import attributes_of, event_of, kind_
 from llmeval_sdk.exporters.otel.bridge import KEY, OtelBridge
 from llmeval_sdk.exporters.otel.metrics import Histogram
 from llmeval_sdk.exporters.otel.wire import version
-from llmeval_sdk.model import Batch, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, SpanData, Target
 from llmeval_sdk.protocols import BaseExporter, Services
 
 
@@ -76,13 +76,13 @@ class AppOtelExporter(BaseExporter, OtelBridge):
             remote = self._span_context(span.trace_number, span.parent_number, span.flags)
             parent = api.set_span_in_context(api.NonRecordingSpan(remote), before)
         live = self._started(span, parent)
-        found = live.get_span_context()
-        if not found.is_valid or found.span_id == around.span_id:
+        ids = live.get_span_context()
+        if not ids.is_valid or ids.span_id == around.span_id:
             return  # the app has no provider
-        span.trace_number, span.span_number = found.trace_id, found.span_id
+        span.trace_number, span.span_number = ids.trace_id, ids.span_id
         if parent is before:
             span.parent_number = around.span_id if around.is_valid else 0
-        if not found.trace_flags.sampled:
+        if not ids.trace_flags.sampled:
             span.flags &= ~1
         live.llmeval_span = span
         inside = api.set_span_in_context(live, before)
@@ -127,7 +127,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         refused: Counter[str] = Counter()
         for span in batch.spans:
             live = span.context.get(KEY) if span.context else None
-            if live is None and names.JUDGE_TAG in span.tags:
+            if live is None and JUDGE_TAG in span.tags:
                 live = self._judge(span)
             if live is None:
                 refused["no_tracer_provider"] += 1
@@ -171,7 +171,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
             return None
         api = self._api
         parent = self._roots.get(span.parent_id or "", api.INVALID_SPAN)
-        links = [api.Link(found) for link in span.links if (found := self._target(link))]
+        links = [api.Link(target) for link in span.links if (target := self._target(link))]
         live = self._tracer.start_span(
             name_of(span),
             context=api.set_span_in_context(parent, type(self._context.get_current())()),
@@ -193,18 +193,18 @@ class AppOtelExporter(BaseExporter, OtelBridge):
             self._logger = provider.get_logger(names.SCOPE, version(), schema_url=names.SCHEMA_URL)
         return self._logger
 
-    def _emit(self, logger: Any, given: EvaluationEvent) -> None:
-        event = event_of(given)
+    def _emit(self, logger: Any, event: EvaluationEvent) -> None:
+        described = event_of(event)
         api = self._api
-        target = self._target(given.target)
+        target = self._target(event.target)
         span = api.NonRecordingSpan(target) if target else api.INVALID_SPAN
         logger.emit(
-            timestamp=given.timestamp_ns,
+            timestamp=event.timestamp_ns,
             context=api.set_span_in_context(span, type(self._context.get_current())()),
-            severity_number=self._logs.SeverityNumber(event.severity),
-            severity_text=event.severity_text,
-            body=event.body,
-            attributes=event.attributes,
+            severity_number=self._logs.SeverityNumber(described.severity),
+            severity_text=described.severity_text,
+            body=described.body,
+            attributes=described.attributes,
             event_name=names.EVENT,
         )
 

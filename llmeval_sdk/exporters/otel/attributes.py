@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk import _values
 from llmeval_sdk._coerce import to_text
 from llmeval_sdk.exporters.otel import content, names
-from llmeval_sdk.model import Evaluation, EvaluationEvent, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Evaluation, EvaluationEvent, SpanData
 
 
 Attribute = str | bool | int | float | Sequence[str]
@@ -41,84 +41,86 @@ def kind_of(span: SpanData) -> int:
 
 def is_judge(span: SpanData) -> bool:
     """Say whether this is a judge's own run."""
-    return bool(span.links) and names.JUDGE_TAG in span.tags
+    return bool(span.links) and JUDGE_TAG in span.tags
 
 
 def attributes_of(span: SpanData) -> dict[str, Attribute]:
     """Return all attributes of a span; structured values are JSON strings."""
     kind = span.kind
     judge = is_judge(span)
-    found: dict[str, Attribute] = {
+    attributes: dict[str, Attribute] = {
         names.KIND: "judge" if judge else kind,
         names.OI_KIND: names.OI_EVALUATOR if judge else names.OI_KINDS[kind],
     }
     if kind in names.OPERATIONS and not judge:
-        found[names.OPERATION] = names.OPERATIONS[kind]
+        attributes[names.OPERATION] = names.OPERATIONS[kind]
     if kind in names.NAME_OF:
-        found[names.NAME_OF[kind]] = span.name
+        attributes[names.NAME_OF[kind]] = span.name
     if span.session_id:
-        found[names.SESSION] = found[names.CONVERSATION] = span.session_id
+        attributes[names.SESSION] = attributes[names.CONVERSATION] = span.session_id
     if kind == "retrieval":
-        _retrieval(span, found)
+        _retrieval(span, attributes)
     else:
-        _content(span, found, chat=kind in ("workflow", "agent", "llm") and not judge)
-    _model(span, found)
+        _content(span, attributes, chat=kind in ("workflow", "agent", "llm") and not judge)
+    _model(span, attributes)
     if span.error is not None:
-        found[names.ERROR_TYPE] = span.error.type
-    _own(span, found)
+        attributes[names.ERROR_TYPE] = span.error.type
+    _own(span, attributes)
     for evaluation in span.evaluations[:MAX_OWN]:
-        _score(evaluation, found)
-    return found
+        _score(evaluation, attributes)
+    return attributes
 
 
-def _content(span: SpanData, found: dict[str, Attribute], *, chat: bool) -> None:
+def _content(span: SpanData, attributes: dict[str, Attribute], *, chat: bool) -> None:
     request, response = span.request, span.response
     if request is not None:
         text, kind = content.text_of(request)
-        found[names.OI_INPUT], found[names.OI_INPUT_TYPE] = text, kind
+        attributes[names.OI_INPUT], attributes[names.OI_INPUT_TYPE] = text, kind
         if chat:
             messages, system = content.input_messages(request)
-            found[names.INPUT_MESSAGES] = messages
+            attributes[names.INPUT_MESSAGES] = messages
             if system is not None:
-                found[names.SYSTEM_INSTRUCTIONS] = system
+                attributes[names.SYSTEM_INSTRUCTIONS] = system
         elif span.kind == "tool":
-            found[names.TOOL_ARGUMENTS] = text
+            attributes[names.TOOL_ARGUMENTS] = text
     if response is None:
         return
-    reason = _completion(response, found) if span.kind == "llm" and type(response) is dict else None
+    reason = (
+        _completion(response, attributes) if span.kind == "llm" and type(response) is dict else None
+    )
     shown = to_text(response) if span.kind == "llm" else response
     text, kind = content.text_of(shown)
-    found[names.OI_OUTPUT], found[names.OI_OUTPUT_TYPE] = text, kind
+    attributes[names.OI_OUTPUT], attributes[names.OI_OUTPUT_TYPE] = text, kind
     if chat:
-        found[names.OUTPUT_MESSAGES] = content.output_messages(response, reason)
+        attributes[names.OUTPUT_MESSAGES] = content.output_messages(response, reason)
     elif span.kind == "tool":
-        found[names.TOOL_RESULT] = text
+        attributes[names.TOOL_RESULT] = text
 
 
-def _retrieval(span: SpanData, found: dict[str, Attribute]) -> None:
+def _retrieval(span: SpanData, attributes: dict[str, Attribute]) -> None:
     request = span.request
     if request is not None:
         text, kind = content.text_of(request)
-        found[names.OI_INPUT], found[names.OI_INPUT_TYPE] = text, kind
+        attributes[names.OI_INPUT], attributes[names.OI_INPUT_TYPE] = text, kind
         query = (
             next((request[k] for k in ("query", "question", "q") if k in request), None)
             if (type(request) is dict)
             else None
         )
-        found[names.QUERY] = query if type(query) is str else text
-    given = request if type(request) is dict else {}
+        attributes[names.QUERY] = query if type(query) is str else text
+    arguments = request if type(request) is dict else {}
     for name in ("top_k", "k", "limit"):
-        value = span.attributes.get(name, given.get(name))
+        value = span.attributes.get(name, arguments.get(name))
         if type(value) is int:
-            found[names.TOP_K] = value
+            attributes[names.TOP_K] = value
             break
     source = _source(span)
     if source:
-        found[names.DATA_SOURCE] = source
+        attributes[names.DATA_SOURCE] = source
     if span.retrieved_context is not None:
-        found[names.DOCUMENTS] = content.chunks(span.retrieved_context)
-        found[names.OI_OUTPUT] = content.pages(span.retrieved_context)
-        found[names.OI_OUTPUT_TYPE] = names.JSON
+        attributes[names.DOCUMENTS] = content.chunks(span.retrieved_context)
+        attributes[names.OI_OUTPUT] = content.pages(span.retrieved_context)
+        attributes[names.OI_OUTPUT_TYPE] = names.JSON
 
 
 def _source(span: SpanData) -> str | None:
@@ -127,56 +129,56 @@ def _source(span: SpanData) -> str | None:
     return source if type(source) is str else None
 
 
-def _completion(response: dict[str, Any], found: dict[str, Attribute]) -> str | None:
+def _completion(response: dict[str, Any], attributes: dict[str, Attribute]) -> str | None:
     """Read what a chat completion says of itself; returns why it ended."""
     for name, key in ((names.RESPONSE_ID, "id"), (names.RESPONSE_MODEL, "model")):
         if type(response.get(key)) is str:
-            found[name] = response[key]
+            attributes[name] = response[key]
     choices = response.get("choices")
     if type(choices) is not list:
         return None
     reasons = [str(choice["finish_reason"]) for choice in choices
                if type(choice) is dict and choice.get("finish_reason")]  # fmt: skip
     if reasons:
-        found[names.FINISH_REASONS] = reasons
+        attributes[names.FINISH_REASONS] = reasons
     return reasons[0] if reasons else None
 
 
-def _model(span: SpanData, found: dict[str, Attribute]) -> None:
+def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
     if span.model_name:
-        found[names.REQUEST_MODEL] = span.model_name
+        attributes[names.REQUEST_MODEL] = span.model_name
     if span.model_provider:
-        found[names.PROVIDER] = span.model_provider
+        attributes[names.PROVIDER] = span.model_provider
     usage = span.usage
     if usage is not None:
         if span.kind in ("llm", "embedding"):  # what others carry is a sum, and would count twice
-            found[names.INPUT_TOKENS] = usage.input_tokens
-            found[names.OUTPUT_TOKENS] = usage.output_tokens
+            attributes[names.INPUT_TOKENS] = usage.input_tokens
+            attributes[names.OUTPUT_TOKENS] = usage.output_tokens
         if usage.cost_usd is not None:
-            found[names.COST] = usage.cost_usd
+            attributes[names.COST] = usage.cost_usd
     prompt = span.prompt
     if prompt is not None:
         if prompt.template or prompt.chat_template:
-            found[names.OI_TEMPLATE] = prompt.template or content.dumps(prompt.chat_template)
+            attributes[names.OI_TEMPLATE] = prompt.template or content.dumps(prompt.chat_template)
         if prompt.variables:
-            found[names.OI_TEMPLATE_VARIABLES] = content.dumps(prompt.variables)
+            attributes[names.OI_TEMPLATE_VARIABLES] = content.dumps(prompt.variables)
         if prompt.version:
-            found[names.OI_TEMPLATE_VERSION] = prompt.version
+            attributes[names.OI_TEMPLATE_VERSION] = prompt.version
 
 
-def _own(span: SpanData, found: dict[str, Attribute]) -> None:
+def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
     """Add what the app annotated."""
     if span.attributes:
-        found[names.METADATA] = content.dumps(span.attributes)
+        attributes[names.METADATA] = content.dumps(span.attributes)
     if span.tags:
-        _some(names.TAG, span.tags, found)
+        _some(names.TAG, span.tags, attributes)
         user = span.tags.get("user_id") or span.tags.get("user.id")
         if user:
-            found[names.USER] = user
+            attributes[names.USER] = user
     if span.metrics:
-        _some(names.METRIC, span.metrics, found)
+        _some(names.METRIC, span.metrics, attributes)
     if span.extractions is not None:
-        found[names.EXTRACTIONS] = content.dumps(
+        attributes[names.EXTRACTIONS] = content.dumps(
             [
                 {
                     "value": one.value,
@@ -189,23 +191,23 @@ def _own(span: SpanData, found: dict[str, Attribute]) -> None:
         )
     for name, truth in span.expected.items():
         if name == "expected_retrieved_context":
-            found[names.EXPECTED + name] = content.pages(truth or ())
+            attributes[names.EXPECTED + name] = content.pages(truth or ())
         else:
-            found[names.EXPECTED + name] = content.text_of(truth)[0]
+            attributes[names.EXPECTED + name] = content.text_of(truth)[0]
 
 
-def _some(prefix: str, given: Mapping[str, Any], found: dict[str, Attribute]) -> None:
-    for key, value in list(given.items())[:MAX_OWN]:
+def _some(prefix: str, values: Mapping[str, Any], attributes: dict[str, Attribute]) -> None:
+    for key, value in list(values.items())[:MAX_OWN]:
         plain = type(value) in (str, bool, int, float)
-        found[prefix + key] = value if plain else content.dumps(value)
+        attributes[prefix + key] = value if plain else content.dumps(value)
 
 
-def _score(evaluation: Evaluation, found: dict[str, Attribute]) -> None:
+def _score(evaluation: Evaluation, attributes: dict[str, Attribute]) -> None:
     value, label = value_and_label(evaluation)
     if value is not None:
-        found[names.SCORE + evaluation.name] = value
+        attributes[names.SCORE + evaluation.name] = value
     if label is not None:
-        found[names.LABEL + evaluation.name] = label
+        attributes[names.LABEL + evaluation.name] = label
 
 
 def value_and_label(evaluation: Evaluation) -> tuple[float | None, str | None]:
@@ -232,53 +234,53 @@ class Event(NamedTuple):
     attributes: dict[str, Attribute]
 
 
-def event_of(given: EvaluationEvent) -> Event:
+def event_of(event: EvaluationEvent) -> Event:
     """Describe an evaluation; a failed one is a warning with ``error.type`` and has no score."""
-    evaluation = given.evaluation
+    evaluation = event.evaluation
     value, label = value_and_label(evaluation)
-    found: dict[str, Attribute] = {
+    attributes: dict[str, Attribute] = {
         names.EVALUATION_NAME: evaluation.name,
         names.EVALUATOR_KIND: names.EVALUATOR_KINDS[evaluation.evaluator_kind],
         names.EVALUATOR_ID: evaluation.name,
         names.EVALUATOR_VERSION: evaluation.evaluator_version,
     }
     if value is not None:
-        found[names.SCORE_VALUE] = value
+        attributes[names.SCORE_VALUE] = value
     if label is not None:
-        found[names.SCORE_LABEL] = label
-    explanation = explanation_of(given)
+        attributes[names.SCORE_LABEL] = label
+    explanation = explanation_of(event)
     if explanation:
-        found[names.EXPLANATION] = explanation
-    if given.target.span_name:
-        found[names.TARGET] = given.target.span_name
+        attributes[names.EXPLANATION] = explanation
+    if event.target.span_name:
+        attributes[names.TARGET] = event.target.span_name
     if evaluation.inclusion_probability != 1.0:
-        found[names.INCLUSION] = evaluation.inclusion_probability
+        attributes[names.INCLUSION] = evaluation.inclusion_probability
     if evaluation.duration is not None:
-        found[names.DURATION] = evaluation.duration
+        attributes[names.DURATION] = evaluation.duration
     if evaluation.usage is not None:
-        found[names.INPUT_TOKENS] = evaluation.usage.input_tokens
-        found[names.OUTPUT_TOKENS] = evaluation.usage.output_tokens
+        attributes[names.INPUT_TOKENS] = evaluation.usage.input_tokens
+        attributes[names.OUTPUT_TOKENS] = evaluation.usage.output_tokens
     if evaluation.metadata:
         model = evaluation.metadata.get("model")
         if type(model) is str:
-            found[names.JUDGE_MODEL] = model
-        found[names.DETAILS] = content.dumps(evaluation.metadata)
+            attributes[names.JUDGE_MODEL] = model
+        attributes[names.DETAILS] = content.dumps(evaluation.metadata)
     if evaluation.error is not None:
-        found[names.ERROR_TYPE] = evaluation.error.type
+        attributes[names.ERROR_TYPE] = evaluation.error.type
         body = f"{evaluation.name} failed: {evaluation.error.type}"
-        return Event(names.WARN, "WARN", body, found)
-    return Event(names.INFO, "INFO", f"{evaluation.name}={_shown(given)}", found)
+        return Event(names.WARN, "WARN", body, attributes)
+    return Event(names.INFO, "INFO", f"{evaluation.name}={_shown(event)}", attributes)
 
 
-def explanation_of(given: EvaluationEvent) -> str | None:
+def explanation_of(event: EvaluationEvent) -> str | None:
     """Return why an evaluation came out as it did, or why it failed, bounded."""
-    evaluation = given.evaluation
+    evaluation = event.evaluation
     text = evaluation.explanation
     if text is None and evaluation.error is not None:
         text = evaluation.error.message
     return text[:MAX_EXPLANATION] if text else None
 
 
-def _shown(given: EvaluationEvent) -> str:
-    value = given.evaluation.value
+def _shown(event: EvaluationEvent) -> str:
+    value = event.evaluation.value
     return f"{value:.6g}" if type(value) is float else str(value)

@@ -47,8 +47,8 @@ def input_messages(request: Any) -> tuple[str, str | None]:
         return f"[{_message('user', _encode(request))}]", None
     system = [turn for turn in turns if turn.get("role") in ("system", "developer")]
     others = [_turn(turn) for turn in turns if turn not in system]
-    told = [part for turn in system for part in _parts(turn)]
-    return _encode(others), _encode(told) if told else None
+    instructions = [part for turn in system for part in _parts(turn)]
+    return _encode(others), _encode(instructions) if instructions else None
 
 
 def output_messages(response: Any, finish_reason: str | None = None) -> str:
@@ -57,17 +57,17 @@ def output_messages(response: Any, finish_reason: str | None = None) -> str:
     return f"[{_message('assistant', text, finish_reason)}]"
 
 
-def chunks(found: Sequence[Chunk]) -> str:
+def chunks(retrieved: Sequence[Chunk]) -> str:
     """Return retrieved chunks as OpenTelemetry's retrieval documents."""
-    return _encode([_document(chunk, place) for place, chunk in enumerate(found)])
+    return _encode([_document(chunk, place) for place, chunk in enumerate(retrieved)])
 
 
-def pages(found: Sequence[Chunk]) -> str:
+def pages(retrieved: Sequence[Chunk]) -> str:
     """Return retrieved chunks in the form that MLflow shows as documents."""
     return _encode(
         [
             {"page_content": chunk.content or "", "metadata": _about(chunk), "id": chunk.chunk_id}
-            for chunk in found
+            for chunk in retrieved
         ]
     )
 
@@ -99,15 +99,15 @@ def _message(role: str, text: str, finish_reason: str | None = None) -> str:
 def _turns(request: Any) -> list[dict[str, Any]] | None:
     """Find the turns of a chat request: ``messages``, or ``history`` and ``query``."""
     if type(request) is dict:
-        found = request.get("messages")
-        if type(found) is not list and "query" in request:
+        turns = request.get("messages")
+        if type(turns) is not list and "query" in request:
             history = request.get("history")
             query = {"role": "user", "content": request["query"]}
-            found = [*(history if type(history) is list else ()), query]
+            turns = [*(history if type(history) is list else ()), query]
     else:
-        found = request
-    if type(found) is list and found and all(type(turn) is dict for turn in found):
-        return found if all("role" in turn or "content" in turn for turn in found) else None
+        turns = request
+    if type(turns) is list and turns and all(type(turn) is dict for turn in turns):
+        return turns if all("role" in turn or "content" in turn for turn in turns) else None
     return None
 
 
@@ -122,12 +122,12 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
     content = turn.get("content")
     if type(content) is list:
         return [_part(part) for part in content]
-    found = [] if content is None else [_part(content)]
+    read = [] if content is None else [_part(content)]
     calls = turn.get("tool_calls")
     for call in calls if type(calls) is list else ():
         function = call.get("function") if type(call) is dict else None
         if type(function) is dict:
-            found.append(
+            read.append(
                 {
                     "type": "tool_call",
                     "id": call.get("id"),
@@ -135,7 +135,7 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
                     "arguments": function.get("arguments"),
                 }
             )
-    return found
+    return read
 
 
 def _part(part: Any) -> dict[str, Any]:

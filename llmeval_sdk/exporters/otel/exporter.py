@@ -44,8 +44,8 @@ class OtlpExporter(StepwiseExporter):
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Plan spans first: whoever reads the events may look for their spans."""
-        for given in batch.evaluations:
-            self._histogram.record(given.evaluation)
+        for event in batch.evaluations:
+            self._histogram.record(event.evaluation)
         self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
         self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
 
@@ -78,18 +78,18 @@ class OtlpWriter:
     def steps(
         self,
         endpoint: Endpoint | None,
-        given: Sequence[T],
+        records: Sequence[T],
         write: Callable[[T], bytes],
         progress: Progress,
     ) -> None:
         """Add the requests for some records; where there is no endpoint, nothing is owed."""
         if endpoint is None:
-            progress.delivered += len(given)
+            progress.delivered += len(records)
             return
         if self._envelope is None:  # made here, so that a child process tells its own id
             self._envelope = Envelope(resource(self._settings, **self._more), version())
         wrap, send = self._envelope.wrap, endpoint.send
-        for part in _parts(_written(given, write, progress)):
+        for part in _parts(_written(records, write, progress)):
             progress.steps.append(Step(lambda records: send(wrap(records)), part, True, rejected))
 
     def after_fork(self) -> None:
@@ -141,26 +141,26 @@ def endpoints(settings: Settings) -> Endpoints:
 def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
     """Make one signal's endpoint: what is said of OTLP holds where nothing is of the signal."""
 
-    def said(what: str) -> Any:
+    def of_signal(what: str) -> Any:
         own = getattr(settings, f"otlp_{signal}_{what}")
         return getattr(settings, f"otlp_{what}") if own is None else own
 
     tls = Tls(settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key)
-    headers = {**(settings.otlp_headers or {}), **(said("headers") or {})}
-    sender = Sender(address, timeout=said("timeout"), tls=tls)
+    headers = {**(settings.otlp_headers or {}), **(of_signal("headers") or {})}
+    sender = Sender(address, timeout=of_signal("timeout"), tls=tls)
     parts = urlsplit(address if "//" in address else f"http://{address}")
     return Endpoint(
         sender,
         (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
         {name: value.reveal() for name, value in headers.items()},
-        zipped=said("compression") == "gzip",
+        zipped=of_signal("compression") == "gzip",
     )
 
 
-def _written(given: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:
+def _written(records: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:
     """Write each record; one that cannot be written does not cost the others."""
     written = []
-    for record in given:
+    for record in records:
         try:
             written.append(write(record))
         except Exception as error:

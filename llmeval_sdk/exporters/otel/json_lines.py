@@ -53,7 +53,7 @@ def _dumps(request: Mapping[str, Any]) -> str:
 
 
 def _span(span: SpanData) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    body: dict[str, Any] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         "name": name_of(span),
@@ -64,40 +64,40 @@ def _span(span: SpanData) -> dict[str, Any]:
         "flags": span.trace_flags,
     }
     if span.parent_id:
-        found["parentSpanId"] = span.parent_id
+        body["parentSpanId"] = span.parent_id
     if span.error is not None:
         about: dict[str, Attribute] = {names.EXCEPTION_TYPE: span.error.type}
         if span.error.message:
             about[names.EXCEPTION_MESSAGE] = span.error.message
         exception = {"name": names.EXCEPTION, "attributes": _attributes(about)}
-        found["events"] = [{"timeUnixNano": found["endTimeUnixNano"], **exception}]
-        found["status"] = {"code": _ERROR, "message": span.error.message or span.error.type}
+        body["events"] = [{"timeUnixNano": body["endTimeUnixNano"], **exception}]
+        body["status"] = {"code": _ERROR, "message": span.error.message or span.error.type}
     links = [link for link in span.links if link.trace_id and link.span_id]
     if links:
-        found["links"] = [
+        body["links"] = [
             {"traceId": link.trace_id, "spanId": link.span_id, "flags": 1} for link in links
         ]
-    return found
+    return body
 
 
-def _event(given: EvaluationEvent) -> dict[str, Any]:
-    event = event_of(given)
-    found: dict[str, Any] = {
-        "timeUnixNano": str(given.timestamp_ns),
-        "observedTimeUnixNano": str(given.timestamp_ns),
-        "severityNumber": event.severity,
-        "severityText": event.severity_text,
+def _event(event: EvaluationEvent) -> dict[str, Any]:
+    described = event_of(event)
+    body: dict[str, Any] = {
+        "timeUnixNano": str(event.timestamp_ns),
+        "observedTimeUnixNano": str(event.timestamp_ns),
+        "severityNumber": described.severity,
+        "severityText": described.severity_text,
         "eventName": names.EVENT,
-        "body": _value(event.body),
-        "attributes": _attributes(event.attributes),
+        "body": _value(described.body),
+        "attributes": _attributes(described.attributes),
     }
-    if given.target.trace_id and given.target.span_id:
-        found.update(traceId=given.target.trace_id, spanId=given.target.span_id, flags=1)
-    return found
+    if event.target.trace_id and event.target.span_id:
+        body.update(traceId=event.target.trace_id, spanId=event.target.span_id, flags=1)
+    return body
 
 
-def _attributes(given: Mapping[str, Attribute]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _value(value)} for key, value in given.items()]
+def _attributes(attributes: Mapping[str, Attribute]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in attributes.items()]
 
 
 def _value(value: Attribute) -> dict[str, Any]:

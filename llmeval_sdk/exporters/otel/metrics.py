@@ -168,10 +168,15 @@ def observe(stats: Callable[[], Any], provider: Any = None) -> None:
 
         return read
 
-    for each in READINGS:
+    for reading in READINGS:
         make = (
             meter.create_observable_up_down_counter
-            if each.falls
+            if reading.falls
             else meter.create_observable_counter
         )
-        make(each.name, [callback(each.points)], unit=each.unit, description=each.description)
+        make(
+            reading.name,
+            [callback(reading.points)],
+            unit=reading.unit,
+            description=reading.description,
+        )

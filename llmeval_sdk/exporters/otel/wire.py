@@ -218,17 +218,18 @@ def _exception(span: SpanData) -> bytes:
     return block(_SPAN_EVENT, body)
 
 
-def event_bytes(given: EvaluationEvent) -> bytes:
+def event_bytes(event: EvaluationEvent) -> bytes:
     """Write an evaluation as a log record on the context of its target."""
-    event = event_of(given)
-    body = any_value(event.body)
+    described = event_of(event)
+    body = any_value(described.body)
     parts = [
-        fixed64(_LOG_TIME, given.timestamp_ns),
-        _LOG_SEVERITY, varint(event.severity), block(_LOG_TEXT, event.severity_text.encode()),
+        fixed64(_LOG_TIME, event.timestamp_ns),
+        _LOG_SEVERITY, varint(described.severity),
+        block(_LOG_TEXT, described.severity_text.encode()),
         _LOG_BODY, varint(len(body)), body,
     ]  # fmt: skip
-    parts += key_values(_LOG_ATTRIBUTE, event.attributes)
-    ids = _ids(given.target)
+    parts += key_values(_LOG_ATTRIBUTE, described.attributes)
+    ids = _ids(event.target)
     if ids is not None:
         parts.append(fixed32(_LOG_FLAGS, 1))
         parts += (block(_LOG_TRACE, ids[0]), block(_LOG_SPAN, ids[1]))
@@ -275,8 +276,8 @@ def _rejected_in_json(response: bytes) -> tuple[int, str]:
 
 def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
     """Describe the app: what the environment says of it, and where it runs."""
-    given = dict(settings.resource_attributes or {})
-    name = settings.service_name or given.get("service.name") or "llmeval"
+    own = dict(settings.resource_attributes or {})
+    name = settings.service_name or own.get("service.name") or "llmeval"
     return {
         "telemetry.sdk.name": names.SCOPE,
         "telemetry.sdk.language": "python",
@@ -284,7 +285,7 @@ def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
         "process.pid": getpid(),
         "host.name": socket.gethostname(),
         names.OI_PROJECT: settings.phoenix_project or name,
-        **given,
+        **own,
         "service.name": name,
         **more,
     }

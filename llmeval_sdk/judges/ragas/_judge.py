@@ -42,6 +42,7 @@ class RagasJudge:
     version: str = "1"
     span_kinds: tuple[str, ...] = ()
     """Judged before the workflow above them, where they are enough: see `Judge`."""
+    predictor: str | None = None
     settings: Settings | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -144,13 +145,17 @@ def _call(told: Mapping[str, Any]) -> ModelCall:
     return ModelCall(**{**told, "usage": Usage(**usage) if usage else None})
 
 
-def _datadog(name: str) -> RagasJudge:
+def _datadog(name: str, *, predictor: str | None = None) -> RagasJudge:
     return RagasJudge(
-        name=f"ragas_{name}", metric=f"ragas_{name}", limits=DATADOG[name], span_kinds=("llm",)
+        name=f"ragas_{name}",
+        metric=f"ragas_{name}",
+        limits=DATADOG[name],
+        span_kinds=("llm",),
+        predictor=predictor,
     )
 
 
-ragas_faithfulness = _datadog("faithfulness")
+ragas_faithfulness = _datadog("faithfulness", predictor="groundedness_risk")
 ragas_answer_relevancy = _datadog("answer_relevancy")
 ragas_context_precision = _datadog("context_precision")
 

@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from llmeval_sdk.model import Record, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
 from llmeval_sdk.offline.data.columns import structured
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.data.spans import own_chunks
 from llmeval_sdk.offline.data.stored import stored_record
-from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
 from llmeval_sdk.records import OWNERS
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Selection

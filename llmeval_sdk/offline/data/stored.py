@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from llmeval_sdk.model import Record, SpanData
-from llmeval_sdk.pipeline._judge_spans import JUDGE_TAG
+from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
 from llmeval_sdk.policy.prices import total
 from llmeval_sdk.records import OWNERS, gathered_below, record_of, spent_by
 from llmeval_sdk.store.dump import Selection, dump

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.model import Usage
 from llmeval_sdk.offline.report.bounds import MIN_RATED, below
 from llmeval_sdk.offline.report.gate import Gate
@@ -15,7 +16,6 @@ from llmeval_sdk.offline.results import journal
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.outputs import Output, from_plain, seen_in
 from llmeval_sdk.offline.results.row import Row
-from llmeval_sdk.pipeline import ExporterStats
 
 
 if TYPE_CHECKING:

@@ -7,45 +7,12 @@ What is absent or as by default is left out, but an evaluation has all its colum
 from __future__ import annotations
 
 import json
-from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
 from llmeval_sdk.offline.results.outputs import whole_numbers
 from llmeval_sdk.offline.results.row import Row
-from llmeval_sdk.store.encode import dumps
-
-
-_NAMES = {
-    kind: tuple(each.name for each in fields(kind))
-    for kind in (Record, Chunk, Extraction, Evaluation, Usage, Failure)
-}
-_DEFAULTS = {kind: tuple(each.default for each in fields(kind)) for kind in _NAMES}
-_READ = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
-_PLAIN = frozenset((str, int, float, bool))
-
-
-def _sparse(noun: Any) -> dict[str, Any]:
-    """Return the fields of a noun that are there and not what they are by default."""
-    noun_kind = type(noun)
-    found = {}
-    values = _READ[noun_kind](noun)
-    for name, value, default in zip(_NAMES[noun_kind], values, _DEFAULTS[noun_kind], strict=True):
-        if value is None:
-            continue
-        kind = type(value)
-        if kind in _PLAIN:
-            if value != default:
-                found[name] = value
-        elif kind is tuple:
-            held = value and type(value[0]) in _NAMES
-            found[name] = [_sparse(item) for item in value] if held else value
-        elif kind in _NAMES:
-            found[name] = _sparse(value)
-        elif value or kind is not dict:
-            found[name] = value
-    return found
+from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
 def write_row(row: Row) -> bytes:
@@ -53,11 +20,11 @@ def write_row(row: Row) -> bytes:
     said = {
         "number": row.number,
         "digest": row.digest,
-        "record": _sparse(row.record),
+        "record": sparse(row.record),
         "evaluations": [_evaluation(each) for each in row.evaluations.values()],
     }
     if row.error is not None:
-        said["error"] = _sparse(row.error)
+        said["error"] = sparse(row.error)
     line = dumps(said)
     assert line is not None
     return line.encode("utf-8", "backslashreplace") + b"\n"
@@ -98,22 +65,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "explanation": None,
         "error": None,
     }
-    said |= _sparse(evaluation)
+    said |= sparse(evaluation)
     if evaluation.name in whole_numbers() and isinstance(evaluation.value, float):
         said["value"] = int(evaluation.value)
     return said
-
-
-def evaluation_to(evaluation: Evaluation) -> dict[str, Any]:
-    """Write an evaluation as JSON has it."""
-    return _sparse(evaluation)
-
-
-def evaluation_from(said: dict[str, Any]) -> Evaluation:
-    """Read what `evaluation_to` wrote."""
-    for name, kind in (("usage", Usage), ("error", Failure)):
-        if said.get(name) is not None:
-            said[name] = kind(**said[name])
-    if type(said.get("value")) is int:
-        said["value"] = float(said["value"])
-    return Evaluation(**said)

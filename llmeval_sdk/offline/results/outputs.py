@@ -74,9 +74,14 @@ def output_seen(evaluation: Evaluation) -> Output:
     value = evaluation.value
     if evaluation.evaluator_kind != "judge":
         return _OF_HEURISTICS.get(type(value), _UNKNOWN)
-    per_chunk = "ratings" in evaluation.metadata or evaluation.name == "chunk_relevance"
+    per_chunk = "ratings" in evaluation.metadata or _rates_chunks(evaluation.name)
     gives = "yes_no" if value in ("yes", "no") else _OF_VALUES.get(type(value), "any")
     return Output(True, per_chunk, gives)
+
+
+def _rates_chunks(name: str) -> bool:
+    """Say whether a judge of this package or the app rates chunks; where it failed none shows."""
+    return getattr(registry.known(name), "per", "answer") == "chunk"
 
 
 def from_plain(saved: Any) -> dict[str, Output]:

@@ -5,24 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from llmeval_sdk import registry
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.results.outputs import Output, output_seen
 
 
 CHUNK_COLUMNS = ("ratings", "rationales", "error_messages")
-_AT = {
-    "document_recall": "retrieval/ground_truth/document_recall",
-    "context_sufficiency": "retrieval/llm_judged/context_sufficiency",
-    "total_token_count": "agent/total_token_count",
-    "total_input_token_count": "agent/total_input_token_count",
-    "total_output_token_count": "agent/total_output_token_count",
-    "latency_seconds": "agent/latency_seconds",
-}
-_AVERAGES = {
-    "agent/total_input_token_count": "agent/input_token_count/average",
-    "agent/total_output_token_count": "agent/output_token_count/average",
-    "response/llm_judged/safety": "response/llm_judged/safety/rating/average",
-}
 
 
 def columns(name: str, output: Output) -> dict[str, str]:
@@ -82,19 +70,29 @@ def metric_paths(name: str, output: Output) -> tuple[str, ...]:
 
 @lru_cache(1_024)  # asked for once per evaluation of every row
 def _metric(name: str, output: Output) -> str:
+    declared = _declared(name, "metric_path")
+    if declared is not None:
+        return declared
     base = _base(name, output)
     if output.per_chunk:
         return f"{base}/precision/average"
     is_rating = output.is_judge and output.gives == "yes_no"
-    return _AVERAGES.get(base, f"{base}/rating/percentage" if is_rating else f"{base}/average")
+    return f"{base}/rating/percentage" if is_rating else f"{base}/average"
 
 
 def _base(name: str, output: Output) -> str:
     """Return where an evaluator stands: judged ratings and chunks have branches of the schema."""
+    declared = _declared(name, "report_path")
+    if declared is not None:
+        return declared
     if output.per_chunk:
         return f"retrieval/llm_judged/{name}"
-    if name in _AT:
-        return _AT[name]
     if not output.is_judge or output.gives == "number":
         return name
     return f"response/llm_judged/{name}"
+
+
+def _declared(name: str, attribute: str) -> str | None:
+    """Return a path that the evaluator itself declares."""
+    path: str | None = getattr(registry.known(name), attribute, None)
+    return path

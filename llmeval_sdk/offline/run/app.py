@@ -13,9 +13,9 @@ from typing import Any
 from llmeval_sdk._coerce import to_text, to_usage
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.evaluation.resolve import find_modules_here, load
 from llmeval_sdk.model import Failure, Record, Usage
 from llmeval_sdk.offline.data.record import record_from
-from llmeval_sdk.offline.run.chosen import load
 from llmeval_sdk.offline.run.recording import Trail, with_ids
 from llmeval_sdk.tracing import Span
 
@@ -75,22 +75,27 @@ def function_of(model: Callable[[Any], Any] | str) -> Callable[[Any], Any]:
     Raises:
         ConfigurationError: it cannot be loaded, or cannot be called with one request.
     """
-    found = load(model) if isinstance(model, str) else model
-    name = repr(model) if isinstance(model, str) else type(model).__name__
-    if not callable(found):
+    function: Any
+    if isinstance(model, str):
+        find_modules_here()
+        function, name = load(model), repr(model)
+    else:
+        function, name = model, type(model).__name__
+    if not callable(function):
         raise ConfigurationError(
             f"model: {name} is no function: pass one that takes a request and returns the "
             "response, or its address such as 'my_app:answer'"
         )
     try:
-        inspect.signature(found).bind("request")
+        inspect.signature(function).bind("request")
     except TypeError as error:
         raise ConfigurationError(
             f"model: {name} is called with one argument, the request: {error}"
         ) from None
     except ValueError:  # a builtin without a signature
         pass
-    return found
+    checked: Callable[[Any], Any] = function
+    return checked
 
 
 def _returns_awaitable(function: Any) -> bool:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
-from operator import attrgetter
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk import registry
 from llmeval_sdk._needs import lacking, missing
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation import outcome, run_heuristic
+from llmeval_sdk.evaluation import not_applicable, run_heuristic
+from llmeval_sdk.evaluation.resolve import (
+    find_modules_here,
+    resolve_all,
+    standing_heuristics,
+    standing_judges,
+)
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.offline.results.outputs import Output, output_of
-from llmeval_sdk.protocols import Heuristic, Judge, complete_judge
+from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
 
-
-DEFAULT_JUDGES = (
-    "relevance_to_query",
-    "safety",
-    "groundedness",
-    "chunk_relevance",
-    "correctness",
-    "context_sufficiency",
-)
-"""Those of the agent-evaluation schema; they run where a judge model is configured."""
 
 _ANSWERS = ("response", "value", "extractions")
 
@@ -39,9 +30,9 @@ class Chosen:
 
     heuristics: tuple[Heuristic, ...]
     judges: tuple[Judge, ...]
-    asked: bool
+    are_requested: bool
     _needs: tuple[tuple[str, ...], ...] = ()
-    """Of each heuristic: many need the same, which is looked for once in a row."""
+    """Of each heuristic: many need the same fields, which are looked for once in a row."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,10 +56,11 @@ class Chosen:
         Raises:
             DataError: naming the place and the column.
         """
-        needed = not self.asked or any("request" in each.needs for each in self._all)
+        needed = not self.are_requested or any("request" in each.needs for each in self._all)
         if record.request is None and (needed or not answered):
             raise DataError(f"{place}: the column 'request' is missing")
-        if answered and not self.asked and all(getattr(record, n) is None for n in _ANSWERS):
+        has_answer = any(getattr(record, name) is not None for name in _ANSWERS)
+        if answered and not self.are_requested and not has_answer:
             raise DataError(
                 f"{place}: the column 'response' is missing (or 'trace', or 'extractions'): pass "
                 "model= (--model) to have it answered, or ask for the retrieval evaluators by name"
@@ -76,32 +68,35 @@ class Chosen:
 
     def score(self, record: Record) -> dict[str, Evaluation]:
         """Run the heuristics, in microseconds for most; what lacks inputs says so if asked for."""
-        found = {}
+        evaluations = {}
         lacking = {needs: missing(record, needs) for needs in set(self._needs)}
-        for each, needs in zip(self.heuristics, self._needs, strict=True):
+        for heuristic, needs in zip(self.heuristics, self._needs, strict=True):
             absent = lacking[needs]
             if absent is not None:
-                if self.asked:
-                    found[each.name] = not_applicable(each, absent)
+                if self.are_requested:
+                    evaluations[heuristic.name] = not_applicable(heuristic, absent)
                 continue
-            if not self.asked:
-                applies = getattr(each, "applies", None)
+            if not self.are_requested:
+                applies = getattr(heuristic, "applies", None)
                 if applies is not None and not applies(record):
                     continue
-            evaluation = run_heuristic(each, record)
-            if self.asked or evaluation.value is not None or evaluation.error is not None:
-                found[each.name] = evaluation
-        return found
+            evaluation = run_heuristic(heuristic, record)
+            if self.are_requested or evaluation.value is not None or evaluation.error is not None:
+                evaluations[heuristic.name] = evaluation
+        return evaluations
 
-    def judges_for(self, record: Record, found: dict[str, Evaluation]) -> list[Judge]:
-        """Return the judges that have their inputs; the others say in ``found`` what they lack."""
+    def judges_for(self, record: Record, evaluations: dict[str, Evaluation]) -> list[Judge]:
+        """Return the judges that have their inputs.
+
+        The others say in ``evaluations`` what they lack, where they were asked for.
+        """
         ready = []
         for judge in self.judges:
             absent = lacking(judge, record)
             if absent is None:
                 ready.append(judge)
-            elif self.asked:
-                found[judge.name] = not_applicable(judge, absent)
+            elif self.are_requested:
+                evaluations[judge.name] = not_applicable(judge, absent)
         return ready
 
 
@@ -113,68 +108,14 @@ def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: b
     """
     if isinstance(evaluators, str):
         raise ConfigurationError(f"evaluators must be a list: [{evaluators!r}]")
+    chosen: list[Evaluator] = []
     if evaluators is not None:
-        given = {found.name: found for found in (_resolve(each, settings) for each in evaluators)}
-        return _split(tuple(given.values()), asked=True)
-    names = [*registry.HEURISTICS, *(DEFAULT_JUDGES if has_model else ())]
-    own = [each for each in registry.own_evaluators() if each.kind == "heuristic"]
-    default = {name: registry.evaluator(name) for name in names}
-    default.update({each.name: each for each in own if each.automatic})
-    return _split(tuple(default.values()), asked=False)
-
-
-def _split(evaluators: tuple[Any, ...], *, asked: bool) -> Chosen:
-    heuristics = tuple(each for each in evaluators if each.kind == "heuristic")
-    judges = tuple(each for each in evaluators if each.kind == "judge")
-    return Chosen(heuristics, judges, asked, tuple(tuple(each.needs) for each in heuristics))
-
-
-def _resolve(evaluator: Any, settings: Settings) -> Any:
-    found: Any = evaluator
-    if isinstance(evaluator, str):
-        family, colon, _ = evaluator.partition(":")
-        if colon and family not in registry.FAMILIES:
-            found = load(evaluator)
-        else:
-            return _configured(registry.evaluator(evaluator), settings)
-    if getattr(found, "kind", None) not in ("heuristic", "judge"):
-        from llmeval_sdk.judges.adapt import as_evaluator
-
-        found = as_evaluator(found)
-    return _configured(found, settings)
-
-
-def _configured(evaluator: Any, settings: Settings) -> Any:
-    if evaluator.kind == "judge":
-        return complete_judge(evaluator).configured(settings)
-    return evaluator.configured(settings) if hasattr(evaluator, "configured") else evaluator
-
-
-def load(path: str) -> Any:
-    """Import what ``module:attribute`` names; modules of the current folder are found too.
-
-    Raises:
-        ConfigurationError: there is no such module or attribute, or the module raised.
-    """
-    module, _, attribute = path.partition(":")
-    if not module or not attribute:
-        raise ConfigurationError(f"{path!r} is no address: expected MODULE:NAME, as my_app:answer")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        return attrgetter(attribute)(import_module(module))
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"{path!r} cannot be loaded: {error}") from error
-    except Exception as error:
-        kind = type(error).__name__
-        raise ConfigurationError(f"{path!r} cannot be loaded: {kind}: {error}") from error
-
-
-def not_applicable(evaluator: Heuristic | Judge, absent: str) -> Evaluation:
-    """Say which input an evaluator that was asked for did not find."""
-    return replace(
-        outcome(None, evaluator),
-        explanation=f"not applicable: no {absent}",
-        metadata={"missing_inputs": absent},
-    )
+        find_modules_here()
+        chosen += resolve_all(evaluators, settings)
+    else:
+        chosen += standing_heuristics(settings, every_built_in=True)
+        chosen += standing_judges(settings) if has_model else ()
+    heuristics = tuple(each for each in chosen if each.kind == "heuristic")
+    judges = tuple(each for each in chosen if each.kind == "judge")
+    needs = tuple(tuple(heuristic.needs) for heuristic in heuristics)
+    return Chosen(heuristics, judges, evaluators is not None, needs)

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import hmac
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation.signing import Signer, signer_of
 from llmeval_sdk.offline.results import journal
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.results.table import Rows
 from llmeval_sdk.offline.run.engine import Item
-from llmeval_sdk.offline.run.signing import RowSeal, signer_of
+
+
+class RowSeal:
+    """Signs the rows of a saved run: a run is resumed from rows of this key alone.
+
+    Args:
+        signer: of this machine or CI.
+        header: of the run; rows of other evaluators or another judge have another signature.
+    """
+
+    def __init__(self, signer: Signer, header: Mapping[str, Any]) -> None:
+        self._signer = signer
+        kind = json.dumps([header.get("evaluators"), header.get("judge")], default=str)
+        self._name = b"saved row " + sha256(kind.encode()).digest()
+
+    def __call__(self, line: bytes, /) -> bytes:
+        """Return a line of JSON with its signature as the last field."""
+        return b'%s,"signed":"%s"}\n' % (line[:-2], self._signature(line))
+
+    def holds(self, line: bytes, /) -> bool:
+        """Say whether a line ends with the signature that belongs to the rest of it."""
+        rest, _, end = line.rpartition(b',"signed":"')
+        return hmac.compare_digest(end, b'%s"}\n' % self._signature(rest + b"}\n"))
+
+    def _signature(self, line: bytes) -> bytes:
+        return self._signer.sign(self._name, 0.0, line.decode()).hex().encode()
 
 
 class Collected:

@@ -1,26 +1,23 @@
 """From an iterable of rows to evaluated rows, in this process: the part that engines share.
 
-Free rows are scored one after the other. Where judges or the app are asked, a fixed number of
-workers do one thing at a time, each: begin the next row, or run the next judge on one that began.
+Free rows are scored one after the other. Where judges or the app are asked, a crew of tasks works:
+each begins the next row, or runs the next judge on a row that was begun.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from llmeval_sdk.evaluation import run_judge
-from llmeval_sdk.model import Evaluation, Failure, Record, Usage
+from llmeval_sdk.evaluation import Crew, Models, judge_record
+from llmeval_sdk.evaluation.verdicts import Verdicts
+from llmeval_sdk.model import Evaluation, Failure, Record
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.app import App
 from llmeval_sdk.offline.run.chosen import Chosen
-from llmeval_sdk.offline.run.models import Models
-from llmeval_sdk.offline.run.verdicts import Kept, Verdicts, key_of
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.tracing import disabled
 
 
 DAY = 86_400.0
@@ -43,14 +40,16 @@ class _Begun:
 
     item: Item
     record: Record
-    found: dict[str, Evaluation]
+    evaluations: dict[str, Evaluation]
     left: int
+    """How many of its judges have not answered yet."""
     order: tuple[str, ...]
 
     def row(self) -> Row:
         """Return the row, its evaluations in the order in which they were asked for."""
-        found = {name: self.found[name] for name in self.order if name in self.found}
-        return Row(self.record, found, self.item.number, None, self.item.digest)
+        done = self.evaluations
+        ordered = {name: done[name] for name in self.order if name in done}
+        return Row(self.record, ordered, self.item.number, None, self.item.digest)
 
 
 @dataclass(slots=True)
@@ -62,13 +61,13 @@ class Engine:
     emit: Emit
     concurrency: int = 8
     judge_timeout: float = 60.0
+    is_throttled: bool = False
+    """Whether calls may have to wait for the next minute's budget."""
     verdicts: Verdicts | None = None
     app: App | None = None
     stopped: bool = False
     """Set it to have nothing further begun."""
     _ready: deque[tuple[_Begun, Judge]] = field(default_factory=deque)
-    _running: set[asyncio.Task[None]] = field(default_factory=set)
-    _items: Iterator[Item] = field(default_factory=lambda: iter(()))
 
     def run_free(self, items: Iterable[Item]) -> None:
         """Evaluate rows that need neither a judge nor the app."""
@@ -78,40 +77,20 @@ class Engine:
 
     async def run(self, items: Iterator[Item]) -> None:
         """Evaluate rows; what is done when it is cancelled has been emitted."""
-        self._items = items
-        try:
-            self._staff(self.concurrency)
-            while self._running:
-                done, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-        finally:
-            for task in self._running:
-                task.cancel()
-            await asyncio.gather(*self._running, return_exceptions=True)
+        crew = Crew(self.concurrency, lambda: self._next_job(crew, items))
+        crew.call(self.concurrency)
+        await crew.finish()
 
-    def _staff(self, wanted: int) -> None:
-        for _ in range(min(wanted, self.concurrency - len(self._running))):
-            task = asyncio.get_running_loop().create_task(self._work())
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+    def _next_job(self, crew: Crew, items: Iterator[Item]) -> Coroutine[Any, Any, None] | None:
+        """Run the next judge on a row that was begun, or begin the next row."""
+        if self.stopped:
+            return None
+        if self._ready:
+            return self._judge(*self._ready.popleft())
+        item = next(items, None)
+        return None if item is None else self._begin(item, crew)
 
-    async def _work(self) -> None:
-        """Go on while there is something to do: that keeps the client's connections busy."""
-        while not self.stopped:
-            if self._ready:
-                begun, judge = self._ready.popleft()
-                begun.found[judge.name] = await self._judge(judge, begun.record)
-                begun.left -= 1
-                if not begun.left:
-                    self.emit(begun.row())
-                continue
-            item = next(self._items, None)
-            if item is None:
-                return
-            await self._begin(item)
-
-    async def _begin(self, item: Item) -> None:
+    async def _begin(self, item: Item, crew: Crew) -> None:
         """Let the app answer, run the heuristics and queue the judges of one row."""
         record = item.record
         if self.app is not None:
@@ -120,39 +99,32 @@ class Engine:
                 self.emit(Row(record, {}, item.number, answer, item.digest))
                 return
             record = answer
-        found = self.chosen.score(record)
-        judges = self.chosen.judges_for(record, found)
-        begun = _Begun(item, record, found, len(judges), self.chosen.names)
+        evaluations = self.chosen.score(record)
+        judges = self.chosen.judges_for(record, evaluations)
+        begun = _Begun(item, record, evaluations, len(judges), self.chosen.names)
         if not judges:
             self.emit(begun.row())
             return
         self._ready.extend((begun, judge) for judge in judges)
-        self._staff(len(judges) - 1)
+        crew.call(len(judges) - 1)
 
-    async def _judge(self, judge: Judge, record: Record) -> Evaluation:
-        key, model, kept = None, self.models.name_of(judge), Kept()
-        if self.verdicts is not None and model is not None:
-            key = key_of(judge, model, record)
-            kept = self.verdicts.get(key)
-            if kept.verdict is not None:
-                return kept.verdict
-        llm = self.models.of(judge)
-        timeout = self._timeout(judge, record)
-        with disabled():  # a judge that calls the app's decorated helpers is no part of its trace
-            verdict = await run_judge(judge, record, llm, timeout=timeout)
-        usage: Usage | None = llm.usage or verdict.usage
-        answered = next((call.model for call in llm.calls if call.model), llm.model)
-        metadata = {**verdict.metadata, "model": answered or None}
-        verdict = replace(verdict, usage=usage, metadata=metadata)
-        if self.verdicts is not None and verdict.error is None:
-            self.verdicts.put(key, verdict)
-        if kept.is_distrusted:
-            verdict = replace(verdict, metadata={**verdict.metadata, "distrusted_cache": True})
-        return verdict
+    async def _judge(self, begun: _Begun, judge: Judge) -> None:
+        """Run a judge on a row, and emit the row when it was the last."""
+        judgement = await judge_record(
+            judge,
+            begun.record,
+            self.models,
+            timeout=self._timeout(judge, begun.record),
+            verdicts=self.verdicts,
+        )
+        begun.evaluations[judge.name] = judgement.verdict
+        begun.left -= 1
+        if not begun.left:
+            self.emit(begun.row())
 
     def _timeout(self, judge: Judge, record: Record) -> float:
         """Return the seconds for a judgement; its calls wait for each other, each has its own."""
-        if self.models.throttled:
+        if self.is_throttled:
             return DAY
         calls = len(record.retrieved_context or ()) if judge.per == "chunk" else 1
         return self.judge_timeout * max(calls, 1)

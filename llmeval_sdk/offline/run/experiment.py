@@ -10,17 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from llmeval_sdk import config, runtime
-from llmeval_sdk._planning import make_plan
+from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.config import Settings
-from llmeval_sdk.evaluation import Heuristics
+from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.recording import Recording, Trail, with_ids
-from llmeval_sdk.pipeline import ExporterStats, event
 from llmeval_sdk.protocols import Exporter
 from llmeval_sdk.tracing import Span, task
 from llmeval_sdk.tracing._inner import state
@@ -67,7 +65,7 @@ class Experiment:
             return
         target = Target(record.trace_id, record.span_id, record.span_name, record.span_kind)
         for evaluation in row.evaluations.values():
-            pipeline.submit(event(evaluation, target))
+            pipeline.submit(addressed(evaluation, target))
         self._waiting += 1 + len(row.evaluations)
         if self._waiting >= FLUSH_EVERY:
             self._waiting = 0
@@ -87,7 +85,7 @@ def recording(
     Raises:
         ConfigurationError: an exporter that is not known or lacks its library.
     """
-    names = tuple(each for each in exporters if isinstance(each, str))
+    names = tuple(name for name in exporters if isinstance(name, str))
     given = tuple(each for each in exporters if not isinstance(each, str))
     problems: list[str] = []
     resolved = config.from_environment(
@@ -103,16 +101,11 @@ def recording(
         store=str(store_of(settings)),
         **config.in_experiment(name),
     )
-    plan = make_plan(resolved, problems, exporters=given, escalations=[], strict=True)
-    plan = replace(plan, background=Heuristics(), judges=())
-    if not exporters:
-        plan = replace(plan, exporters=())
     others = state.recorder
-    with runtime.isolated():
-        runtime._install(resolved, plan, problems)
+    with runtime.recording(resolved, problems, exporters=given, exports=bool(exporters)):
         assert state.recorder is not None
-        found = state.recorder = Recording(state.recorder, others, settings.prices)
-        yield Experiment(name, found, exports=bool(exporters))
+        recorder = state.recorder = Recording(state.recorder, others, settings.prices)
+        yield Experiment(name, recorder, exports=bool(exporters))
 
 
 def store_of(settings: Settings) -> Path:

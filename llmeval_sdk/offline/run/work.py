@@ -6,7 +6,7 @@ part of a data set becomes rows and an `Aggregate`, and aggregates merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,19 +16,25 @@ from llmeval_sdk import config
 from llmeval_sdk._process.shield import write_notices
 from llmeval_sdk._process.threads import run
 from llmeval_sdk.config import Settings, price_table
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, MissingExtraError
+from llmeval_sdk.evaluation import Models, NoModel, configured_model
+from llmeval_sdk.evaluation.signing import signer_of
+from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.offline.results.aggregate import Aggregate
 from llmeval_sdk.offline.results.row import Row
 from llmeval_sdk.offline.run.app import App, function_of
 from llmeval_sdk.offline.run.chosen import Chosen, choose
 from llmeval_sdk.offline.run.engine import Emit, Engine, Item
 from llmeval_sdk.offline.run.experiment import Experiment, recording
-from llmeval_sdk.offline.run.models import Models
-from llmeval_sdk.offline.run.signing import signer_of
-from llmeval_sdk.offline.run.verdicts import Verdicts
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.protocols import Exporter
+from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
+from llmeval_sdk.policy.prices import price_of
+from llmeval_sdk.protocols import LLM, Exporter, Judge
 from llmeval_sdk.store.files import path_of
+
+
+PATIENCE_SECONDS = 60.0
+"""How long a run waits for a model that is down before its judgements fail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +72,27 @@ class Work:
         """The evaluators; raises `ConfigurationError` where one cannot be used."""
         has_model = self.llm is not None or self.settings.judge_model is not None
         chosen = choose(self.evaluators, self.settings, has_model=has_model)
-        self.models.check(chosen.judges)
+        check_judges(chosen.judges, self.models, self.llm, self.settings, self.budget)
         return chosen
 
     @cached_property
     def models(self) -> Models:
         """The judge models."""
-        return Models(
-            self.llm, self.settings, budget=self.budget, concurrency=max(1, self.concurrency)
+        return models_of(self.llm, self.settings, budget=self.budget, concurrency=self.places)
+
+    @property
+    def places(self) -> int:
+        """How many judgements, or calls of the app, there are at a time."""
+        most = self.concurrency if self.budget is None else self.budget.concurrency
+        return max(1, min(self.concurrency, most))
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether calls of judges may have to wait for the next minute's budget."""
+        budget = self.budget
+        return budget is not None and (budget.calls_per_minute, budget.tokens_per_minute) != (
+            None,
+            None,
         )
 
     @cached_property
@@ -94,8 +113,9 @@ class Work:
                 self.chosen,
                 self.models,
                 emit,
-                concurrency=self.models.concurrency,
+                concurrency=self.places,
                 judge_timeout=self.settings.judge_timeout,
+                is_throttled=self.is_throttled,
             )
             experiment = None
             if self.model is not None or self.exporters:
@@ -107,7 +127,7 @@ class Work:
                 path = path_of(self.settings.store).with_name("verdicts.db")
                 signer = signer_of(self.settings)
                 engine.verdicts = stack.enter_context(
-                    closing(Verdicts(path, signer, max_days=self.settings.store_max_days))
+                    closing(VerdictFile(path, signer, max_days=self.settings.store_max_days))
                 )
             try:
                 if self.is_paid:
@@ -125,10 +145,10 @@ class Work:
         rows: list[Row] = []
         self.run(items, rows.append)
         rows.sort(key=lambda row: row.number)
-        found = Aggregate()
+        aggregate = Aggregate()
         for row in rows:
-            found.add(row)
-        return rows, found
+            aggregate.add(row)
+        return rows, aggregate
 
     def _traced(
         self, engine: Engine, experiment: Experiment, items: Iterable[Item]
@@ -146,3 +166,61 @@ class Work:
             engine.app = App(self.function, experiment.open)
             return items
         return (item._replace(record=experiment.mark(item.record)) for item in items)
+
+
+def models_of(llm: Any, settings: Settings, *, budget: Budget | None, concurrency: int) -> Models:
+    """Return the judge models of a run, none of them made yet."""
+
+    def configured() -> LLM | None:
+        return configured_model(llm, settings) if _is_named(llm, settings) else None
+
+    return Models(
+        configured,
+        Unlimited() if budget is None else BudgetKeeper(budget),
+        concurrency=concurrency,
+        prices=settings.prices,
+        patience=PATIENCE_SECONDS,
+    )
+
+
+def check_judges(
+    judges: Sequence[Judge], models: Models, llm: Any, settings: Settings, budget: Budget | None
+) -> None:
+    """Say before anything is done which judges nobody can answer.
+
+    Raises:
+        ConfigurationError: no model was named, its client is not installed, or there is a limit in
+            USD and the price of one is not known; the message says what to do.
+    """
+    asking = [judge for judge in judges if judge.needs_model]
+    without = [judge.name for judge in asking if judge.model is None]
+    if without and not _is_named(llm, settings):
+        raise ConfigurationError(
+            f"{', '.join(without)} needs a judge model: pass llm= (on the command line "
+            "--model-judge), or set LLMEVAL_JUDGE_MODEL, with OPENAI_API_KEY or OPENAI_BASE_URL"
+        )
+    for judge in asking:
+        model = models.check(judge)
+        why_not = getattr(model, "why_not", None)
+        if why_not is not None and judge.calls_here:
+            raise MissingExtraError(why_not)
+        if budget is not None and _has_ceiling(budget) and not isinstance(model, NoModel):
+            _check_price(getattr(model, "model", ""), settings)
+
+
+def _is_named(llm: Any, settings: Settings) -> bool:
+    return llm is not None or bool(settings.judge_model) or settings.judge_api_key is not None
+
+
+def _has_ceiling(budget: Budget) -> bool:
+    return any(part.usd_per_day is not None for part in (budget, *budget.judges.values()))
+
+
+def _check_price(model: str, settings: Settings) -> None:
+    if price_of(model, own=settings.prices) is None:
+        raise ConfigurationError(
+            f"the price of the judge model {model!r} is not known, so that no limit in USD can "
+            f"hold: give it with prices={{{model!r}: (INPUT, OUTPUT)}} (on the command line "
+            f"--price '{model}=INPUT,OUTPUT'), in USD per million tokens, or set no such limit "
+            "(Budget(usd_per_day=None))"
+        )

@@ -1,4 +1,4 @@
-"""What a decision says: run with this chance, or not run for this reason."""
+"""Whether a judge may run on a record: admitted with this chance, or refused for this reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class EscalationDecision:
+class Ruling:
     """What one escalation says about one record."""
 
     run: bool

@@ -7,14 +7,11 @@ without a judge being asked. So the key is outside: a secret of the CI, or one o
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import secrets
 import struct
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from llmeval_sdk import _private
 from llmeval_sdk._process.shield import tell
@@ -34,8 +31,8 @@ class Signer:
 
     def sign(self, name: bytes, made: float, verdict: str) -> bytes:
         """Sign a verdict, the judgement it is of, and when it was made."""
-        said = verdict.encode("utf-8", "surrogatepass")
-        parts = struct.pack(">Qd", len(name), made), name, said
+        text = verdict.encode("utf-8", "surrogatepass")
+        parts = struct.pack(">Qd", len(name), made), name, text
         return hmac.new(self._key, b"".join(parts), sha256).digest()
 
     def made_this(self, signature: object, name: bytes, made: object, verdict: object) -> bool:
@@ -45,32 +42,6 @@ class Signer:
         ):
             return False
         return hmac.compare_digest(signature, self.sign(name, made, verdict))
-
-
-class RowSeal:
-    """Signs the rows of a saved run: a run is resumed from rows of this key alone.
-
-    Args:
-        signer: of this machine or CI.
-        header: of the run; rows of other evaluators or another judge have another signature.
-    """
-
-    def __init__(self, signer: Signer, header: Mapping[str, Any]) -> None:
-        self._signer = signer
-        kind = json.dumps([header.get("evaluators"), header.get("judge")], default=str)
-        self._name = b"saved row " + sha256(kind.encode()).digest()
-
-    def __call__(self, line: bytes, /) -> bytes:
-        """Return a line of JSON with its signature as the last field."""
-        return b'%s,"signed":"%s"}\n' % (line[:-2], self._signature(line))
-
-    def holds(self, line: bytes, /) -> bool:
-        """Say whether a line ends with the signature that belongs to the rest of it."""
-        said, _, end = line.rpartition(b',"signed":"')
-        return hmac.compare_digest(end, b'%s"}\n' % self._signature(said + b"}\n"))
-
-    def _signature(self, line: bytes) -> bytes:
-        return self._signer.sign(self._name, 0.0, line.decode()).hex().encode()
 
 
 def signer_of(settings: Settings) -> Signer:

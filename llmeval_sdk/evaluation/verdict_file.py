@@ -1,4 +1,4 @@
-"""Verdicts of earlier runs, in a file beside the store: the same question is not paid for twice."""
+"""Verdicts of earlier offline runs, in a signed file beside the store."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ import json
 import sqlite3
 import time
 from contextlib import closing, suppress
-from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from llmeval_sdk import _private
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.offline.results.lines import evaluation_from, evaluation_to
-from llmeval_sdk.offline.run.signing import Signer
-from llmeval_sdk.policy.cache import judgement_key
-from llmeval_sdk.protocols import Judge
+from llmeval_sdk.evaluation.signing import Signer
+from llmeval_sdk.evaluation.verdicts import Kept, VerdictKey, as_kept, is_final
+from llmeval_sdk.model import Evaluation
 from llmeval_sdk.store import files
-from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
 _TABLE = """
@@ -35,17 +30,8 @@ SECONDS_WAITING = 1.0
 _DAY = 86_400.0
 
 
-class Kept(NamedTuple):
-    """What the file has of a judgement."""
-
-    verdict: Evaluation | None = None
-    """Marked ``cached`` and without a cost."""
-    is_distrusted: bool = False
-    """Whether there is one that was not signed with our key, so that it has to be made anew."""
-
-
-class Verdicts:
-    """What judges said, by judge, model and what they were shown. Used by one thread at a time.
+class VerdictFile:
+    """Verdicts by what identifies their judgements. Used by one thread at a time.
 
     Failures, and chunk judges of which a part failed, are not kept.
 
@@ -76,35 +62,34 @@ class Verdicts:
                 "(on the command line --no-cache)"
             ) from None
 
-    def get(self, key: bytes | None) -> Kept:
+    def get(self, key: VerdictKey | None, /) -> Kept:
         """Return the verdict on a judgement, if there is one that can be trusted."""
-        if key is None:
+        if key is None or not key.lasts:
             return Kept()
         query = (
             "SELECT signature, made, verdict FROM verdicts WHERE key = ? AND length(verdict) < ?"
         )
         try:
-            with closing(self._connection.execute(query, (key, MOST_BYTES))) as cursor:
+            with closing(self._connection.execute(query, (key.digest, MOST_BYTES))) as cursor:
                 row = cursor.fetchone()
         except sqlite3.Error:  # a text that is none, a torn page
             return Kept(is_distrusted=True)
         if row is None:
             return Kept()
         signature, made, text = row
-        if not self._signer.made_this(signature, key, made, text):
+        if not self._signer.made_this(signature, key.digest, made, text):
             return Kept(is_distrusted=True)
-        verdict = evaluation_from(json.loads(text))
-        metadata = {**verdict.metadata, "cached": True}
-        return Kept(replace(verdict, metadata=metadata, usage=None, duration=None))
+        return as_kept(evaluation_from(json.loads(text)))
 
-    def put(self, key: bytes | None, verdict: Evaluation) -> None:
-        """Keep a verdict."""
-        if key is None or verdict.value is None or verdict.metadata.get("failed"):
+    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
+        """Keep a verdict; failures are not kept."""
+        if key is None or not key.lasts or not is_final(verdict):
             return
-        now, text = time.time(), dumps(evaluation_to(verdict)) or ""
+        now, text = time.time(), dumps(sparse(verdict)) or ""
         if len(text) >= MOST_BYTES:
             return
-        self._waiting.append((key, now, text, self._signer.sign(key, now, text)))
+        signature = self._signer.sign(key.digest, now, text)
+        self._waiting.append((key.digest, now, text, signature))
         if len(self._waiting) >= MOST_WAITING or now - self._waiting[0][1] > SECONDS_WAITING:
             self._write()
 
@@ -137,24 +122,3 @@ def _make(path: Path) -> None:
             with suppress(OSError):
                 path.with_name(path.name + name).chmod(0o600)
     _private.check_file(path)
-
-
-def key_of(judge: Judge, model: str, record: Record) -> bytes | None:
-    """Identify a judgement; ``None`` where the record holds what is no plain data."""
-    return judgement_key(judge, f"{model} {_fingerprint(judge)}", record)
-
-
-def _fingerprint(judge: Any) -> str:
-    """Identify what a judge of the app's own asks, which changes without a new version."""
-    template = getattr(judge, "_template", None)
-    if template is not None:
-        said = f"{template.rubric}|{judge._form!r}|{judge._examples!r}"
-        return blake2b(said.encode(), digest_size=12).hexdigest()
-    code = getattr(getattr(judge, "function", None), "__code__", None)
-    return "" if code is None else blake2b(_code(code), digest_size=12).hexdigest()
-
-
-def _code(code: Any) -> bytes:
-    inner = [_code(each) for each in code.co_consts if hasattr(each, "co_code")]
-    plain = [each for each in code.co_consts if not hasattr(each, "co_code")]
-    return repr((code.co_code, code.co_names, plain, inner)).encode()

@@ -1,0 +1,187 @@
+"""Running one evaluator over one Record, so that whatever happens in it becomes an Evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter, time_ns
+from typing import Any
+
+from llmeval_sdk._needs import missing
+from llmeval_sdk._process.shield import swallow
+from llmeval_sdk._process.threads import within
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.heuristics._budget import TooLargeError
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Record, Target
+from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
+from llmeval_sdk.tracing._inner import new_span_id
+
+
+_MAX_MESSAGE = 2_000
+_INFINITY = float("inf")
+
+
+def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run one heuristic; an exception in it, or its ``sys.exit()``, becomes an error."""
+    begun = 0.0 if heuristic.inline else perf_counter()
+    try:
+        result = heuristic.evaluate(record)
+        if (
+            type(result) is Evaluation
+            and type(result.value) is float
+            and -_INFINITY < result.value < _INFINITY
+        ):
+            evaluation = result  # what the built-in scores return, without a second look
+        else:
+            evaluation = outcome(result, heuristic)
+    except (Exception, SystemExit) as error:
+        evaluation = raised(heuristic, error)
+    if heuristic.inline or evaluation.duration is not None:
+        return evaluation
+    return replace(evaluation, duration=perf_counter() - begun)
+
+
+async def run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) -> Evaluation:
+    """Judge a Record within ``timeout`` seconds; every failure is an Evaluation with an error.
+
+    ``llm`` may be any LLM. A judge that never calls it needs none.
+    """
+    begun = perf_counter()
+    try:
+        result = await within(timeout, judge.evaluate(record, llm))
+        evaluation = outcome(result, judge)
+    except (TimeoutError, asyncio.TimeoutError):
+        evaluation = failed(judge, "timeout", f"no verdict after {timeout:g} s")
+    except JudgeError as error:
+        evaluation = failed(judge, error.type, str(error))
+    except (Exception, SystemExit) as error:
+        evaluation = failed(judge, type(error).__name__, str(error))
+    cut = getattr(llm, "cut_prompts", 0)  # only a budgeted model counts the prompts that it cut
+    return replace(
+        evaluation,
+        evaluator_kind="judge",
+        duration=evaluation.duration or perf_counter() - begun,
+        metadata={**evaluation.metadata, "cut_prompts": cut} if cut else evaluation.metadata,
+    )
+
+
+def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
+    """Read what an evaluator returned: an Evaluation, or a plain float, bool, str or ``None``.
+
+    A number that is not finite, or a value of any other type, is an error and never a score.
+    """
+    if type(result) is Evaluation:
+        value: Any = result.value
+        if value is None or type(value) is str or type(value) is bool:
+            return result
+        if type(value) in (float, int) and math.isfinite(value):
+            return result if type(value) is float else replace(result, value=float(value))
+        return replace(result, value=None, error=_not_a_value(value))
+    if result is None or type(result) is bool or type(result) is str:
+        return _named(evaluator, value=result)
+    number = _number(result)
+    if number is None or not math.isfinite(number):
+        return _named(evaluator, error=_not_a_value(result))
+    return _named(evaluator, value=number)
+
+
+def failed(evaluator: Evaluator, type: str, message: str = "") -> Evaluation:
+    """Make the Evaluation of an evaluator that gave no value."""
+    return _named(evaluator, error=Failure(type, message[:_MAX_MESSAGE]))
+
+
+def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
+    """Make an Evaluation of an exception; one that is not the heuristic's own is raised again."""
+    if isinstance(error, TooLargeError):
+        return failed(heuristic, error.type, str(error))
+    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
+        raise error
+    return failed(heuristic, type(error).__name__, str(error))
+
+
+def not_applicable(evaluator: Evaluator, absent: str) -> Evaluation:
+    """Make the Evaluation of an evaluator that was asked for by name and lacks an input."""
+    return replace(
+        outcome(None, evaluator),
+        explanation=f"not applicable: no {absent}",
+        metadata={"missing_inputs": absent},
+    )
+
+
+def run_requested(
+    heuristic: Heuristic,
+    record: Record,
+    by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,
+) -> Evaluation | None:
+    """Run a heuristic that was asked for by name, or say which input it lacks.
+
+    ``by`` runs it where the record has what it needs.
+    """
+    absent = missing(record, heuristic.needs)
+    return by(heuristic, record) if absent is None else not_applicable(heuristic, absent)
+
+
+def addressed(evaluation: Evaluation, target: Target, *, serial: str = "") -> EvaluationEvent:
+    """Say what an Evaluation is about. The id is the same whenever the same one is delivered.
+
+    ``serial`` tells several evaluations of one name on one span apart.
+    """
+    where = target.span_id or serial or f"{new_span_id():016x}"
+    suffix = f"-{serial}" if serial and target.span_id else ""
+    return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())
+
+
+def is_built_in(heuristic: Heuristic) -> bool:
+    """Say whether the heuristic's code is part of this package."""
+    home = getattr(heuristic.evaluate, "__module__", None) or ""
+    return home.startswith("llmeval_sdk.heuristics.")
+
+
+_OPEN = ("request", "value", "field_config", "retrieval", "attributes")
+"""Fields that may hold dicts and lists; all others are frozen through and through."""
+
+
+def own_copy(record: Record) -> Record:
+    """Return the record with dicts and lists of its own, for code that may change them.
+
+    What the app's evaluators change in their copy is seen by no exporter and no other evaluator.
+    """
+    changed = {
+        name: _copied(value)
+        for name in _OPEN
+        if (value := getattr(record, name)) and type(value) is not str
+    }
+    return replace(record, **changed) if changed else record
+
+
+def _copied(value: Any) -> Any:
+    cls = type(value)
+    if cls is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if cls is list or cls is tuple:
+        return cls(_copied(item) for item in value)
+    return value
+
+
+def _named(evaluator: Evaluator, **fields: Any) -> Evaluation:
+    return Evaluation(
+        evaluator.name,
+        evaluator_kind=evaluator.kind,
+        evaluator_version=evaluator.version,
+        **fields,
+    )
+
+
+def _number(result: Any) -> float | None:
+    """Read an int, a float, or a scalar of a numeric library."""
+    try:
+        return float(result)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _not_a_value(result: Any) -> Failure:
+    shown = f"{result}" if isinstance(result, float) else type(result).__name__
+    return Failure("malformed", f"expected a finite number, bool, str or None, not {shown}")

@@ -1,0 +1,149 @@
+"""Who may call a judge model now: places, the breaker, the budget, and patience offline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.model import Usage
+from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.books import Reservation
+from llmeval_sdk.policy.breaker import Breaker
+from llmeval_sdk.policy.concurrency import AdaptiveLimit
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.prices import cost
+
+
+_INTERRUPTED = "interrupted"
+"""How a call went that ended in an exception, such as at the timeout of the whole judgement."""
+_TRANSIENT = (_INTERRUPTED, "timeout", "rate_limited", "unavailable")
+MAX_WAIT_SECONDS = 61.0
+"""A patient caller waits for the next minute's budget, and not for the next day's."""
+
+
+@dataclass(slots=True)
+class Passage:
+    """One call on its way through the turnstile; who passes says how it went."""
+
+    place: int
+    failure: str | None = _INTERRUPTED
+    """The type of the error; ``None`` where there was none."""
+    is_unused: bool = False
+    """Whether no call was made after all, which tells nothing about the model."""
+
+
+class Turnstile:
+    """Lets calls to one model through: as many at a time as it bears, none while it is down.
+
+    Args:
+        keeper: of the budget that the calls are made on.
+        concurrency: calls at a time, at most.
+        prices: own prices by model, in USD per million input and output tokens.
+        patience: seconds that a call waits for a model that is down, and above 0 also for the next
+            minute's budget; 0 refuses it at once.
+    """
+
+    def __init__(
+        self,
+        keeper: BudgetKeeper,
+        *,
+        concurrency: int,
+        prices: Mapping[str, tuple[float, float]] | None = None,
+        patience: float = 0.0,
+    ) -> None:
+        self.keeper = keeper
+        self.breaker = Breaker()
+        self.limit = AdaptiveLimit(concurrency)
+        self._prices = prices
+        self._patience = patience
+        self._freed = asyncio.Condition()
+        self._down_since: float | None = None
+
+    @asynccontextmanager
+    async def passage(self) -> AsyncIterator[Passage]:
+        """Wait for a place and pass, if the breaker lets it; it is told how the call went.
+
+        Raises `JudgeError` with the counted reason while the model is down.
+        """
+        passage = Passage(await self._enter())
+        try:
+            probe: int = _granted(self.breaker.admit())
+            try:
+                yield passage
+            except JudgeError as error:
+                passage.failure = error.type
+                raise
+            finally:
+                self._report(probe, passage)
+        finally:
+            await self._leave(passage)
+
+    async def _enter(self) -> int:
+        async with self._freed:
+            while True:
+                place = self.limit.enter()
+                if place is not None:
+                    return place
+                await self._freed.wait()
+
+    async def _leave(self, passage: Passage) -> None:
+        self.limit.leave(
+            passage.place,
+            succeeded=passage.failure is None,
+            rate_limited=passage.failure == "rate_limited",
+        )
+        async with self._freed:
+            self._freed.notify_all()
+
+    def _report(self, probe: int, passage: Passage) -> None:
+        if passage.is_unused or passage.failure == "over_budget":
+            self.breaker.unused(probe)
+        elif passage.failure in _TRANSIENT:
+            self.breaker.failed(probe)
+        else:  # also an answer that is no verdict shows that the model is there
+            self.breaker.succeeded(probe)
+
+    def reserve(self, judge: str, model: str, most: Usage, *, calls: int = 1) -> Reservation:
+        """Reserve the most that calls may use.
+
+        Raises `JudgeError` with the counted reason where the budget refuses.
+        """
+        usd = self.cost(model, most)
+        reserved: Reservation = _granted(
+            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd)
+        )
+        return reserved
+
+    def cost(self, model: str, used: Usage) -> float | None:
+        """Return what a use costs in USD; ``None`` where the price is unknown."""
+        return cost(model, used, own=self._prices)
+
+    async def wait(self, refusal: JudgeError) -> None:
+        """Sleep until the next try of a call that was refused.
+
+        Raises the refusal where waiting is of no use or patience is at its end.
+        """
+        seconds = refusal.retry_after
+        may_pass = refusal.type in ("over_budget", "circuit_open")
+        if not self._patience or not may_pass or seconds is None or seconds > MAX_WAIT_SECONDS:
+            raise refusal
+        if refusal.type == "circuit_open":
+            self._down_since = self._down_since or time.monotonic()
+            if time.monotonic() - self._down_since > self._patience:
+                raise refusal
+        await asyncio.sleep(min(seconds, 1.0) + 0.01)
+
+    def note_answer(self) -> None:
+        """Note that the model is not down."""
+        self._down_since = None
+
+
+def _granted(answer: Any) -> Any:
+    if isinstance(answer, Refused):
+        raise JudgeError(answer.reason, answer.detail, retry_after=answer.retry_after)
+    return answer

@@ -1,0 +1,245 @@
+"""Which evaluators run: from names, addresses, objects and settings to evaluators.
+
+One answer for online and offline. A name or object that ``configure()`` takes means the same
+evaluator, under the same settings, for ``evaluate()`` and in the environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, cast
+
+from llmeval_sdk import registry
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.policy.escalation import Escalation, default_escalation
+from llmeval_sdk.protocols import Evaluator, Heuristic, Judge, complete_judge
+
+
+MAX_KNOWN = 1_000
+"""Evaluators that spans name and that are remembered."""
+
+
+def resolve(evaluator: Any, settings: Settings) -> Evaluator:
+    """Return the evaluator that a name, an address or an object stands for.
+
+    Args:
+        evaluator: the name of a built-in evaluator, of one the app registered or of an entry point;
+            an address such as ``"my_app:polite"``; or an object, which is adapted where it was
+            written for another library or is a plain function.
+        settings: given to the evaluators that depend on them.
+
+    Raises:
+        ConfigurationError: nothing has that name, it cannot be loaded, or it is no evaluator.
+    """
+    thing = _named(evaluator) if isinstance(evaluator, str) else evaluator
+    if getattr(thing, "kind", None) not in ("heuristic", "judge"):
+        from llmeval_sdk.judges.adapt import as_evaluator
+
+        thing = as_evaluator(thing)
+    if thing.kind == "judge":
+        judge: Judge = complete_judge(thing).configured(settings)
+        return judge
+    configured = getattr(thing, "configured", None)
+    return cast("Heuristic", thing if configured is None else configured(settings))
+
+
+def resolve_all(evaluators: Iterable[Any], settings: Settings) -> list[Evaluator]:
+    """Resolve each; of several with one name the last counts. Raises as `resolve` does."""
+    resolved = (resolve(evaluator, settings) for evaluator in evaluators)
+    return list({evaluator.name: evaluator for evaluator in resolved}.values())
+
+
+def requested_evaluators(
+    configured: Iterable[Any], settings: Settings, complain: Callable[[str], None]
+) -> list[Evaluator]:
+    """Resolve what ``configure()`` was given and what the settings name beside it.
+
+    A mistake in what ``configure()`` was given is raised. One in the settings, which may come from
+    the environment, is handed to ``complain``, and that evaluator is left out.
+    """
+    evaluators = {evaluator.name: evaluator for evaluator in resolve_all(configured, settings)}
+    for name in settings.evaluators:
+        try:
+            evaluator = resolve(name, settings)
+        except ConfigurationError as error:
+            complain(str(error))
+        else:
+            evaluators.setdefault(evaluator.name, evaluator)
+    return list(evaluators.values())
+
+
+def standing_heuristics(settings: Settings, *, every_built_in: bool = False) -> list[Heuristic]:
+    """Return the heuristics that run without being asked for: built-in ones and the app's own.
+
+    ``every_built_in`` adds those that run online only where they are named: offline a row may have
+    the ground truth that they need.
+    """
+    standing: dict[str, Heuristic] = {}
+    for name in registry.HEURISTICS:
+        heuristic = resolve(name, settings)
+        if heuristic.kind == "heuristic" and (every_built_in or heuristic.automatic):
+            standing[name] = heuristic
+    for own in registry.own_evaluators():
+        if own.kind == "heuristic" and own.automatic:
+            standing[own.name] = cast("Heuristic", resolve(own, settings))
+    return list(standing.values())
+
+
+def standing_judges(settings: Settings) -> list[Judge]:
+    """Return the judges that run offline without being asked for, where there is a judge model.
+
+    Online none does: a judge must be named, by an escalation or as an evaluator.
+    """
+    judges = (resolve(name, settings) for name in registry.JUDGES)
+    return [judge for judge in judges if judge.kind == "judge" and runs_unasked(judge)]
+
+
+def runs_unasked(judge: Judge) -> bool:
+    """Say whether a judge declares itself ``automatic``."""
+    return bool(getattr(judge, "automatic", False))
+
+
+def escalations_in_force(
+    configured: Sequence[Escalation] | None, settings: Settings, *, spending: bool
+) -> list[Escalation]:
+    """Return the escalations of ``configure()``, else the plain rule; and those by share.
+
+    ``spending`` says whether a judge model or a judge was named: ``Settings.judge_share`` alone
+    starts none.
+    """
+    if configured is None:
+        configured = [default_escalation(settings.recall_threshold)]
+    escalations = list(configured)
+    if settings.judge_share and spending:
+        named = {escalation.name for escalation in escalations}
+        escalations += [
+            Escalation(
+                judge,
+                share=settings.judge_share,
+                control_rate=_control_rate(settings),
+                of=records,
+            )
+            for judge, records in sharing_judges()
+            if judge not in named
+        ]
+    return escalations
+
+
+def _control_rate(settings: Settings) -> float | None:
+    """Return the control rate that was asked for, at most the share that it is taken from."""
+    rate, share = settings.judge_control_rate, settings.judge_share
+    return rate if rate is None or share is None else min(rate, share)
+
+
+def sharing_judges() -> list[tuple[str, str]]:
+    """Return the judges that ``Settings.judge_share`` is for, each with the records that it gets.
+
+    They divide the traffic by what a record has: ``extractions`` or ``answers``.
+    """
+    judges = (registry.evaluator(name) for name in registry.JUDGES)
+    shares = ((judge.name, getattr(judge, "share_of", None)) for judge in judges)
+    return [(name, records) for name, records in shares if records is not None]
+
+
+def considered_judges(
+    requested: Iterable[Evaluator], escalations: Iterable[Escalation], settings: Settings
+) -> tuple[Judge, ...]:
+    """Return the judges that are considered for every evaluated span, each once.
+
+    Raises:
+        ConfigurationError: an escalation names something else than a judge, or reads a score that
+            no evaluator gives.
+    """
+    judges = {judge.name: judge for judge in requested if judge.kind == "judge"}
+    for escalation in escalations:
+        judge = resolve(escalation.judge, settings)
+        if judge.kind != "judge":
+            raise ConfigurationError(f"Escalation({judge.name!r}): only judges are escalated to")
+        for name in escalation.names():
+            registry.evaluator(name)
+        judges.setdefault(judge.name, judge)
+    return tuple(judges.values())
+
+
+def read_by(escalations: Iterable[Escalation], settings: Settings) -> list[Heuristic]:
+    """Return the heuristics that escalations read and that would not run by themselves."""
+    names = frozenset[str]().union(*(escalation.names() for escalation in escalations))
+    evaluators = (resolve(name, settings) for name in sorted(names))
+    return [
+        evaluator
+        for evaluator in evaluators
+        if evaluator.kind == "heuristic" and not evaluator.automatic
+    ]
+
+
+def finder(planned: Iterable[Evaluator], settings: Settings) -> Callable[[Any], Evaluator | None]:
+    """Make what finds an evaluator for a span; it returns ``None`` for what cannot be used.
+
+    A planned evaluator of that name comes first, because it may have learnt from earlier records.
+    """
+    by_name: dict[Any, Evaluator] = {evaluator.name: evaluator for evaluator in planned}
+    known: dict[Any, tuple[Any, Evaluator | None]] = {}
+
+    def find(evaluator: Any) -> Evaluator | None:
+        key = evaluator if isinstance(evaluator, str) else id(evaluator)
+        entry = known.get(key)
+        if entry is None:
+            try:
+                resolved = by_name.get(key) or resolve(evaluator, settings)
+            except ConfigurationError:
+                resolved = None
+            if len(known) >= MAX_KNOWN:  # an app that makes an evaluator for every request
+                known.clear()
+            entry = known[key] = evaluator, resolved  # kept, so that no other gets this id
+        return entry[1]
+
+    return find
+
+
+def _named(name: str) -> Any:
+    """Find what a name or an address stands for."""
+    family, colon, _ = name.partition(":")
+    if colon and family not in registry.FAMILIES:
+        return load(name)
+    try:
+        return registry.evaluator(name)
+    except ConfigurationError:
+        raise
+    except Exception as error:  # another package's entry point
+        kind = type(error).__name__
+        raise ConfigurationError(f"{name!r} cannot be loaded: {kind}: {error}") from error
+
+
+def load(address: str) -> Any:
+    """Import what ``module:attribute`` names.
+
+    Raises:
+        ConfigurationError: there is no such module or attribute, or the module raised.
+    """
+    module, _, attribute = address.partition(":")
+    if not module or not attribute:
+        raise ConfigurationError(
+            f"{address!r} is no address: expected MODULE:NAME, as my_app:answer"
+        )
+    try:
+        return attrgetter(attribute)(import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"{address!r} cannot be loaded: {error}") from error
+    except Exception as error:
+        kind = type(error).__name__
+        raise ConfigurationError(f"{address!r} cannot be loaded: {kind}: {error}") from error
+
+
+def find_modules_here() -> None:
+    """Let addresses name modules of the current folder, as ``python -m`` does.
+
+    For commands and offline runs only: the import path of an app in production is its own.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)

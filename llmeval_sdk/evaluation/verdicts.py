@@ -1,0 +1,198 @@
+"""Verdicts of earlier judgements, so that the same question is not paid for twice.
+
+Online they are kept in memory for a while, offline in a signed file (`verdict_file`). Both go by
+one key and keep the same verdicts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
+
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
+from llmeval_sdk.policy._lock import Locked
+from llmeval_sdk.protocols import LLM, Judge
+
+
+class VerdictKey(NamedTuple):
+    """What identifies a judgement: judge, version, wording, model and what the judge reads."""
+
+    digest: bytes
+    lasts: bool
+    """Whether it means the same in another process, which a model without an address does not."""
+
+
+class Kept(NamedTuple):
+    """What is known of an earlier judgement."""
+
+    verdict: Evaluation | None = None
+    """Marked ``cached`` and without a cost."""
+    is_distrusted: bool = False
+    """Whether there is one that was not signed with our key, so that it has to be made anew."""
+
+
+class Verdicts(Protocol):
+    """Where verdicts are kept."""
+
+    def get(self, key: VerdictKey | None, /) -> Kept:
+        """Return the verdict on a judgement, if there is one that can be trusted."""
+
+    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
+        """Keep a verdict, if it is one that `is_final`."""
+
+
+def is_final(verdict: Evaluation) -> bool:
+    """Say whether the same question may get this answer again: nothing of it failed."""
+    return verdict.error is None and not verdict.metadata.get("failed")
+
+
+def as_kept(verdict: Evaluation) -> Kept:
+    """Mark a verdict as given before: this time it costs nothing."""
+    metadata = {**verdict.metadata, "cached": True}
+    return Kept(replace(verdict, metadata=metadata, usage=None, duration=None))
+
+
+def key_of(judge: Judge, llm: LLM, record: Record) -> VerdictKey | None:
+    """Identify a judgement; ``None`` where the record holds what is no plain data.
+
+    ``llm`` is the model itself, not a view of it.
+    """
+    address = getattr(llm, "base_url", None)
+    if not judge.needs_model:
+        model, lasts = "", False
+    elif address is None:
+        model, lasts = f"{llm.model}#{id(llm)}", False
+    else:
+        model, lasts = f"{llm.model}@{address}", True
+    digest = judgement_key(judge, f"{model} {_wording(judge)}", record)
+    return None if digest is None else VerdictKey(digest, lasts)
+
+
+def _wording(judge: Any) -> str:
+    """Identify what a judge of the app's own asks, which changes without a new version."""
+    template = getattr(judge, "_template", None)
+    if template is not None:
+        text = f"{template.rubric}|{judge._form!r}|{judge._examples!r}"
+        return blake2b(text.encode(), digest_size=12).hexdigest()
+    code = getattr(getattr(judge, "function", None), "__code__", None)
+    return "" if code is None else blake2b(_code(code), digest_size=12).hexdigest()
+
+
+def _code(code: Any) -> bytes:
+    inner = [_code(constant) for constant in code.co_consts if hasattr(constant, "co_code")]
+    plain = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
+    return repr((code.co_code, code.co_names, plain, inner)).encode()
+
+
+CONTENT = (
+    "request",
+    "response",
+    "retrieved_context",
+    "expected_facts",
+    "expected_response",
+    "expected_retrieved_context",
+    "extractions",
+    "value",
+    "confidence",
+    "field_config",
+    "retrieval",
+    "attributes",
+)
+"""What a judge may read of a Record and what two identical records share: all but its identity,
+usage and latency."""
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    kind: attrgetter(*(field.name for field in fields(kind))) for kind in (Chunk, Extraction)
+}
+
+
+def judgement_key(
+    judge: Judge, model: str, record: Record, *, reads: Sequence[str] = CONTENT
+) -> bytes | None:
+    """Identify a judgement by judge, version, model and what the judge reads of the record.
+
+    ``reads`` are Record fields (``a|b`` stands for both). ``needs`` would be too few: a judge may
+    read more than it needs. ``None`` when a value is no plain data, so that nothing can be said
+    about its equality.
+    """
+    digest = blake2b(digest_size=16)
+    names = [name for field in reads for name in field.split("|")]
+    known = _feed(digest, (judge.name, judge.version, model))
+    for name in names:
+        known = known and _feed(digest, (name, getattr(record, name, None)))
+    return digest.digest() if known else None
+
+
+class RecentVerdicts(Locked):
+    """The latest verdicts, at most ``entries`` of them and none older than ``seconds``."""
+
+    __slots__ = ("_clock", "_entries", "_seconds", "_verdicts")
+
+    def __init__(
+        self,
+        *,
+        entries: int = 1000,
+        seconds: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._entries = entries
+        self._seconds = seconds
+        self._clock = clock
+        self._verdicts: OrderedDict[bytes, tuple[float, Evaluation]] = OrderedDict()
+
+    def get(self, key: VerdictKey | None, /) -> Kept:
+        """Return the verdict on an identical judgement, if there was one."""
+        if key is None:
+            return Kept()
+        with self._lock:
+            made, verdict = self._verdicts.get(key.digest, (float("-inf"), None))
+            if verdict is None:
+                return Kept()
+            if self._clock() - made > self._seconds:
+                del self._verdicts[key.digest]
+                return Kept()
+            self._verdicts.move_to_end(key.digest)
+        return as_kept(verdict)
+
+    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
+        """Keep a verdict; failures are not kept."""
+        if key is None or not is_final(verdict):
+            return
+        with self._lock:
+            self._verdicts[key.digest] = (self._clock(), verdict)
+            self._verdicts.move_to_end(key.digest)
+            while len(self._verdicts) > self._entries:
+                self._verdicts.popitem(last=False)
+
+
+def _feed(digest: blake2b, value: Any) -> bool:
+    """Add a value to a digest, unambiguously; False when it holds anything but plain data."""
+    kind = type(value)
+    if kind in _PLAIN:
+        digest.update(repr(value).encode())
+        digest.update(b" ")
+        return True
+    if kind in (list, tuple):
+        if _PLAIN.issuperset(map(type, value)):  # the usual case, at once
+            digest.update(f"flat {tuple(value)!r}".encode())
+            return True
+        digest.update(b"list %d " % len(value))
+        return all(_feed(digest, item) for item in value)
+    if isinstance(value, Mapping) and all(type(key) in _PLAIN for key in value):
+        digest.update(b"map %d " % len(value))
+        return all(_feed(digest, (key, value[key])) for key in sorted(value, key=repr))
+    if kind in _PARTS:
+        parts = _PARTS[kind](value)
+        digest.update(kind.__name__.encode())
+        if _PLAIN.issuperset(map(type, parts)):
+            digest.update(repr(parts).encode())
+            return True
+        return all(_feed(digest, part) for part in parts)
+    return False

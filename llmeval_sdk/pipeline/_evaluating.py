@@ -1,0 +1,174 @@
+"""One finished span in the worker: hand it on, score it, and decide which judges look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from llmeval_sdk._process.counters import Counts
+from llmeval_sdk.evaluation import addressed, own_copy, run_requested
+from llmeval_sdk.model import Evaluation, Record, Target
+from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
+from llmeval_sdk.pipeline._judging import Judging
+from llmeval_sdk.pipeline._outlet import Outlet
+from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._turns import Job, not_run
+from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.prices import total, with_cost
+from llmeval_sdk.protocols import Evaluator, Judge
+from llmeval_sdk.records import ANSWERED, record_of, spent_by
+from llmeval_sdk.registry import HEURISTICS
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._inner import span_data
+
+
+@dataclass(slots=True)
+class Subject:
+    """One span on its way through the worker."""
+
+    span: Span
+    is_foreign: bool
+    """Whether another library made it and exports it itself."""
+    is_whole: bool
+    """False where its redaction failed: then nobody may read it."""
+    judgements: list[Future[None]] = field(default_factory=list)
+    """The judgements that were begun on it."""
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether it is a request of its own, and not a step of one above it."""
+        return self.span.owner is None if self.is_foreign else self.span.is_evaluated
+
+
+class Evaluating:
+    """Evaluates finished spans for one worker.
+
+    Args:
+        plan: which evaluators run and which judges are considered.
+        outlet: takes what comes of it.
+        judging: runs the judges that may run.
+        app_heuristics: runs heuristics that are code of the app.
+        counts: counts evaluations by how they came about.
+        rest: called after each piece of work, so that the worker can pause.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        outlet: Outlet,
+        judging: Judging,
+        app_heuristics: AppHeuristics,
+        *,
+        counts: Counts,
+        rest: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._outlet = outlet
+        self._judging = judging
+        self._app_heuristics = app_heuristics
+        self._counts = counts
+        self._rest = rest
+
+    def evaluate(self, subject: Subject) -> None:
+        """Hand a span on with all its scores, and submit it to the judges that may run."""
+        span, plan = subject.span, self._plan
+        target = self._hand_on(subject)
+        if not subject.is_evaluated:
+            if span.kind == "llm" and span.prompt is not None:
+                self._consider_for_prompt(subject, target)
+            return
+        inline = span.scored or ()
+        self._counts.add("inline", len(inline))
+        for evaluation in inline:
+            self._outlet.emit(addressed(evaluation, target))
+        record = span.record or record_of(
+            span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        )
+        record = self._priced(record, span)
+        requested = plan.named(span.spec.evaluators)
+        evaluations = {evaluation.name: evaluation for evaluation in inline}
+        for evaluation in self._score(record, evaluations, requested) if subject.is_whole else ():
+            evaluations[evaluation.name] = evaluation
+            self._counts.add("background")
+            event = addressed(evaluation, target)
+            is_ours = evaluation.name in HEURISTICS
+            (self._outlet.emit if is_ours else self._outlet.emit_written)(event)
+        named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
+        for judge in self._considered(span, named):
+            is_named = judge in named
+            self._decide(subject, judge, record, evaluations, target, is_named=is_named)
+
+    def _hand_on(self, subject: Subject) -> Target:
+        span = subject.span
+        data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
+        (self._outlet.emit_foreign if subject.is_foreign else self._outlet.emit)(data, span.size)
+        return Target(data.trace_id, data.span_id, data.name, data.kind)
+
+    def _considered(self, span: Span, named: list[Judge]) -> Iterable[Judge]:
+        """Return the judges of the plan and those that the span names.
+
+        Where an ``llm`` span below was judged in its place, those that prefer it are left out.
+        """
+        answered_below = ANSWERED in (span.gathered or ())
+        for judge in self._plan.judges:
+            if judge in named or not (answered_below and self._plan.prefers_llm(judge)):
+                yield judge
+        yield from (judge for judge in named if judge not in self._plan.judges)
+
+    def _consider_for_prompt(self, subject: Subject, target: Target) -> None:
+        """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
+        span = subject.span
+        judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
+        if judges and span.response is not None:
+            record = self._priced(record_of(span, span.gathered), span)
+            for judge in judges:
+                self._decide(subject, judge, record, {}, target, is_named=False)
+
+    def _priced(self, record: Record, span: Span) -> Record:
+        """Add what its model calls cost: the app's own thread, which may hold it, reads no list."""
+        if record.usage is None:
+            return record
+        return replace(record, usage=total(spent_by(span, span.gathered), own=self._plan.prices))
+
+    def _score(
+        self, record: Record, done: dict[str, Evaluation], requested: list[Evaluator]
+    ) -> Iterable[Evaluation]:
+        """Run the background heuristics, and those asked for on this span."""
+        for heuristic in requested:
+            if heuristic.kind == "heuristic" and heuristic.name not in done:
+                evaluation = run_requested(heuristic, record, self._app_heuristics.run)
+                if evaluation is not None:
+                    yield evaluation
+                self._rest()
+        aside = self._app_heuristics.run_aside
+        yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
+        background = self._plan.background
+        yield from background.run(record, but=done, by=aside, rest=self._rest)
+        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
+        background.learn(record)
+
+    def _decide(
+        self,
+        subject: Subject,
+        judge: Judge,
+        record: Record,
+        evaluations: dict[str, Evaluation],
+        target: Target,
+        *,
+        is_named: bool,
+    ) -> None:
+        """Let a judge run or say why not; one that was not asked for needs a configured model."""
+        may_spend = is_named or self._plan.has_model or not judge.needs_model
+        decision = self._plan.gate.decide(
+            judge, record, evaluations, off=None if may_spend else "no_judge_model"
+        )
+        if isinstance(decision, Refused):
+            self._outlet.emit(not_run(judge, target, decision.reason, decision.detail))
+            return
+        if not subject.is_whole:
+            self._outlet.emit(not_run(judge, target, "error", "the redaction failed"))
+            return
+        job = Job(judge, own_copy(record), target, decision)
+        if (judgement := self._judging.submit(job)) is not None:
+            subject.judgements.append(judgement)
