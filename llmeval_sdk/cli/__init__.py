@@ -25,6 +25,7 @@ COMMANDS = (
     "report",
     "watch",
     "compare",
+    "label",
     "traces",
     "evaluate",
     "explain",

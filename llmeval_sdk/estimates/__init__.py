@@ -10,8 +10,9 @@ formulas come from.
 `difference` compares two of them, and `standardised_difference` two versions of an app on the same
 mix of requests, at any time; `Evidence` and `confidence_sequence` may be looked at any time;
 `corrected_mean` puts people's labels in place of a judge's mistakes; `calibrated` makes a judge's
-probabilities mean what they say; `Allocation` splits a share between catching and measuring;
-`caught_at` says what a share catches and `funnel` who was judged and why not.
+probabilities mean what they say; `choose` says which records to label; `Allocation` splits a share
+between catching and measuring; `caught_at` says what a share catches and `funnel` who was judged
+and why not.
 """
 
 from llmeval_sdk.estimates.allocation import Allocation, default_control
@@ -21,6 +22,7 @@ from llmeval_sdk.estimates.caught import caught_at
 from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
 from llmeval_sdk.estimates.difference import Difference, difference
 from llmeval_sdk.estimates.funnel import Funnel, funnel
+from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
 from llmeval_sdk.estimates.mean import Estimate, population_mean
 from llmeval_sdk.estimates.running import confidence_sequence
 from llmeval_sdk.estimates.sequence import Evidence, Seen
@@ -28,8 +30,8 @@ from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised
 
 
 __all__ = [
-    "Allocation", "Calibration", "Correction", "Difference", "Estimate", "Evidence", "Funnel",
-    "Labelled", "Seen", "Standardised", "Tally", "assisted_mean", "calibrated", "caught_at",
-    "confidence_sequence", "corrected_mean", "default_control", "difference", "funnel",
-    "population_mean", "standardised_difference",
+    "Allocation", "Calibration", "Candidate", "Choice", "Correction", "Difference", "Estimate",
+    "Evidence", "Funnel", "Labelled", "Seen", "Standardised", "Tally", "assisted_mean",
+    "calibrated", "caught_at", "choose", "confidence_sequence", "corrected_mean",
+    "default_control", "difference", "funnel", "population_mean", "standardised_difference",
 ]  # fmt: skip

@@ -29,11 +29,12 @@ _PLACE = re.compile(r"main|score-\d{1,6}", re.ASCII)
 
 async def submit(request: Request) -> Response:
     """Store a label and lead back to what it is about."""
-    form = await _form(request)
+    form = await form_of(request)
     return await run_in_threadpool(_store, request, form)
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def form_of(request: Request) -> dict[str, str]:
+    """Read a posted form of bounded size."""
     body = b""
     async for part in request.stream():
         body += part

@@ -84,3 +84,11 @@ function listen() {
 
 const list = document.querySelector("[data-refresh]") || document.querySelector(".empty");
 if (list && "EventSource" in window) listen();
+
+if (document.querySelector("[data-keys]")) {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`)?.click();
+  });
+}

@@ -1,0 +1,128 @@
+"""The judged records of a store that are to be labelled next, and labels on their way into it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
+from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.store.feedback import add_feedback
+from llmeval_sdk.store.labels import labels_of
+from llmeval_sdk.store.populations import predictor_of
+from llmeval_sdk.store.reader import StoreReader
+
+
+PLANNED = 100
+"""How many records are chosen where nobody asks for another number."""
+MOST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The records that were chosen to be labelled for one judge."""
+
+    judge: str
+    chosen: tuple[Choice, ...]
+    """In the order in which to show them; the ids are those of spans."""
+    labelled: frozenset[str]
+    """The spans of them that have a label."""
+
+    @property
+    def waiting(self) -> tuple[Choice, ...]:
+        """Those without a label."""
+        return tuple(each for each in self.chosen if each.id not in self.labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What somebody sees who labels a record; not the verdict, which would lead them."""
+
+    span: SpanData
+    chunks: tuple[Chunk, ...]
+    unsupported: tuple[tuple[int, int], ...]
+    """Characters of the response, [start, end), that the context seems not to support."""
+
+
+def queue(
+    reader: StoreReader, judge: str, count: int = PLANNED, since_ns: int | None = None
+) -> Queue:
+    """Choose records of a judge to label; the same ones while the judged traffic is the same.
+
+    Raises `ConfigurationError` where there is nothing of that judge to label.
+    """
+    predictor = predictor_of(judge)
+    scores = reader.scores_by_span(predictor) if predictor else {}
+    candidates: dict[str, Candidate] = {}
+    outside = False
+    for found in reader.judged(since_ns, None, judge).values():
+        for span_id, value, chance in zip(found.span_ids, found.values, found.chances, strict=True):
+            outside |= not 0 <= value <= 1
+            if span_id and chance > 0:
+                candidates[span_id] = Candidate(span_id, value, chance, scores.get(span_id))
+    if outside:
+        raise ConfigurationError(f"scores of {judge} leave 0..1, so labels cannot correct them")
+    if not candidates:
+        raise ConfigurationError(
+            f"no verdict of {judge!r} with an inclusion probability is in the store: labels correct"
+            " what a judge said"
+        )
+    labelled = reader.read(lambda connection: labels_of(connection, judge))
+    chosen = choose(list(candidates.values()), min(max(count, 1), MOST), key=judge)
+    done = frozenset(each.id for each in chosen if each.id in labelled)
+    return Queue(judge, tuple(chosen), done)
+
+
+def judges_of(reader: StoreReader) -> list[str]:
+    """Return the judges whose verdicts can be labelled, those with the most verdicts first."""
+    counts: dict[str, int] = {}
+    for (name, _, _), found in reader.judged().items():
+        usable = sum(chance > 0 for chance in found.chances)
+        counts[name] = counts.get(name, 0) + usable
+    return sorted((name for name in counts if counts[name]), key=lambda name: (-counts[name], name))
+
+
+def shown(reader: StoreReader, span_id: str) -> Shown | None:
+    """Read a record for somebody to label; ``None`` where its span was pruned."""
+    span = reader.span(span_id)
+    if span is None:
+        return None
+    chunks = span.retrieved_context
+    if chunks is None:
+        held = [each for each in reader.trace(span.trace_id) if each.retrieved_context]
+        chunks = held[-1].retrieved_context if held else ()
+    unsupported: set[tuple[int, int]] = set()
+    for event in reader.evaluations_of(span_id):
+        unsupported.update(_ranges(event.evaluation.metadata.get("unsupported_spans")))
+    return Shown(span, tuple(chunks or ()), tuple(sorted(unsupported)))
+
+
+def _ranges(spans: object) -> Iterator[tuple[int, int]]:
+    """Yield what is a range of characters: the spans come from stored metadata."""
+    for pair in spans if isinstance(spans, (list, tuple)) else ():
+        if isinstance(pair, (list, tuple)) and len(pair) == 2:
+            start, end = pair
+            if type(start) is int and type(end) is int:
+                yield start, end
+
+
+def add_label(
+    store: str | os.PathLike[str], judge: str, span: SpanData, *, value: str, chance: float, by: str
+) -> None:
+    """Store a label with the chance that its record was chosen with.
+
+    Raises `ExportError` where the store cannot be written now.
+    """
+    evaluation = Evaluation(
+        judge,
+        value,
+        metadata={"submitter": {"id": by}, "inclusion_probability": chance},
+        evaluator_kind="human",
+    )
+    target = Target(span.trace_id, span.span_id, span.name, span.kind)
+    serial = f"{span.span_id}-{judge}-{secrets.token_hex(8)}"
+    add_feedback(store, EvaluationEvent(serial, target, evaluation, time.time_ns()))

@@ -1,0 +1,126 @@
+"""Judged records handed out one by one, for people to say whether they are good."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from llmeval_sdk.errors import ConfigurationError, ExportError
+from llmeval_sdk.store.labelling import (
+    MOST,
+    PLANNED,
+    Queue,
+    Shown,
+    add_label,
+    judges_of,
+    queue,
+    shown,
+)
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.viewer import _feedback, _live
+from llmeval_sdk.viewer._format import text
+from llmeval_sdk.viewer._marks import marked
+from llmeval_sdk.viewer._render import page, url
+
+
+MAX_SKIPPED = 50
+"""Records that somebody may have skipped before the first of them comes again."""
+VALUES = ("yes", "no")
+
+
+def show(request: Request) -> Response:
+    """Answer with the next record of a judge; ``span`` shows a certain one of the chosen again."""
+    params = request.query_params
+    site = request.app.state.site
+    if not site.feedback:
+        raise HTTPException(403, "Labels are switched off here.")
+    with site.readers.lend() as reader:
+        judges = judges_of(reader)
+        judge = params.get("judge") or (judges[0] if judges else "")
+        chosen, problem = None, ""
+        try:
+            chosen = queue(reader, judge, _count(params.get("labels"))) if judge else None
+        except ConfigurationError as error:
+            problem = str(error)
+        skipped = _skipped(params.get("skip", ""))
+        record = _next(reader, chosen, skipped, params.get("span", "")) if chosen else None
+        state = reader.read(_live.state)
+    span = record.span if record else None
+    answer = span and (span.response if span.value is None else span.value)
+    marks = record.unsupported if record and isinstance(answer, str) else ()
+    return page(
+        request, "label.html", 404 if problem else 200,
+        judges=judges, judge=judge, queue=chosen, problem=problem, record=record, state=state,
+        labels=_count(params.get("labels")), skip=",".join(skipped), last=params.get("last", ""),
+        request_text=record and marked(text(record.span.request)),
+        answer=record and marked(text(answer), marks),
+        passages=[marked(chunk.content or "") for chunk in record.chunks[:50]] if record else [],
+    )  # fmt: skip
+
+
+async def submit(request: Request) -> Response:
+    """Store a label, or remember that a record was skipped, and lead on to the next one."""
+    form = await _feedback.form_of(request)
+    return await run_in_threadpool(_store, request, form)
+
+
+def _store(request: Request, form: dict[str, str]) -> Response:
+    site = request.app.state.site
+    if not site.feedback:
+        raise HTTPException(403, "Labels are switched off here.")
+    judge, span_id, value = form.get("judge", ""), form.get("span_id", ""), form.get("value", "")
+    count, skipped = _count(form.get("labels")), _skipped(form.get("skip", ""))
+    query: dict[str, str | int | None] = {"judge": judge, "labels": count}
+    if value == "skip":
+        skipped = [*(each for each in skipped if each != span_id), span_id][-MAX_SKIPPED:]
+    elif value in VALUES:
+        with site.readers.lend() as reader:
+            try:
+                chosen = {each.id: each for each in queue(reader, judge, count).chosen}
+            except ConfigurationError as error:
+                raise HTTPException(404, str(error)) from None
+            span = reader.span(span_id)
+        if span is None or span_id not in chosen:
+            raise HTTPException(
+                404, "This record is not among those that were chosen to be labelled."
+            )
+        user = request.scope.get("user")  # where an app of its own mounted us behind its login
+        by = getattr(user, "display_name", "") or "viewer"
+        try:
+            add_label(
+                site.readers.path, judge, span,
+                value=value, chance=chosen[span_id].chance, by=by,
+            )  # fmt: skip
+        except ExportError as error:
+            raise HTTPException(503, f"The label could not be stored: {error}") from error
+        query["last"] = span_id
+    else:
+        raise HTTPException(400, "A label is yes or no.")
+    query["skip"] = ",".join(skipped)
+    root = str(request.scope.get("root_path", "")).rstrip("/")
+    return RedirectResponse(url(root, "/label", query), 303)
+
+
+def _next(reader: StoreReader, chosen: Queue, skipped: list[str], wanted: str) -> Shown | None:
+    """Return the record to show: the wanted one, else the first that nobody labelled or skipped."""
+    if wanted and any(each.id == wanted for each in chosen.chosen):
+        return shown(reader, wanted)
+    waiting = [each.id for each in chosen.waiting]
+    order = [each for each in waiting if each not in skipped]
+    order += [each for each in skipped if each in waiting]
+    records = (shown(reader, each) for each in order)
+    return next((record for record in records if record is not None), None)
+
+
+def _count(given: str | None) -> int:
+    return (
+        min(max(int(given), 1), MOST) if given and given.isdecimal() and len(given) < 7 else PLANNED
+    )
+
+
+def _skipped(given: str) -> list[str]:
+    return [quote(each, safe="") for each in given[:2_000].split(",") if each][-MAX_SKIPPED:]

@@ -1,0 +1,94 @@
+"""``llmeval label`` hands out judged records, and stores labels with the chance of each."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from llmeval_sdk.store.reader import StoreReader
+
+
+JUDGE = "groundedness"
+
+
+def fill(store, count=30):
+    for number in range(count):
+        span = store.span(
+            f"{number + 1:016x}", trace_id=f"{number + 1:032x}", request=f"question {number}",
+            response="It is slate.\x1b[31m",
+        )  # fmt: skip
+        marks = {"unsupported_spans": [[6, 11]], "language": "en"}
+        store.evaluation(span, "groundedness_risk", number / count, metadata=marks)
+        store.evaluation(
+            span, JUDGE, "no" if number % 5 == 0 else "yes", evaluator_kind="judge",
+            inclusion_probability=0.5,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def label(store, tmp_path, llmeval):
+    def run(*args, keys=""):
+        command = [sys.executable, "-m", "llmeval_sdk", "label", "--store", store.path, *args]
+        return subprocess.run(
+            list(map(str, command)), input=keys, capture_output=True, encoding="utf-8", timeout=50
+        )
+
+    return run
+
+
+def labels(store):
+    with StoreReader(store.path) as reader:
+        return reader.feedback(JUDGE)
+
+
+def test_answers_are_stored_with_their_chances(label, store):
+    """Yes and no are stored, a skipped one is not, and marks stand around what is unsupported."""
+    fill(store)
+    done = label("--labels", 10, keys="y\ns\nn\nq\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "It is >>slate<<." in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "2 labels stored, 2 of 10 chosen records have one" in done.stdout
+    stored = [each.evaluation for each in labels(store)]
+    assert [each.value for each in stored] == ["yes", "no"]
+    assert all(0 < each.metadata["inclusion_probability"] <= 1 for each in stored)
+    listed = [json.loads(line) for line in label("--labels", 10, "--list").stdout.splitlines()]
+    assert len(listed) == 8
+    known = {each.target.span_id for each in labels(store)}
+    assert not known & {each["span_id"] for each in listed}
+
+
+def test_the_last_answer_can_be_undone(label, store):
+    """An answer that was undone is never stored; the end of the input stores what stands."""
+    fill(store)
+    done = label("--labels", 10, keys="u\ny\nu\nn\ny\n")
+    assert done.returncode == 0, done.stderr
+    assert "nothing to undo" in done.stdout
+    assert [each.evaluation.value for each in labels(store)] == ["no", "yes"]
+
+
+def test_labels_correct_the_judges_mean(label, store, llmeval):
+    """The report takes them into what people would say."""
+    fill(store)
+    assert label("--labels", 30, keys="y\n" * 30).returncode == 0
+    report = llmeval("report", "--store", store.path)
+    assert "people would say" in report.stdout
+    assert "All 30 chosen records have a label" in label("--labels", 30).stdout
+
+
+def test_what_cannot_be_labelled_is_said(label, store):
+    """No judged traffic, no such judge, a number that is none: a sentence and exit code 2."""
+    span = store.span("01" * 8)
+    store.evaluation(span, "context_precision", 0.5)
+    for args, sentence in (
+        ((), "nothing to label"),
+        (("correctness",), "no verdict of 'correctness'"),
+        (("--labels", "none"), "no number of labels"),
+        (("--labels", "0"), "no number of labels"),
+    ):
+        done = label(*args)
+        assert done.returncode == 2
+        assert sentence in done.stderr
+    store.evaluation(span, "stars", 4.0, evaluator_kind="judge", inclusion_probability=1.0)
+    assert "leave 0..1" in label("stars").stderr

@@ -1,0 +1,75 @@
+"""The page that hands out judged records: one after the other, stored with their chances."""
+
+import re
+
+from llmeval_sdk.store.reader import StoreReader
+
+
+JUDGE = "groundedness"
+
+
+def fill(store, count=20):
+    for number in range(count):
+        span = store.span(request=f"question <b>{number}</b>", response="It is slate.")
+        given = {"evaluator_kind": "judge", "inclusion_probability": 0.5}
+        verdict = "no" if number % 5 == 0 else "yes"
+        risk = store.score(
+            span, "groundedness_risk", 0.5, metadata={"unsupported_spans": [[6, 11], ["x"]]}
+        )
+        store.write(spans=[span], evaluations=[risk, store.score(span, JUDGE, verdict, **given)])
+
+
+def shown_span(page):
+    return re.search(r'name="span_id" value="(\w+)"', page.text)[1]
+
+
+def answer(site, page, value):
+    form = {"judge": JUDGE, "span_id": shown_span(page), "value": value, "labels": "10"}
+    form["skip"] = re.search(r'name="skip" value="([^"]*)"', page.text)[1]
+    done = site.post("/label", form)
+    assert done.status == 303
+    return site.get(done.headers["location"])
+
+
+def test_records_are_labelled_one_after_the_other(site, store):
+    """Yes, skip and no lead on; what was said is stored with the chance of the choice."""
+    fill(store)
+    first = site.get("/label", labels=10)
+    assert "<mark" in first.text
+    assert "question &lt;b&gt;" in first.text
+    second = answer(site, first, "yes")
+    assert shown_span(second) != shown_span(first)
+    third = answer(site, second, "skip")
+    assert shown_span(third) not in {shown_span(first), shown_span(second)}
+    fourth = answer(site, third, "no")
+    with StoreReader(store.path) as reader:
+        said = {e.target.span_id: e.evaluation for e in reader.feedback(JUDGE)}
+    assert {span: each.value for span, each in said.items()} == {
+        shown_span(first): "yes", shown_span(third): "no",
+    }  # fmt: skip
+    assert all(0 < each.metadata["inclusion_probability"] <= 1 for each in said.values())
+    back = site.get(re.search(r'href="([^"]*)" data-key="u"', fourth.text)[1].replace("&amp;", "&"))
+    assert shown_span(back) == shown_span(third)
+
+
+def test_what_is_no_label_is_refused(site, store, serve):
+    """Other values, other records, other judges, and a viewer whose labels are off."""
+    fill(store)
+    span = shown_span(site.get("/label"))
+    form = {"judge": JUDGE, "span_id": span, "value": "yes"}
+    assert site.post("/label", {**form, "value": "maybe"}).status == 400
+    assert site.post("/label", {**form, "span_id": "00" * 8}).status == 404
+    assert site.post("/label", {**form, "judge": "nothing"}).status == 404
+    assert site.get("/label", judge="nothing").status == 404
+    assert site.get("/label", labels="9" * 40, skip="," * 900).status == 200
+    closed = serve(feedback=False)
+    assert closed.post("/label", form).status == 403
+    assert closed.get("/label").status == 403
+    assert ">Label<" not in closed.get("/scores").text
+
+
+def test_an_empty_store_says_what_is_missing(site, store):
+    store.trace()
+    page = site.get("/label")
+    assert page.status == 200
+    assert "Nothing to label yet" in page.text
