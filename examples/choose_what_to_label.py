@@ -1,4 +1,4 @@
-"""Forty labels that say as much as eighty: which judged records to label, and what people would say.
+"""Forty labels that say more: which judged records to label, and what people would say.
 
 `llmeval label` and the viewer hand out the records of a store in this way.
 """

@@ -237,6 +237,8 @@ def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return "(not captured)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return printable(text, LONGEST)
 

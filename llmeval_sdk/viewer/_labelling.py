@@ -57,7 +57,7 @@ def show(request: Request) -> Response:
         judges=judges, judge=judge, queue=chosen, problem=problem, record=record, state=state,
         labels=_count(params.get("labels")), skip=",".join(skipped), last=params.get("last", ""),
         request_text=record and marked(text(record.span.request)),
-        answer=record and marked(text(answer), marks),
+        answer=None if answer is None else marked(text(answer), marks),
         passages=[marked(chunk.content or "") for chunk in record.chunks[:50]] if record else [],
     )  # fmt: skip
 
