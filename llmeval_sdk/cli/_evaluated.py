@@ -67,7 +67,7 @@ def check_targets(args: argparse.Namespace) -> None:
     Raises:
         ConfigurationError: naming the option and the file.
     """
-    from llmeval_sdk.offline.report.written import MARKS, spare
+    from llmeval_sdk.offline.report.summary import MARKS, spare
 
     paths = {name: getattr(args, name) for name in MARKS if getattr(args, name) is not None}
     for name, path in paths.items():
@@ -77,7 +77,7 @@ def check_targets(args: argparse.Namespace) -> None:
 
 
 def _write(name: str, path: Path, make: Callable[[], str], *, quiet: bool) -> None:
-    from llmeval_sdk.offline.report.written import spare
+    from llmeval_sdk.offline.report.summary import spare
 
     spare(name, path)
     try:
@@ -129,8 +129,8 @@ _NUMBERS = "value rated failed n/a before now difference rows"
 
 def _print_worst(report: Report) -> None:
     from llmeval_sdk.offline.report.markdown import wrongs
-    from llmeval_sdk.offline.report.worst import worst
-    from llmeval_sdk.offline.results.row import texts
+    from llmeval_sdk.offline.report.row import texts
+    from llmeval_sdk.offline.report.summary import worst
 
     rows = [
         (row.id, printable(dict(texts(row)).get("request", ""), 60), "; ".join(wrong))

@@ -132,7 +132,7 @@ def _pair(  # noqa: PLR0917 - three sources, one way to read them
 
 
 def _rows(file: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    from llmeval_sdk.offline.data.parsing import read_json
+    from llmeval_sdk.offline.data.source import read_json
 
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")

@@ -13,10 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
-from llmeval_sdk.offline.data.columns import structured
-from llmeval_sdk.offline.data.record import record_from
-from llmeval_sdk.offline.data.spans import own_chunks
-from llmeval_sdk.offline.data.stored import stored_record
+from llmeval_sdk.offline.data.record import record_from, structured
+from llmeval_sdk.offline.data.spans import own_chunks, stored_record
 from llmeval_sdk.records import OWNERS
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Selection

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.offline.results.aggregate import Tally
-from llmeval_sdk.offline.results.outputs import Output
-from llmeval_sdk.offline.results.paths import cells, columns
+from llmeval_sdk.offline.report.aggregate import Tally
+from llmeval_sdk.offline.report.outputs import Output, cells, columns
 
 
 if TYPE_CHECKING:

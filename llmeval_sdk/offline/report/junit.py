@@ -10,10 +10,8 @@ from xml.sax.saxutils import escape, quoteattr
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.model import STAND_IN, Evaluation
 from llmeval_sdk.offline.report.gate import Check, Gate, checks
-from llmeval_sdk.offline.report.summary import STOOD_IN, headline
-from llmeval_sdk.offline.report.worst import failures
-from llmeval_sdk.offline.report.written import IN_TEXT
-from llmeval_sdk.offline.results.row import Row, texts
+from llmeval_sdk.offline.report.row import Row, texts
+from llmeval_sdk.offline.report.summary import IN_TEXT, STOOD_IN, failures, headline
 
 
 if TYPE_CHECKING:

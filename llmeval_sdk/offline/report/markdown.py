@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.offline.report.gate import Gate, checks
-from llmeval_sdk.offline.report.summary import STOOD_IN, headline, lines, shown
-from llmeval_sdk.offline.report.worst import failures, low, worst
-from llmeval_sdk.offline.report.written import IN_TEXT
-from llmeval_sdk.offline.results.row import Row, texts
+from llmeval_sdk.offline.report.row import Row, texts
+from llmeval_sdk.offline.report.summary import (
+    IN_TEXT,
+    STOOD_IN,
+    failures,
+    headline,
+    lines,
+    low,
+    shown,
+    worst,
+)
 
 
 if TYPE_CHECKING:

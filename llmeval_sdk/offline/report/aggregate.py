@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.model import STAND_IN, Evaluation, Usage
-from llmeval_sdk.offline.results.paths import contributions
-from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.report.outputs import contributions
+from llmeval_sdk.offline.report.row import Row
 
 
 @dataclass(slots=True)
