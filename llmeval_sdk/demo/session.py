@@ -15,10 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, runtime
-from llmeval_sdk.demo import documents, grading, show, show_judging, show_risk, show_run
+from llmeval_sdk.demo import documents, grading, show, show_judging, show_run
 from llmeval_sdk.demo.app import FieldExtractor
-from llmeval_sdk.demo.index import Index
-from llmeval_sdk.demo.results import read
+from llmeval_sdk.demo.search import Index
+from llmeval_sdk.demo.show import read
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
 
@@ -58,8 +58,8 @@ def run(options: Namespace) -> int:
     show.accuracy(console, results)
     show.scores(console, results, judge)
     show.patterns(console, results)
-    show_risk.finders(console, results, threshold)
-    show_risk.rivalled(console, results)
+    show_judging.finders(console, results, threshold)
+    show_judging.rivalled(console, results)
     show_judging.escalation(console, results, threshold)
     show_judging.verdicts(console, results, judge, threshold)
     show_judging.examples(console, results, judge, threshold)

@@ -10,10 +10,8 @@ from typing import Any
 
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.llms._failures import CallFailed
-from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, read
-from llmeval_sdk.llms._retry import retrying
-from llmeval_sdk.llms._schema import fits
+from llmeval_sdk.llms._failures import CallFailed, retrying
+from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, fits, read
 from llmeval_sdk.model import Message, Usage
 from llmeval_sdk.protocols import further_request
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.llms._schema import in_words
+from llmeval_sdk.llms._ladder import in_words
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.protocols import LLM
 
