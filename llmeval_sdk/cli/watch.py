@@ -27,8 +27,8 @@ from llmeval_sdk.store.reader import StoreReader
 
 _EPILOG = """\
 example:
-  llmeval watch --once --alert 'groundedness<0.9' --alert 'correctness<0.85'   # from cron, hourly
-  llmeval watch --alerts alerts.txt                        # a process of its own, until it is ended
+  llmeval watch --once --alert 'groundedness<0.9'       from cron, hourly
+  llmeval watch --alerts alerts.txt       a process of its own, until it is ended
   llmeval watch --alert 'groundedness<0.9' --silence 24h --once
 
 It may look as often as you like: at the bound, all alerts together raise a false
