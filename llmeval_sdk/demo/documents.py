@@ -135,14 +135,14 @@ class Document:
 
 def installed() -> Iterator[Document]:
     """Read every distribution that has a long description, in the order of their names."""
-    found: dict[str, metadata.Distribution] = {}
+    distributions: dict[str, metadata.Distribution] = {}
     for each in metadata.distributions():
         try:
-            found.setdefault(_key(each.metadata["Name"]), each)
+            distributions.setdefault(_key(each.metadata["Name"]), each)
         except (TypeError, KeyError, OSError, UnicodeDecodeError):
             continue  # what an uninstall left behind
-    for key in sorted(found.keys() - {"", "llmeval-sdk"}):
-        document = _read(found[key])
+    for key in sorted(distributions.keys() - {"", "llmeval-sdk"}):
+        document = _read(distributions[key])
         if document is not None:
             yield document
 
@@ -193,9 +193,9 @@ def _cut(paragraph: str, size: int) -> Iterator[str]:
         yield paragraph
 
 
-def _read(found: metadata.Distribution) -> Document | None:
+def _read(distribution: metadata.Distribution) -> Document | None:
     # Typed as a protocol, and in fact an email message: the body is the long description.
-    message = cast("Message", found.metadata)
+    message = cast("Message", distribution.metadata)
     readme = str(message.get_payload() or message.get("Description") or "")
     if len(readme.strip()) < 200:
         return None
@@ -203,13 +203,13 @@ def _read(found: metadata.Distribution) -> Document | None:
     for key, value in message.items():
         if key != "Description":
             header[key.lower()] = (*header.get(key.lower(), ()), str(value))
-    files = [("README", readme), *_shipped(found)]
-    return compose(found.name, files, version=found.version, header=header)
+    files = [("README", readme), *_shipped(distribution)]
+    return compose(distribution.name, files, version=distribution.version, header=header)
 
 
-def _shipped(found: metadata.Distribution) -> Iterator[tuple[str, str]]:
+def _shipped(distribution: metadata.Distribution) -> Iterator[tuple[str, str]]:
     """Yield licence and authors files of the distribution itself, not of code bundled with it."""
-    for file in sorted(found.files or [], key=str):
+    for file in sorted(distribution.files or [], key=str):
         folder = PurePosixPath(str(file)).parent.as_posix()
         own = re.fullmatch(r"[^/]+\.dist-info(/licenses)?", folder)
         if own and _SHIPPED.match(file.name):

@@ -18,11 +18,11 @@ from llmeval_sdk.testing.judge_server import MODEL
 def escalation(console: Console, results: Sequence[Result], threshold: float) -> None:
     """Show which records were escalated, and why."""
     reasons = [" + ".join(row.reasons(threshold)) for row in results]
-    asked = [row for row, reason in zip(results, reasons, strict=True) if reason]
+    escalated = [row for row, reason in zip(results, reasons, strict=True) if reason]
     made = table(console, "", "records", "share", "answered", "bad", "bad share")
     _add(made, "all", results, results)
-    _add(made, "not escalated", [row for row in results if row not in asked], results)
-    _add(made, "escalated", asked, results)
+    _add(made, "not escalated", [row for row in results if row not in escalated], results)
+    _add(made, "escalated", escalated, results)
     for reason, _ in Counter(filter(None, reasons)).most_common():
         rows = [row for row, why in zip(results, reasons, strict=True) if why == reason]
         _add(made, f"  {reason}", rows, results)
@@ -44,23 +44,23 @@ def escalation(console: Console, results: Sequence[Result], threshold: float) ->
 
 def verdicts(console: Console, results: Sequence[Result], judge: str, threshold: float) -> None:
     """Show what the judge said, and for each record it did not judge, why not."""
-    asked = [row for row in results if row.reasons(threshold)]
-    given = [row.verdict for row in results if row.verdict is not None]
-    values = sorted(v.value for v in given if isinstance(v.value, float))
-    errors = Counter(v.error.type for v in given if v.error is not None)
+    escalated = [row for row in results if row.reasons(threshold)]
+    evaluations = [row.verdict for row in results if row.verdict is not None]
+    values = sorted(v.value for v in evaluations if isinstance(v.value, float))
+    errors = Counter(v.error.type for v in evaluations if v.error is not None)
     skipped = Counter(
-        event.reason for row in asked for event in row.not_run if event.evaluator == JUDGE
+        event.reason for row in escalated for event in row.not_run if event.evaluator == JUDGE
     )
     shown = Table.grid(padding=(0, 2))
     shown.add_column(justify="right")
     shown.add_column()
-    shown.add_row(str(len(asked)), "records escalated")
+    shown.add_row(str(len(escalated)), "records escalated")
     spread = f", mean {average(values)}, {values[0]:.2f} to {values[-1]:.2f}" if values else ""
     shown.add_row(str(len(values)), f"verdicts{spread}")
-    told = ", ".join(f"{reason} {count}" for reason, count in errors.items())
-    shown.add_row(str(errors.total()), f"errors {told}".rstrip())
+    reasons = ", ".join(f"{reason} {count}" for reason, count in errors.items())
+    shown.add_row(str(errors.total()), f"errors {reasons}".rstrip())
     shown.add_row(str(skipped.pop("over_budget", 0)), "not run: over_budget")
-    usage = [v.usage for v in given if v.usage is not None]
+    usage = [v.usage for v in evaluations if v.usage is not None]
     costs = [each.cost_usd for each in usage if each.cost_usd is not None]
     for reason, count in skipped.most_common():
         shown.add_row(str(count), f"not run: {reason}{_MEANING.get(reason, '')}")

@@ -123,9 +123,9 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
 
 def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:
     status: int = error.status_code
-    said = _said(error, key)
+    reason = _said(error, key)
     code = str(getattr(error, "code", None) or "").lower()
-    message = f"{where} answered {status}" + (f": {said}" if said else "")
+    message = f"{where} answered {status}" + (f": {reason}" if reason else "")
     if any(word in code or word in _text(error.body).lower() for word in _FILTERED):
         return CallFailed("refused", message, status=status)
     if status in (401, 403):
@@ -161,8 +161,8 @@ def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:
 def _said(error: Any, key: Secret | None) -> str:
     body = error.body
     inner = body.get("error", body) if isinstance(body, Mapping) else None
-    said = inner.get("message") if isinstance(inner, Mapping) else inner
-    text = " ".join(said.split()) if isinstance(said, str) else ""
+    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    text = " ".join(message.split()) if isinstance(message, str) else ""
     if key is not None and len(key.reveal()) >= _LEAST_SECRET:
         text = text.replace(key.reveal(), "***")
     return text[:MESSAGE_CHARACTERS]

@@ -19,13 +19,13 @@ from llmeval_sdk.model import Message, Usage
 
 def in_words(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
     """Add the schema to the system message, or put one in front."""
-    asked = (
+    instruction = (
         "Answer with exactly one JSON object and nothing else: no prose, no code fence. "
         f"It satisfies this JSON schema: {json.dumps(schema, ensure_ascii=False)}"
     )
     if messages and messages[0].role == "system":
-        return [Message("system", f"{messages[0].content}\n\n{asked}"), *messages[1:]]
-    return [Message("system", asked), *messages]
+        return [Message("system", f"{messages[0].content}\n\n{instruction}"), *messages[1:]]
+    return [Message("system", instruction), *messages]
 
 
 def fits(text: str, schema: Mapping[str, Any]) -> bool:
@@ -72,11 +72,11 @@ class Dialect:
 
     def give_way(self, error: CallFailed) -> bool:
         """Drop a parameter that the server names in its complaint; False if there is none left."""
-        said = str(error)
-        if self.limit_key == "max_tokens" and "max_completion_tokens" in said:
+        complaint = str(error)
+        if self.limit_key == "max_tokens" and "max_completion_tokens" in complaint:
             self.limit_key = "max_completion_tokens"
             return True
-        if self.temperature and "temperature" in said:
+        if self.temperature and "temperature" in complaint:
             self.temperature = False
             return True
         return False

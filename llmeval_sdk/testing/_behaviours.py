@@ -49,9 +49,9 @@ def stand_in(request: Mapping[str, Any]) -> dict[str, Any] | str:
 
 def _schema(request: Mapping[str, Any], system: str) -> Mapping[str, Any] | None:
     """Find the schema that a request asks for, wherever the ladder has put it."""
-    asked = request.get("response_format") or {}
-    if "json_schema" in asked:
-        schema: Mapping[str, Any] = asked["json_schema"]["schema"]
+    wanted_format = request.get("response_format") or {}
+    if "json_schema" in wanted_format:
+        schema: Mapping[str, Any] = wanted_format["json_schema"]["schema"]
         return schema
     if request.get("tools"):
         parameters: Mapping[str, Any] = request["tools"][0]["function"]["parameters"]
@@ -145,8 +145,8 @@ def error(status: int, message: str, code: str, headers: Mapping[str, str] | Non
 def _mode(request: Mapping[str, Any]) -> str:
     if request.get("tools"):
         return "tool"
-    asked = request.get("response_format") or {}
-    return str(asked.get("type", "text"))
+    wanted_format = request.get("response_format") or {}
+    return str(wanted_format.get("type", "text"))
 
 
 def _not_taken(behaviour: str, request: Mapping[str, Any]) -> Wire | None:
@@ -185,8 +185,8 @@ def _changed(behaviour: str, reply: dict[str, Any]) -> dict[str, Any]:
 
 def completion(request: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     """Build the chat completion that carries an answer, ``n`` times where that is asked."""
-    said = answer(request)
-    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    answered = answer(request)
+    text = answered if isinstance(answered, str) else json.dumps(answered, ensure_ascii=False)
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if request.get("tools"):
         function = {"name": request["tools"][0]["function"]["name"], "arguments": text}
