@@ -166,11 +166,11 @@ class _Changes:
     """The columns that stand there only where there is a baseline."""
 
     def __init__(self, compared: Comparison | None) -> None:
-        found = () if compared is None else compared.changes
-        self._by_path: dict[str, Change] = {each.path: each for each in found}
+        changes = () if compared is None else compared.changes
+        self._by_path: dict[str, Change] = {each.path: each for each in changes}
         self._is_shown = compared is not None
         ends = [
-            abs(end) for each in found if _is_share(each) for end in (each.low, each.high) if end
+            abs(end) for each in changes if _is_share(each) for end in (each.low, each.high) if end
         ]
         self._reach = max(ends, default=0.0)
 
@@ -187,9 +187,13 @@ class _Changes:
         if change is None:
             return [("desk", ""), ("", ""), ("desk", "")]
         by = f"{change.difference:+.3g}" if change.difference else "="
-        told = f'<span class="{change.verdict}">{by}</span>'
+        shown_difference = f'<span class="{change.verdict}">{by}</span>'
         drawn = difference(change, self._reach) if _is_share(change) else ""
-        return [("number soft desk", shown(change.before)), ("number", told), ("desk", drawn)]
+        return [
+            ("number soft desk", shown(change.before)),
+            ("number", shown_difference),
+            ("desk", drawn),
+        ]
 
 
 def _is_share(change: Change) -> bool:

@@ -95,16 +95,16 @@ def stood_in(report: Report) -> list[str]:
 
 def lines(report: Report) -> list[Line]:
     """Return a line for each metric, in the order of the evaluators."""
-    found = []
+    metric_lines = []
     for name, tally in report.aggregate.tallies.items():
-        said = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
+        reasons = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
         rest = sum(tally.reasons.values()) - tally.failed
-        about = (tally.rated, tally.failed, rest, "; ".join(said), name, bool(tally.stood_in))
+        about = (tally.rated, tally.failed, rest, "; ".join(reasons), name, bool(tally.stood_in))
         paths = sorted(tally.sums.items(), key=lambda each: (-each[1], each[0]))
-        found += [Line(path, amount / tally.rated, *about) for path, amount in paths]
+        metric_lines += [Line(path, amount / tally.rated, *about) for path, amount in paths]
         if not paths:
-            found.append(Line(name, None, *about))
-    return found
+            metric_lines.append(Line(name, None, *about))
+    return metric_lines
 
 
 def headline(report: Report) -> str:
