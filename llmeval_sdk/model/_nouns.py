@@ -1,0 +1,274 @@
+"""What evaluators and judge models take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Literal
+
+from llmeval_sdk._quick_init import quicken
+
+
+SpanKind = Literal["workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"]
+EvaluatorKind = Literal["heuristic", "judge", "human"]
+Score = float | bool | str | None
+Request = str | Mapping[str, Any]
+
+NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something has no result: a low-cardinality type and a message for people."""
+
+    type: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens (and money, where the price is known) that model calls used."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """Sum two usages; an unknown cost stays unknown only if both are unknown."""
+        costs = [c for c in (self.cost_usd, other.cost_usd) if c is not None]
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.total_tokens + other.total_tokens,
+            sum(costs) if costs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One retrieved passage, which has a ``content``, a ``doc_uri`` or both.
+
+    Args:
+        content: The text of the passage.
+        doc_uri: The address of the document that it comes from. Ground-truth chunks need it.
+        chunk_id: Its id. A chunk that two methods found is listed twice, with the same id.
+        score: Its relevance according to the retriever, expected in 0..1.
+        page: The page of the document.
+        retrieval_method: Which search found it, such as ``bm25`` or ``knn``.
+        metadata: Anything else the retriever returned.
+    """
+
+    content: str | None = None
+    doc_uri: str | None = None
+    chunk_id: str | None = None
+    score: float | None = None
+    page: int | str | None = None
+    retrieval_method: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """One value that an LLM took from one chunk.
+
+    Args:
+        value: The value.
+        chunk_number: The rank of the chunk that it comes from, beginning with 1. An extraction
+            without a number, or with 0, contributes nothing to scores that compare ranks.
+        confidence: How sure the LLM was: 0..1, or HIGH, MEDIUM or LOW.
+        evidence: The passage that the LLM quoted for the value.
+    """
+
+    value: Any = None
+    chunk_number: int | None = None
+    confidence: float | str | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The prompt of an LLM call: its template and the values that were filled in.
+
+    Args:
+        id: A name that stays the same over all versions of the prompt.
+        version: The version of the prompt.
+        template: The text with its placeholders.
+        chat_template: The same as chat messages, each a mapping of ``role`` and ``content``.
+        variables: The values of the placeholders, by name.
+        rag_context_variables: Which variables hold the retrieved text.
+        rag_query_variables: Which variables hold the user's question.
+        tags: Labels to filter by.
+        rag_context_variable_keys: ``rag_context_variables`` as Datadog's guide spells it.
+        rag_query_variable_keys: ``rag_query_variables`` as Datadog's guide spells it.
+    """
+
+    id: str | None = None
+    version: str | None = None
+    template: str | None = None
+    chat_template: tuple[Mapping[str, Any], ...] | None = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    rag_context_variables: tuple[str, ...] = ("context",)
+    rag_query_variables: tuple[str, ...] = ("question",)
+    tags: Mapping[str, str] | None = None
+    rag_context_variable_keys: InitVar[Sequence[str] | None] = None
+    rag_query_variable_keys: InitVar[Sequence[str] | None] = None
+
+    def __post_init__(
+        self, context_keys: Sequence[str] | None, query_keys: Sequence[str] | None
+    ) -> None:
+        context, query = "rag_context_variables", "rag_query_variables"
+        object.__setattr__(self, context, _names(context_keys or getattr(self, context)))
+        object.__setattr__(self, query, _names(query_keys or getattr(self, query)))
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an evaluator sees of one request: a live one, or a row of a data set.
+
+    A Record never changes. ``None`` means that a field is absent; an empty tuple is present.
+
+    Args:
+        request_id: The id of the request.
+        request: What was asked: a string, an OpenAI chat request (``messages``), or a mapping of
+            ``query`` and ``history``.
+        response: What was answered.
+        retrieved_context: The retrieved chunks in rank order.
+        expected_facts: Ground truth: facts that the response should state.
+        expected_response: Ground truth: a complete answer.
+        expected_retrieved_context: Ground truth: chunks that should have been retrieved.
+        extractions: The values that an LLM took from the chunks.
+        value: The aggregated value of an extraction; the response where none was annotated.
+        confidence: The aggregation's own confidence: 0..1, or HIGH, MEDIUM or LOW.
+        field_config: What is known about an extracted field: ``name``, ``description``,
+            ``format``.
+        retrieval: How the search went: ``limits`` by method, ``total_before_filter``.
+        attributes: Free metadata of the app.
+        usage: Tokens and money that the app's own model calls used.
+        latency_seconds: How long the request took.
+        trace_id: The id of its trace, 32 hex characters.
+        span_id: The id of its span, 16 hex characters.
+        span_name: The name of its span.
+        span_kind: The kind of its span, such as ``workflow``.
+
+    Examples:
+        >>> record = llmeval.Record(request="What is the roof made of?", response="Slate.")
+        >>> record.retrieved_context is None
+        True
+    """
+
+    request_id: str | None = None
+    request: Request | None = None
+    response: str | None = None
+    retrieved_context: tuple[Chunk, ...] | None = None
+    expected_facts: tuple[str, ...] | None = None
+    expected_response: str | None = None
+    expected_retrieved_context: tuple[Chunk, ...] | None = None
+    extractions: tuple[Extraction, ...] | None = None
+    value: Any = None
+    confidence: float | str | None = None
+    field_config: Mapping[str, Any] | None = None
+    retrieval: Mapping[str, Any] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage | None = None
+    latency_seconds: float | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    span_name: str | None = None
+    span_kind: SpanKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One outcome of one evaluator. The type of ``value`` decides what kind of outcome it is.
+
+    Args:
+        name: The name of the evaluator.
+        value: A ``float`` is a score, a ``bool`` pass or fail, a ``str`` a category (the rating of
+            a yes/no question is ``yes`` or ``no``), and ``None`` means that the evaluator does not
+            apply. A failed evaluator has an ``error`` and no value.
+        label: A word for the value, such as the band that a score lies in.
+        explanation: Why the value is what it is.
+        error: Why there is no value.
+        metadata: Details, which differ by evaluator.
+        evaluator_kind: ``heuristic``, ``judge`` or ``human``.
+        evaluator_version: Values of different versions are not comparable.
+        duration: How many seconds the evaluator took.
+        usage: Tokens and money that a judge used.
+        inclusion_probability: The chance, over all traffic, that this evaluation was made. Averages
+            are corrected by its inverse.
+    """
+
+    name: str
+    value: Score = None
+    label: str | None = None
+    explanation: str | None = None
+    error: Failure | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    evaluator_kind: EvaluatorKind = "heuristic"
+    evaluator_version: str = "1"
+    duration: float | None = None
+    usage: Usage | None = None
+    inclusion_probability: float = 1.0
+
+
+JUDGE_TAG = "llmeval.judge"
+"""The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
+STAND_IN = "stand-in"
+"""The model name of the rules that stand in for a judge model in tests and demos."""
+
+
+def is_stand_in(evaluation: Evaluation) -> bool:
+    """Say whether rules, not a model, gave a verdict: every place that shows it says so."""
+    return evaluation.metadata.get("model") == STAND_IN
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat with a judge model.
+
+    Args:
+        role: Who speaks: ``system``, ``user`` or ``assistant``.
+        content: The text.
+    """
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The answer of a judge model.
+
+    Args:
+        text: What the model wrote.
+        model: The exact name of the model that answered.
+        usage: Tokens and money that the call used.
+        finish_reason: Why the model stopped, such as ``stop`` or ``length``.
+    """
+
+    text: str
+    model: str = ""
+    usage: Usage | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model that a judgement made elsewhere, for its trace."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    model: str = ""
+    usage: Usage | None = None
+    response: str | None = None
+    error: str | None = None
+    """The low-cardinality type of what went wrong."""
+
+
+quicken(Chunk, Extraction, Record, Evaluation)  # made at each request
