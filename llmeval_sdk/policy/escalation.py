@@ -31,10 +31,10 @@ class Escalation:
         judge: The judge, or its name.
         when: A condition made by `below`, `above` and `flagged`.
         control_rate: The part of all other records that is judged as well, at random, so that
-            averages can be corrected. With ``when`` it is 0 by default. With ``share`` it is half
-            of the share by default: a higher rate measures averages better and catches fewer bad
-            records. Half of the share measures twice as exactly as 0.02 does and catches an eighth
-            fewer bad records. A rate above 0.05 falls with the risk, but never below 0.05.
+            averages can be corrected. With ``when`` it is 0 by default. With ``share`` it is 0.45
+            of the share by default, which measures averages twice as exactly as a rate of 0.02
+            does and catches a tenth fewer bad records. A rate above 0.05 falls with the risk, but
+            never below 0.05.
         share: The part of the records, in 0..1, to judge: those whose risk is highest. Records
             without an answer (`abstention_risk` applies to them) are not among them, unless ``by``
             names that score.
