@@ -59,20 +59,45 @@ class Condition:
 
 
 def below(name: str, threshold: float) -> Condition:
-    """Hold when a score is below a threshold; pass and yes count as 1, fail and no as 0."""
+    """Hold when a score is below a threshold. Pass and yes count as 1, fail and no as 0.
+
+    Args:
+        name: The evaluator whose score is compared.
+        threshold: The number that the score must be less than.
+
+    Examples:
+        >>> condition = llmeval.below("context_relevance", 0.4) | llmeval.flagged("recall_warning")
+        >>> escalation = llmeval.Escalation("groundedness", when=condition)
+    """
     return _Compared(_named("below", name), "<", _number("below", threshold))
 
 
 def above(name: str, threshold: float) -> Condition:
-    """Hold when a score is above a threshold; pass and yes count as 1, fail and no as 0."""
+    """Hold when a score is above a threshold. Pass and yes count as 1, fail and no as 0.
+
+    Args:
+        name: The evaluator whose score is compared.
+        threshold: The number that the score must be greater than.
+
+    Examples:
+        >>> condition = llmeval.above("groundedness_risk", 0.8)
+        >>> escalation = llmeval.Escalation("groundedness", when=condition)
+    """
     return _Compared(_named("above", name), ">", _number("above", threshold))
 
 
 def flagged(name: str, *words: str | bool) -> Condition:
-    """Hold when an evaluation's value or label is one of the words, exactly.
+    """Hold when an evaluation's value or label is exactly one of the words.
 
-    Without words: when a check failed (``False``), or a category is neither good, such as ``pass``
-    or ``yes``, nor neutral, such as ``skipped`` or ``abstained``; a score alone is no flag.
+    Args:
+        name: The evaluator whose outcome is compared.
+        *words: The words. Without any, the condition holds when a check failed (``False``), or when
+            a category is neither good, such as ``pass`` or ``yes``, nor neutral, such as
+            ``skipped`` or ``abstained``; a number alone is no flag.
+
+    Examples:
+        >>> condition = llmeval.flagged("recall_warning", "HIT_RETRIEVAL_LIMIT")
+        >>> escalation = llmeval.Escalation("context_recall_llm", when=condition)
     """
     for word in words:
         if not isinstance(word, (str, bool)):

@@ -30,6 +30,11 @@ class Escalation:
     Args:
         judge: The judge, or its name.
         when: A condition made by `below`, `above` and `flagged`.
+        control_rate: The part of all other records that is judged as well, at random, so that
+            averages can be corrected. With ``when`` it is 0 by default. With ``share`` it is 0.45
+            of the share by default, which measures averages twice as exactly as a rate of 0.02
+            does and catches a tenth fewer bad records. A rate above 0.05 falls with the risk, but
+            never below 0.05.
         share: The part of the records, in 0..1, to judge: those whose risk is highest. Records
             without an answer (`abstention_risk` applies to them) are not among them, unless ``by``
             names that score.
@@ -38,15 +43,16 @@ class Escalation:
             with both kinds spends one share on them together.
         of: ``"extractions"`` or ``"answers"``: ``share`` is of these records only. For two judges
             that divide the traffic between them.
-        control_rate: The part of all other records that is judged as well, at random, so that
-            averages can be corrected. With ``when`` it is 0 by default. Inside a share it is the
-            knob between catching and measuring: 0.45 of the share by default, which measures twice
-            as exactly as 0.02 does and catches a tenth fewer bad records; a rate above 0.05 falls
-            with the risk, and never below 0.05.
         budget: The former name of ``share``; it works until version 0.3.
 
     Raises:
-        ConfigurationError: an argument cannot be used; the message says what to write instead.
+        ConfigurationError: An argument cannot be used; the message says what to write instead.
+
+    Examples:
+        >>> escalations = [
+        ...     llmeval.Escalation("groundedness", share=0.2),
+        ...     llmeval.Escalation("safety", when=llmeval.flagged("recall_warning")),
+        ... ]
     """
 
     judge: str | Judge

@@ -23,10 +23,18 @@ _KEYS = ("sample_rate", "evaluator", "evaluator_label", "span_name")
 
 @dataclass(frozen=True, slots=True)
 class SamplingRule:
-    """The chance, in 0..1, that a paid judge runs.
+    """The chance that a paid judge runs.
 
-    ``evaluator`` and ``span_name`` are exact names; ``None`` matches any. A rate that is no number
-    in 0..1 raises `ConfigurationError`.
+    Args:
+        sample_rate: The chance: from 0 (never) to 1 (always).
+        evaluator: The exact name of the judge; ``None`` matches any.
+        span_name: The exact name of the span; ``None`` matches any.
+
+    Raises:
+        ConfigurationError: The rate is no number in 0..1, or a name is empty.
+
+    Examples:
+        >>> llmeval.configure(sampling_rules=[llmeval.SamplingRule(0.05, evaluator="safety")])
     """
 
     sample_rate: float

@@ -23,21 +23,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The rows in the order of the data, and aggregates over the rows that have a value."""
+    """The result of `evaluate`: the rows in the order of the data, and aggregates over them.
+
+    Args:
+        rows: Each row has its ``record`` and its ``evaluations`` by name. Many rows are kept in a
+            file and read when they are asked for.
+        aggregate: The sums that `metrics` is made of; rows without a value are not part of them.
+        experiment: The name of the run.
+        evaluators: The names of the evaluators that ran.
+        skipped: How many bad rows were left out.
+        problems: What was wrong with the first of them.
+        delivery: The account of each exporter.
+        outputs: What kind of value each evaluator gives, even if it gave none.
+    """
 
     rows: Sequence[Row]
-    """Each with its ``record`` and its ``evaluations`` by name; in a file where they are many."""
     aggregate: Aggregate = field(default_factory=Aggregate)
     experiment: str = ""
     evaluators: tuple[str, ...] = ()
     skipped: int = 0
-    """Bad rows that were left out."""
     problems: tuple[str, ...] = ()
-    """What was wrong with the first of them."""
     delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
-    """The account of each exporter."""
     outputs: Mapping[str, Output] = field(default_factory=dict)
-    """What each evaluator gives, whether or not it gave anything."""
 
     @property
     def metrics(self) -> dict[str, float]:
