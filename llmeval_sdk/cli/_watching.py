@@ -147,7 +147,7 @@ def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
     if spans:
         lines.append("Spans: " + ", ".join(spans))
     lines += [f"{number(each['value'])} {each['link']}" for each in facts["worst"]]
-    return "\n".join(printable(line, 400) for line in lines)
+    return "\n".join(printable(line, 1_000) for line in lines)
 
 
 def _look(course: Course, level: float, now_ns: int) -> Look:

@@ -14,7 +14,7 @@ from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, seconds, since
-from llmeval_sdk.cli._output import say, table
+from llmeval_sdk.cli._output import say, say_wrapped, table
 from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, StateFile, WatchState
 from llmeval_sdk.cli._watching import Look, look, ready
 from llmeval_sdk.cli._webhook import Webhook
@@ -202,7 +202,7 @@ def _show(args: argparse.Namespace, looks: list[Look], messages: list[AlertMessa
         table(("alert", "state", "mean", "judged", "evidence", ""), rows, numbers="mean judged")
     if not args.json:
         for message in messages:
-            say(
-                f"\n{moment(message.at_ns)}  " + "\n".join(map(printable, message.text.split("\n")))
-            )
+            say(f"\n{moment(message.at_ns)}")
+            for line in message.text.split("\n"):
+                say_wrapped(printable(line, 1_000))
     sys.stdout.flush()

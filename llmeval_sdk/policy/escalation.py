@@ -40,8 +40,8 @@ class Escalation:
             that divide the traffic between them.
         control_rate: The part of all other records that is judged as well, at random, so that
             averages can be corrected. With ``when`` it is 0 by default. Inside a share it is the
-            knob between catching and measuring: half of the share by default, which measures twice
-            as exactly as 0.02 does and catches an eighth fewer bad records; a rate above 0.05 falls
+            knob between catching and measuring: 0.45 of the share by default, which measures twice
+            as exactly as 0.02 does and catches a tenth fewer bad records; a rate above 0.05 falls
             with the risk, and never below 0.05.
         budget: The former name of ``share``; it works until version 0.3.
 
