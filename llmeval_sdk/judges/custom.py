@@ -105,7 +105,7 @@ class LLMJudge(BaseJudge):
         )
 
 
-def _form(name: str, output: Literal["yes_no", "score"] | Sequence[str]) -> _verdict.Form:
+def _form(name: str, output: Literal["yes_no", "score"] | Sequence[str]) -> _verdict.VerdictForm:
     if output == "yes_no":
         return _verdict.YES_NO
     if output == "score":

@@ -12,7 +12,7 @@ from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.model import Usage
 from llmeval_sdk.offline.report import journal
 from llmeval_sdk.offline.report.aggregate import Aggregate
-from llmeval_sdk.offline.report.gate import MIN_RATED, Gate, below
+from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, below
 from llmeval_sdk.offline.report.outputs import Output, from_plain, seen_in
 from llmeval_sdk.offline.report.row import Row
 
@@ -91,7 +91,7 @@ class Report:
         """Return how it went, the metrics and the worst rows; for a pull request's comment."""
         from llmeval_sdk.offline.report.markdown import markdown
 
-        return markdown(self, worst=worst, gate=Gate(at_least or {}, compared, min_rated))
+        return markdown(self, worst=worst, gate=ReportGate(at_least or {}, compared, min_rated))
 
     def to_html(
         self,
@@ -107,7 +107,7 @@ class Report:
         """
         from llmeval_sdk.offline.report.page import page
 
-        return page(self, worst=worst, gate=Gate(at_least or {}, compared, min_rated))
+        return page(self, worst=worst, gate=ReportGate(at_least or {}, compared, min_rated))
 
     def to_junit(
         self,
@@ -119,7 +119,7 @@ class Report:
         """Return JUnit XML: a case for each bound, each metric with a baseline, and each row."""
         from llmeval_sdk.offline.report.junit import junit
 
-        return junit(self, Gate(at_least or {}, compared, min_rated))
+        return junit(self, ReportGate(at_least or {}, compared, min_rated))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file of JSON lines, whole or not at all.
