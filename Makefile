@@ -195,6 +195,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \
 	$$python -m benchmarks.quality.alarms --seeds 20 || missed=1; \
 	$$python -m benchmarks.quality.labels --seeds 40 || missed=1; \
+	$$python -m benchmarks.quality.versions --seeds 20 || missed=1; \
 	exit $$missed
 
 quality-full: $(VENV)-quality/.ready  ## Simulate intervals, shares, alarms and labels with all seeds (an hour).
@@ -204,6 +205,7 @@ quality-full: $(VENV)-quality/.ready  ## Simulate intervals, shares, alarms and 
 	$$python -m benchmarks.quality.sampling --seeds 500 || missed=1; \
 	$$python -m benchmarks.quality.alarms --seeds 300 || missed=1; \
 	$$python -m benchmarks.quality.labels --seeds 400 || missed=1; \
+	$$python -m benchmarks.quality.versions --seeds 200 || missed=1; \
 	exit $$missed
 
 judge-quality: $(VENV)-quality/.ready  ## Measure the built-in judges with your model on labelled data (MODEL=gpt-4o-mini, DATA=folder; --stand-in in ARGS tries it without one).

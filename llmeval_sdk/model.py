@@ -274,12 +274,6 @@ class Message:
     content: str
 
 
-JUDGE_TAG = "llmeval.judge"
-"""The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
-STAND_IN = "stand-in"
-"""What a stand-in by rules calls itself in the place of a model: its ratings are no judgement."""
-
-
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What a judge model answered."""

@@ -130,8 +130,8 @@ def _worst(report: Report, about: set[str | None]) -> list[str]:
     """Show the rows on which the evaluators of missed bounds are least content."""
     from llmeval_sdk._terminal import printable
     from llmeval_sdk.offline.report.markdown import wrongs
-    from llmeval_sdk.offline.report.worst import worst
-    from llmeval_sdk.offline.results.row import only, texts
+    from llmeval_sdk.offline.report.row import only, texts
+    from llmeval_sdk.offline.report.summary import worst
 
     found = [
         f"  {row.id}: {printable(dict(texts(row)).get('request', ''), 60)}\n"

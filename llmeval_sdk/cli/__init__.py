@@ -24,6 +24,7 @@ COMMANDS = (
     "view",
     "report",
     "watch",
+    "compare",
     "traces",
     "evaluate",
     "explain",

@@ -36,22 +36,22 @@ def publish(outcome: Outcome) -> int:
     from llmeval_sdk.offline.report.gate import Gate, checks
 
     report, args = outcome.report, outcome.args
-    asked: dict[str, Any] = {
+    demands: dict[str, Any] = {
         "at_least": dict(sorted(args.fail_under)),  # of two bounds on a metric the higher
         "compared": outcome.compared,
         "min_rated": args.min_rated,
     }
-    gate = checks(report, Gate(**asked))
+    gate = checks(report, Gate(**demands))
     if args.json:
-        found = _json(outcome, report.below(asked["at_least"], min_rated=args.min_rated))
-        found["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
-        say(json.dumps(found, allow_nan=False, default=str))
+        result = _json(outcome, report.below(demands["at_least"], min_rated=args.min_rated))
+        result["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
+        say(json.dumps(result, allow_nan=False, default=str))
     else:
         _print(outcome)
     for name, path, make in (
-        ("html", args.html, lambda: report.to_html(**asked)),
-        ("markdown", args.markdown, lambda: report.to_markdown(**asked)),
-        ("junit", args.junit, lambda: report.to_junit(**asked)),
+        ("html", args.html, lambda: report.to_html(**demands)),
+        ("markdown", args.markdown, lambda: report.to_markdown(**demands)),
+        ("junit", args.junit, lambda: report.to_junit(**demands)),
     ):
         if path is not None:
             _write(name, path, make, quiet=args.json)
@@ -67,7 +67,7 @@ def check_targets(args: argparse.Namespace) -> None:
     Raises:
         ConfigurationError: naming the option and the file.
     """
-    from llmeval_sdk.offline.report.written import MARKS, spare
+    from llmeval_sdk.offline.report.summary import MARKS, spare
 
     paths = {name: getattr(args, name) for name in MARKS if getattr(args, name) is not None}
     for name, path in paths.items():
@@ -77,7 +77,7 @@ def check_targets(args: argparse.Namespace) -> None:
 
 
 def _write(name: str, path: Path, make: Callable[[], str], *, quiet: bool) -> None:
-    from llmeval_sdk.offline.report.written import spare
+    from llmeval_sdk.offline.report.summary import spare
 
     spare(name, path)
     try:
@@ -129,8 +129,8 @@ _NUMBERS = "value rated failed n/a before now difference rows"
 
 def _print_worst(report: Report) -> None:
     from llmeval_sdk.offline.report.markdown import wrongs
-    from llmeval_sdk.offline.report.worst import worst
-    from llmeval_sdk.offline.results.row import texts
+    from llmeval_sdk.offline.report.row import texts
+    from llmeval_sdk.offline.report.summary import worst
 
     rows = [
         (row.id, printable(dict(texts(row)).get("request", ""), 60), "; ".join(wrong))
@@ -182,7 +182,7 @@ def _print_comparison(compared: Comparison) -> None:
 def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
     report = outcome.report
     compared = outcome.compared
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "experiment": report.experiment,
         "rows": len(report.rows),
         "metrics": report.metrics,
@@ -197,7 +197,7 @@ def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
         "delivery": {name: asdict(account) for name, account in report.delivery.items()},
     }
     if compared is not None:
-        found["comparison"] = {
+        result["comparison"] = {
             "pairs": compared.pairs,
             "regressed": compared.regressed,
             "worse": [change.path for change in compared.worse],
@@ -210,4 +210,4 @@ def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
                 {"row": each.row.id, "evaluator": each.evaluator} for each in compared.regressions
             ],
         }
-    return found
+    return result

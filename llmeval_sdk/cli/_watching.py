@@ -52,7 +52,7 @@ def look(
     """Take in the hours that are over, and put what there is to tell into the outbox."""
     level = level_of(len(bounds))
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
-    found = []
+    looks = []
     for bound in bounds:
         name = str(bound)
         course = state.courses.get(name)
@@ -62,9 +62,9 @@ def look(
             raised = event.kind == "raised"
             facts = about(reader, course, level, viewer) if raised else {}
             _tell(state, course, event, facts)
-        found.append(_look(course, level, now_ns))
+        looks.append(_look(course, level, now_ns))
     state.outbox = [m for m in state.outbox if now_ns - m.at_ns < KEPT_NS]
-    return found
+    return looks
 
 
 def ready(state: State, now_ns: int) -> list[Message]:
@@ -91,12 +91,12 @@ def _tell(state: State, course: Course, event: Event, facts: dict[str, Any]) -> 
 def about(reader: StoreReader, course: Course, level: float, viewer: str) -> dict[str, Any]:
     """Return since when, how sure, on which spans, and the worst examples."""
     since = course.since_ns or course.cursor_ns
-    given = (since, course.cursor_ns, None, None)
-    whole = overall(reader, given, None, course.bound.evaluator).estimate
+    selection = (since, course.cursor_ns, None, None)
+    whole = overall(reader, selection, None, course.bound.evaluator).estimate
     spans: list[dict[str, Any]] = [
         {"span": each.span_name, "mean": each.estimate.mean if each.estimate else each.mean,
          "scored": each.funnel.scored}
-        for each in populations(reader, (*given[:2], course.bound.evaluator, None), None)
+        for each in populations(reader, (*selection[:2], course.bound.evaluator, None), None)
         if each.mean is not None
     ]  # fmt: skip
     spans.sort(key=lambda each: each["mean"], reverse=course.bound.sign == ">")
@@ -147,7 +147,7 @@ def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
     if spans:
         lines.append("Spans: " + ", ".join(spans))
     lines += [f"{number(each['value'])} {each['link']}" for each in facts["worst"]]
-    return "\n".join(printable(line, 400) for line in lines)
+    return "\n".join(printable(line, 1_000) for line in lines)
 
 
 def _look(course: Course, level: float, now_ns: int) -> Look:

@@ -128,10 +128,10 @@ def _plain(found: Agreement, collected: Labelled, args: argparse.Namespace) -> d
 
 
 def _print(
-    name: str | None, found: Agreement, collected: Labelled, args: argparse.Namespace
+    name: str | None, agreed: Agreement, collected: Labelled, args: argparse.Namespace
 ) -> None:
     what = name or "the evaluator"
-    say(f"{found.count:,} labelled records, {what} against people")
+    say(f"{agreed.count:,} labelled records, {what} against people")
     if collected.by_stand_in:
         say(
             f"NO MODEL: rules on shared words (the stand-in) scored this; it says nothing of {what}"
@@ -141,22 +141,22 @@ def _print(
     if collected.cached:
         say(f"{collected.cached:,} verdicts are those of an earlier run and cost nothing now")
     if collected.usage is not None:
-        judged = found.count + collected.left_out.total() - collected.cached
+        judged = agreed.count + collected.left_out.total() - collected.cached
         say(_cost(collected.usage, judged))
     heading("Agreement")
     table(
         ("figure", "value", "95 % interval", ""),
-        [_figure(name, found.estimates[name], args.positive) for name in _ORDER],
+        [_figure(name, agreed.estimates[name], args.positive) for name in _ORDER],
         numbers="value",
     )
     heading("Confusion (rows: people, columns: the evaluator)")
     rows = [
         (category, *(f"{count:,}" for count in counts))
-        for category, counts in zip(found.categories, found.confusion, strict=True)
+        for category, counts in zip(agreed.categories, agreed.confusion, strict=True)
     ]
-    table(("", *found.categories), rows, numbers=" ".join(found.categories))
-    if found.disagreements and args.show > 0:
-        heading(f"Disagreements ({len(found.disagreements):,}, worst first)")
+    table(("", *agreed.categories), rows, numbers=" ".join(agreed.categories))
+    if agreed.disagreements and args.show > 0:
+        heading(f"Disagreements ({len(agreed.disagreements):,}, worst first)")
         shown = [
             (
                 pair.id,
@@ -165,7 +165,7 @@ def _print(
                 printable(pair.text, 60),
                 printable(pair.explanation, 80),
             )
-            for pair in found.disagreements[: args.show]
+            for pair in agreed.disagreements[: args.show]
         ]
         table(("id", "people", "evaluator", "text", "why"), shown)
 

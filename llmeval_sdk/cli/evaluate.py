@@ -265,7 +265,7 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
     from contextlib import ExitStack
 
     from llmeval_sdk.offline import evaluate
-    from llmeval_sdk.offline.data.stored import stored
+    from llmeval_sdk.offline.data.spans import stored
     from llmeval_sdk.policy.budget import Budget
 
     budget = None

@@ -71,17 +71,17 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigurationError("Parquet cannot go to standard output: pass --out FILE")
     wanted = dump.Selection(args.since, args.until, args.span_name)
     with open_store(args.store) as reader:
-        told = tracked(
+        spans = tracked(
             dump.dump(reader, wanted), total=dump.count(reader, wanted), what="exporting"
         )
         whole = Whole(reader, wanted)
         if form == "parquet":
-            write_parquet(told, args.out, whole, reader.read(views.known_names).evaluators)
+            write_parquet(spans, args.out, whole, reader.read(views.known_names).evaluators)
         elif args.out is None:
-            _write_text(form, told, sys.stdout, whole)
+            _write_text(form, spans, sys.stdout, whole)
         else:
             with args.out.open("w", encoding="utf-8", errors="backslashreplace") as to:
-                _write_text(form, told, to, whole)
+                _write_text(form, spans, to, whole)
     return 0
 
 
@@ -89,8 +89,8 @@ def _form_of(out: Path | None) -> str:
     return "parquet" if out is not None and out.suffix == ".parquet" else "jsonl"
 
 
-def _write_text(form: str, told: Iterable[StoredSpan], to: Any, whole: Whole) -> None:
+def _write_text(form: str, spans: Iterable[StoredSpan], to: Any, whole: Whole) -> None:
     if form == "otlp":
-        write_otlp(told, to)
+        write_otlp(spans, to)
     else:
-        write_jsonl(told, to, whole)
+        write_jsonl(spans, to, whole)

@@ -94,23 +94,23 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    given = (args.since, None, args.evaluator, args.span_name)
+    selection = (args.since, None, args.evaluator, args.span_name)
     with open_store(args.store) as reader:
-        scores = reader.score_summary(*given)
-        not_run = reader.not_run_summary(*given)
+        scores = reader.score_summary(*selection)
+        not_run = reader.not_run_summary(*selection)
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
-        judged = populations(reader, given, args.predictor, labels=labels)
+        judged = populations(reader, selection, args.predictor, labels=labels)
         clicked = reader.read(
             lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
         )
-        trend = populations(reader, given, args.predictor, PERIODS[args.by]) if args.by else []
+        trend = populations(reader, selection, args.predictor, PERIODS[args.by]) if args.by else []
         followed = courses(
             reader, args.alert, args.since, time.time_ns(),
             span_name=args.span_name, predictor=args.predictor,
         )  # fmt: skip
         alerts = [
-            (each, overall(reader, given, args.predictor, each.bound.evaluator))
+            (each, overall(reader, selection, args.predictor, each.bound.evaluator))
             for each in followed
         ]
         lost = reader.read(losses.total)
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
         location = reader.location
     if args.json:
-        found = {
+        summary = {
             "store": location,
             "since_ns": args.since,
             "scores": scores,
@@ -145,13 +145,13 @@ def run(args: argparse.Namespace) -> int:
                 for each, whole in alerts
             ],
         }
-        say(json.dumps(found, default=asdict, allow_nan=False))
+        say(json.dumps(summary, default=asdict, allow_nan=False))
         return _exit_code(alerts)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     if scores:
         _scores(scores, judged)
     else:
-        say("No evaluations" + (" match." if any(given) else " yet."))
+        say("No evaluations" + (" match." if any(selection) else " yet."))
     if judged:
         show_judged(judged)
         show_people(judged, clicked)

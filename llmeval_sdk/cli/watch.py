@@ -14,7 +14,7 @@ from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, seconds, since
-from llmeval_sdk.cli._output import say, table
+from llmeval_sdk.cli._output import say, say_wrapped, table
 from llmeval_sdk.cli._watch_state import LEASE_NS, Message, State, StateFile
 from llmeval_sdk.cli._watching import Look, look, ready
 from llmeval_sdk.cli._webhook import Webhook
@@ -27,8 +27,8 @@ from llmeval_sdk.store.reader import StoreReader
 
 _EPILOG = """\
 example:
-  llmeval watch --once --alert 'groundedness<0.9' --alert 'correctness<0.85'   # from cron, hourly
-  llmeval watch --alerts alerts.txt                        # a process of its own, until it is ended
+  llmeval watch --once --alert 'groundedness<0.9'       from cron, hourly
+  llmeval watch --alerts alerts.txt       a process of its own, until it is ended
   llmeval watch --alert 'groundedness<0.9' --silence 24h --once
 
 It may look as often as you like: at the bound, all alerts together raise a false
@@ -192,7 +192,7 @@ def _show(args: argparse.Namespace, looks: list[Look], messages: list[Message]) 
         table(("alert", "state", "mean", "judged", "evidence", ""), rows, numbers="mean judged")
     if not args.json:
         for message in messages:
-            say(
-                f"\n{moment(message.at_ns)}  " + "\n".join(map(printable, message.text.split("\n")))
-            )
+            say(f"\n{moment(message.at_ns)}")
+            for line in message.text.split("\n"):
+                say_wrapped(printable(line, 1_000))
     sys.stdout.flush()

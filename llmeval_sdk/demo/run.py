@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from llmeval_sdk.demo.fields import FIELDS
+from llmeval_sdk.demo.documents import FIELDS
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 
 

@@ -7,7 +7,8 @@ nanoseconds since the epoch. Each module says on what assumptions its figures re
 formulas come from.
 
 `population_mean` and `assisted_mean` estimate a mean over all traffic with a 95 % interval;
-`difference` compares two of them; `Evidence` and `confidence_sequence` may be looked at any time;
+`difference` compares two of them, and `standardised_difference` two versions of an app on the same
+mix of requests, at any time; `Evidence` and `confidence_sequence` may be looked at any time;
 `corrected_mean` puts people's labels in place of a judge's mistakes; `calibrated` makes a judge's
 probabilities mean what they say; `Allocation` splits a share between catching and measuring;
 `caught_at` says what a share catches and `funnel` who was judged and why not.
@@ -23,10 +24,12 @@ from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, population_mean
 from llmeval_sdk.estimates.running import confidence_sequence
 from llmeval_sdk.estimates.sequence import Evidence, Seen
+from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
 
 
 __all__ = [
     "Allocation", "Calibration", "Correction", "Difference", "Estimate", "Evidence", "Funnel",
-    "Labelled", "Seen", "assisted_mean", "calibrated", "caught_at", "confidence_sequence",
-    "corrected_mean", "default_control", "difference", "funnel", "population_mean",
+    "Labelled", "Seen", "Standardised", "Tally", "assisted_mean", "calibrated", "caught_at",
+    "confidence_sequence", "corrected_mean", "default_control", "difference", "funnel",
+    "population_mean", "standardised_difference",
 ]  # fmt: skip

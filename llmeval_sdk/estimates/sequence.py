@@ -11,7 +11,7 @@ predicts, y the verdict and p the chance that it was judged with. Its mean is th
 f is, as long as f and p were fixed before y was known (Robins, Rotnitzky and Zhao 1994; as bets,
 Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro 2022). The wealth is multiplied by
 ``1 + stake * (bound - x)``. The stakes are Kelly's for drops of 5 and of 10 points under the
-variance seen so far, half of the wealth on each; they are kept so small that a factor is never
+variance seen so far; they are kept so small that a factor is never
 below 0.1.
 
 **Since when.** Quality usually drops after weeks at or above the bound, when a gambler who began on
@@ -39,8 +39,9 @@ from typing import Any, NamedTuple
 
 HORIZON_HOURS = 720.0
 """The stretch of time for which the rate of false alarms is promised."""
-DROPS = (0.05, 0.10)
-"""The changes, in points of the scale, that the stakes are made for."""
+DROPS, PARTS = (0.05, 0.10), (0.7, 0.3)
+"""The changes, in points of the scale, that the stakes are made for, and how much of the wealth is
+bet on each: more on the small one, which needs it."""
 LEAST_FACTOR = 0.1
 MEMORY = 0.99
 """How much of the older requests counts in the next period, for slope and variance: with periods of
@@ -106,7 +107,7 @@ class Evidence:
     @property
     def total(self) -> float:
         """The evidence: how many times the gamblers' wealth has grown."""
-        return sum(self.wealth) / len(self.wealth)
+        return sum(part * wealth for part, wealth in zip(PARTS, self.wealth, strict=True))
 
     @property
     def since_ns(self) -> int | None:

@@ -6,9 +6,9 @@ shows them to people and to CI. `agreement` says how far judges agree with peopl
 
 from llmeval_sdk.offline._evaluate import Interrupted, check_bounds, evaluate
 from llmeval_sdk.offline.data.record import record_from
+from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.report import Report
-from llmeval_sdk.offline.results.aggregate import Aggregate
-from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run.work import Work
 
 

@@ -10,13 +10,11 @@ from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.data.source import open_data
-from llmeval_sdk.offline.report.bounds import check_paths
+from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.report import Report
-from llmeval_sdk.offline.results.row import Row
-from llmeval_sdk.offline.run.checked import Bad, Checked, good_rows
-from llmeval_sdk.offline.run.collected import Collected
+from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run.experiment import slug
-from llmeval_sdk.offline.run.progress import bar
+from llmeval_sdk.offline.run.rows import Bad, Checked, Collected, bar, good_rows
 from llmeval_sdk.offline.run.work import Work
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge

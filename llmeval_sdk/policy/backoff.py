@@ -1,4 +1,4 @@
-"""Circuit breaker: stop asking a judge model that keeps failing, then try it once in a while."""
+"""When to spare a judge model: the circuit breaker, and the limit on calls at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from llmeval_sdk.policy.admission import Refused
 
 
 class Breaker(Locked):
-    """Opens after consecutive transient failures; after a cool-down one probe at a time decides.
+    """A circuit breaker: stops calls to a judge model that keeps failing, then tries one at a time.
 
-    Take a ticket before a call and hand it back with the outcome. Outcomes of calls that began in
-    an earlier state are ignored, so a straggler neither opens nor closes anything. A probe that
-    never reports gives way to another one after a further cool-down. ``clock`` gives monotonic
-    seconds.
+    It opens after consecutive transient failures. After a cool-down it lets one call through, the
+    probe, whose outcome decides whether it closes. The caller takes a ticket before a call and
+    returns it with the outcome. Outcomes of calls that began in an earlier state are ignored, so a
+    late one neither opens nor closes the breaker. If a probe never reports, another one is admitted
+    after a further cool-down. ``clock`` returns monotonic seconds.
     """
 
     __slots__ = ("_clock", "_cool_down", "_failures", "_model", "_run", "_ticket", "_until")
@@ -40,13 +41,13 @@ class Breaker(Locked):
 
     @property
     def state(self) -> Literal["closed", "open", "half_open"]:
-        """Where it stands now."""
+        """The state now."""
         if self._until is None:
             return "closed"
         return "open" if self._clock() < self._until else "half_open"
 
     def admit(self) -> int | Refused:
-        """Return the ticket for a call, or why there is none."""
+        """Return the ticket for a call, or why there must be none."""
         with self._lock:
             if self._until is None:
                 return self._ticket
@@ -58,12 +59,12 @@ class Breaker(Locked):
                     f"{self._model or 'the judge model'} failed {self._run} times in a row",
                     wait,
                 )
-            self._ticket += 1  # a probe: older tickets are void, and no other until it reports
+            self._ticket += 1  # a probe: older tickets are void, and it must report first
             self._until = now + self._cool_down
             return self._ticket
 
     def succeeded(self, ticket: int) -> None:
-        """Close: the model answered."""
+        """Report that the model answered, which closes the breaker."""
         with self._lock:
             if ticket == self._ticket:
                 self._run = 0
@@ -72,13 +73,13 @@ class Breaker(Locked):
                     self._ticket += 1
 
     def unused(self, ticket: int) -> None:
-        """Say that no call was made after all: it tells nothing, and another may probe at once."""
+        """Report that no call was made, which says nothing; another may probe now."""
         with self._lock:
             if ticket == self._ticket and self._until is not None:
                 self._until = self._clock()
 
     def failed(self, ticket: int) -> None:
-        """Count a transient failure (timeout, unavailable, 5xx), not an answer that was bad."""
+        """Report a transient failure (timeout, unavailable, 5xx). A bad answer is not one."""
         with self._lock:
             if ticket != self._ticket:
                 return

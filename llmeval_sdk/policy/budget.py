@@ -1,4 +1,4 @@
-"""The noun: what judges may use at most."""
+"""`Budget`: the limits on what judges may use."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from llmeval_sdk.errors import ConfigurationError
 
 
 UNPRICED_TOKENS_PER_MINUTE = 200_000
-"""Sixty calls with some 3,000 tokens each."""
+"""Enough for sixty calls of some 3,000 tokens each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What judges may use at most. ``None`` lifts a limit; 0 allows nothing.
+    """The limits on what judges may use. ``None`` removes a limit; 0 allows nothing.
 
     Raises:
-        ConfigurationError: a limit that is no number of at least 0.
+        ConfigurationError: A limit is not a number of at least 0.
     """
 
     calls_per_minute: float | None = 60
-    """In any 60 seconds; below 1, one call in 60 / calls_per_minute seconds."""
+    """Calls in any 60 seconds. A limit below 1 allows one call in 60 / calls_per_minute seconds."""
     tokens_per_minute: float | None = None
     unpriced_tokens_per_minute: float | None = UNPRICED_TOKENS_PER_MINUTE
-    """Stands in for ``usd_per_day`` where the model's price is unknown: tokens in any 60 seconds,
-    unless ``tokens_per_minute`` says how many. A judgement that is larger takes the whole minute.
-    Without a limit in dollars there is none in its stead."""
+    """Tokens in any 60 seconds for models whose price is unknown, in place of ``usd_per_day``.
+    ``tokens_per_minute``, if set, is used instead. A larger judgement takes the whole minute. If
+    ``usd_per_day`` is ``None``, this limit does not apply either."""
     usd_per_day: float | None = 5.0
-    """By UTC day, where the model's price is known. 0 refuses models of unknown price as well."""
+    """US dollars in a UTC day, for models whose price is known. 0 also refuses all other models."""
     concurrency: int = 8
-    """Calls at a time, in each process."""
+    """Calls at the same time, in each process."""
     judges: Mapping[str, Budget] = field(default_factory=dict, hash=False)
-    """Further limits of single judges, by name, inside this one; their concurrency is not used."""
+    """Further limits for single judges by name, within this one. Their concurrency is ignored."""
 
     def __post_init__(self) -> None:
         for limit in (

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from llmeval_sdk.viewer import _scores, _trace, _traces
+from llmeval_sdk.viewer import _scores, _trace, _traces, _versions
 from llmeval_sdk.viewer._guard import Guard
 from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page
@@ -59,6 +59,7 @@ def build(
         Route("/traces/{trace_id}/{span_id}/{field}", _trace.text),
         Route("/scores", _scores.overview),
         Route("/scores/{evaluator:path}", _scores.detail),
+        Route("/versions", _versions.show),
         Route("/feedback", _trace.submit_label, methods=["POST"]),
         Route("/events", stream),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),

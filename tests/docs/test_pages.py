@@ -161,3 +161,13 @@ def test_the_architecture_names_every_room():
     package = ROOT / "llmeval_sdk"
     rooms = {path.parent.name for path in package.glob("*/__init__.py")}
     assert [room for room in sorted(rooms) if f"`{room}`" not in text] == []
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_places_in_the_package_are_there(page):
+    """A file that moved takes its mention along."""
+    package = ROOT / "llmeval_sdk"
+    named = re.findall(r"`([a-z_]+/[\w/]+\.py)`", (ROOT / page).read_text())
+    assert [
+        name for name in named if not ((package / name).exists() or (ROOT / name).exists())
+    ] == []

@@ -11,8 +11,7 @@ import pytest
 import llmeval_sdk
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.offline.results.outputs import output_of
-from llmeval_sdk.offline.results.paths import columns
+from llmeval_sdk.offline.report.outputs import columns, output_of
 from llmeval_sdk.store.populations import _Scores, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.testing.judge_server import JudgeServer

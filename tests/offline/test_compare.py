@@ -8,7 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.offline.report import change
+from llmeval_sdk.offline.report import compare
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -71,11 +71,11 @@ def test_rows_are_paired_by_id_or_request_whatever_their_order():
 def test_the_interval_holds_the_truth_as_often_as_it_says(monkeypatch):
     """Of 200 simulated pairs of runs, 95 % intervals hold the true difference in 90..99 %."""
     np = pytest.importorskip("numpy")
-    monkeypatch.setattr(change, "RESAMPLES", 400)
+    monkeypatch.setattr(compare, "RESAMPLES", 400)
     draw, inside = np.random.default_rng(3), 0
     for _ in range(200):
         before, after = draw.random(120) < 0.8, draw.random(120) < 0.7
-        low, high = change.interval(np, draw, after.astype(float) - before)
+        low, high = compare.interval(np, draw, after.astype(float) - before)
         inside += low <= -0.1 <= high
     assert 180 <= inside <= 198
 
@@ -88,11 +88,11 @@ def test_many_metrics_blame_none_by_chance():
         changes = []
         for values in draw.normal(size=(20, 80)):
             mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) / 80**0.5
-            p = change._by_chance(values)
+            p = compare._by_chance(values)
             bounds = (mean - error, mean + error)
-            changes.append(change.Change("m", 80, 0.0, mean, *bounds, chance=p))
+            changes.append(compare.Change("m", 80, 0.0, mean, *bounds, chance=p))
         looked += any(each.verdict == "worse" for each in changes)
-        surely += bool(change.surely_worse(changes))
+        surely += bool(compare.surely_worse(changes))
     assert looked > 25
     assert surely <= 5
 
@@ -100,9 +100,9 @@ def test_many_metrics_blame_none_by_chance():
 def test_a_little_is_no_reason_to_stop_a_change():
     """With many rows every difference is sure; by less than 0.01 it is told and stops nothing."""
     sure = {"low": -0.003, "high": -0.001, "chance": 1e-9}
-    assert change.surely_worse([change.Change("m", 10_000, 0.9, 0.898, **sure)]) == ()
-    much = change.Change("m", 10_000, 0.9, 0.88, low=-0.021, high=-0.019, chance=1e-9)
-    assert change.surely_worse([much]) == (much,)
+    assert compare.surely_worse([compare.Change("m", 10_000, 0.9, 0.898, **sure)]) == ()
+    much = compare.Change("m", 10_000, 0.9, 0.88, low=-0.021, high=-0.019, chance=1e-9)
+    assert compare.surely_worse([much]) == (much,)
 
 
 def test_an_evaluator_that_rates_no_row_any_more_is_told():

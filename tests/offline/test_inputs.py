@@ -11,7 +11,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.offline.results import table
+from llmeval_sdk.offline.report import table
 from llmeval_sdk.testing import FakeLLM
 
 

@@ -11,7 +11,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.offline import Aggregate, Work
 from llmeval_sdk.offline.data.record import record_from
-from llmeval_sdk.offline.results import table
+from llmeval_sdk.offline.report import table
 from llmeval_sdk.offline.run.engine import Item
 from llmeval_sdk.testing import FakeLLM
 

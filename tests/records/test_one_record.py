@@ -15,7 +15,7 @@ from llmeval_sdk import registry, runtime
 from llmeval_sdk.cli import main
 from llmeval_sdk.model import Record
 from llmeval_sdk.offline import record_from
-from llmeval_sdk.offline.data.stored import stored
+from llmeval_sdk.offline.data.spans import stored
 from llmeval_sdk.sources.otel import EvaluationSpanProcessor
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.reader import StoreReader

@@ -83,11 +83,14 @@ def attributes() -> str:
     ]
     for section in re.split(r"^# -- ", source, flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")
-        found = re.findall(r"^(\w+): Final = (\"[^\"]*\")", body, re.MULTILINE)
+        found = [
+            (constant, getattr(names, constant))
+            for constant in re.findall(r"^(\w+): Final = (?:\"|model\.)", body, re.MULTILINE)
+        ]
         heading = title.strip(" -")
         parts += [f"\n## {heading[0].upper()}{heading[1:]}\n", "| what | name |", "| --- | --- |"]
         parts += [
-            f"| {_words(constant)} | `{value.strip(chr(34))}` |"
+            f"| {_words(constant)} | `{value}` |"
             for constant, value in found
             if constant not in ("TEXT", "JSON", "OI_EVALUATOR")
         ]

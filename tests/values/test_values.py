@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from llmeval_sdk import _values
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.offline.agreement import side
-from llmeval_sdk.offline.report.worst import goodness, low
-from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.report.summary import goodness, low
 from llmeval_sdk.policy.conditions import below, flagged, score_of
 
 

@@ -39,7 +39,7 @@ def test_the_viewer_shows_it_without_colour(store, site):
 
 def test_the_report_of_a_run_counts_it_among_nothing_bad():
     """Worst rows, regressions and colours ask the same function."""
-    from llmeval_sdk.offline.report.worst import low, standing
+    from llmeval_sdk.offline.report.summary import low, standing
 
     rows = [{"request": "q", "response": "slate", "retrieved_context": ONE_METHOD}]
     report = llmeval.evaluate(rows, evaluators=["context_relevance"])

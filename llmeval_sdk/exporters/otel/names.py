@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from llmeval_sdk import model
 from llmeval_sdk.model import EvaluatorKind, SpanKind
 
 
@@ -96,6 +97,8 @@ TAG: Final = "llmeval.tag."
 METRIC: Final = "llmeval.metric."
 SCORE: Final = "llmeval.score."
 LABEL: Final = "llmeval.label."
+JUDGE_TAG: Final = model.JUDGE_TAG
+"""The tag that marks a judge's own run."""
 
 # -- evaluations ----------------------------------------------------------------------------------
 

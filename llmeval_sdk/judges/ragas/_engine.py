@@ -42,7 +42,7 @@ def open_engine(options: Mapping[str, Any]) -> tuple[Handle, Mapping[str, Any]]:
 def engine(setup: str | None) -> Engine:
     """Import Ragas and call ``module:function`` once, where one is named."""
     try:
-        found = Engine()
+        ragas = Engine()
     except Exception as error:  # a broken Ragas raises what it likes on import
         said = f"{type(error).__name__}: {error}"
         raise JudgeError("not_installed", f"Ragas cannot be imported: {said}") from None
@@ -54,7 +54,7 @@ def engine(setup: str | None) -> Engine:
             raise JudgeError(
                 "error", f"LLMEVAL_RAGAS_SETUP={setup}: {type(error).__name__}: {error}"
             ) from None
-    return found
+    return ragas
 
 
 class _Nobody(LLM):

@@ -1,14 +1,18 @@
-"""A span of ours, as JSON has it -> `SpanData`."""
+"""Spans of our own, from JSON and from the local store, for evaluation after the fact."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_usage
 from llmeval_sdk._span_fields import DATA_FIELDS, Form
-from llmeval_sdk.model import Chunk, Failure, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
+from llmeval_sdk.policy.prices import total
+from llmeval_sdk.records import OWNERS, gathered_below, record_of, spent_by
+from llmeval_sdk.store.dump import Selection, dump
+from llmeval_sdk.store.reader import StoreReader
 
 
 _CHUNK = frozenset(field.name for field in fields(Chunk))
@@ -76,9 +80,40 @@ def read_span(span: Mapping[str, Any]) -> SpanData:
     Raises:
         TypeError, ValueError: a time that is no number.
     """
-    told: dict[str, Any] = {**_ALWAYS, "start_ns": 0, "end_ns": 0}
+    fields: dict[str, Any] = {**_ALWAYS, "start_ns": 0, "end_ns": 0}
     for field in DATA_FIELDS:
         read, value = _READERS.get(field.form), span.get(field.name)
         if read is not None and value is not None and (value := read(value)) is not None:
-            told[field.name] = value
-    return SpanData(**told)
+            fields[field.name] = value
+    return SpanData(**fields)
+
+
+def stored(
+    reader: StoreReader,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    span_name: str | None = None,
+    retrieved: str = "last",
+    limits: Any = None,
+) -> Iterator[Record]:
+    """Yield a Record for each workflow and agent span, with what the spans below it tell.
+
+    ``since`` (inclusive) and ``until`` are nanoseconds since the epoch. What is below another
+    workflow or agent belongs to that one; spans of judges are left out. ``retrieved`` and
+    ``limits`` are the settings ``retrieved_context`` and ``retrieval_limits``.
+    """
+    for dumped in dump(reader, Selection(since, until, span_name)):
+        span = dumped.span
+        if span.kind in OWNERS and JUDGE_TAG not in span.tags:
+            trace = reader.trace(span.trace_id)
+            yield stored_record(span, trace, retrieved=retrieved, limits=limits)
+
+
+def stored_record(
+    span: SpanData, trace: Sequence[SpanData], *, retrieved: str = "last", limits: Any = None
+) -> Record:
+    """Build what evaluators saw of a span when it was live, as far as the store knows it."""
+    left = gathered_below(span, trace)
+    record = record_of(span, left, retrieved=retrieved, limits=limits)
+    return replace(record, request_id=span.span_id, usage=total(spent_by(span, left)))

@@ -1,19 +1,176 @@
-"""What a gate in CI decides on: bounds, the comparison with a baseline, what could not be done."""
+"""What a gate in CI decides on: bounds on metrics, a comparison with a baseline, and failures.
+
+A bound only counts when the evaluator rated enough of the rows that had its inputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from llmeval_sdk.offline.report import bounds
-from llmeval_sdk.offline.report.change import describe
-from llmeval_sdk.offline.report.summary import plural
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline.report.compare import describe_change
+from llmeval_sdk.offline.report.outputs import Output, metric_paths
+from llmeval_sdk.offline.report.summary import STOOD_IN, plural, stood_in
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline.report.compare import Comparison
     from llmeval_sdk.offline.report.report import Report
+
+
+MIN_RATED = 0.9
+"""Share of the rows with an evaluator's inputs that it must rate for its metrics to count."""
+
+
+def below(
+    report: Report, at_least: Mapping[str, float], min_rated: float = MIN_RATED
+) -> dict[str, float | None]:
+    """See `Report.below`.
+
+    The share of a category that never occurred is 0. A metric of an evaluator that rated no row, or
+    too few of those that had its inputs, has no value, and misses every bound.
+    """
+    check_share(min_rated)
+    metrics = report.metrics
+    missed: dict[str, float | None] = {}
+    for path, bound in at_least.items():
+        name = _owner(report, path)
+        tally = report.aggregate.tallies.get(name)
+        value = None
+        if tally is not None and tally.rated:
+            value = metrics.get(path)
+            if value is None and not _is_category(path, name):
+                raise _no_metric(path, report.outputs)
+            value = value or 0.0
+        if value is None or value < bound or too_few(report, name, min_rated):
+            missed[path] = None if too_few(report, name, min_rated) else value
+    return missed
+
+
+def check_share(min_rated: float) -> None:
+    """Refuse a share outside 0..1; raises `ConfigurationError`."""
+    if not 0 <= min_rated <= 1:
+        raise ConfigurationError(f"min_rated is a share of rows, from 0 to 1, not {min_rated:g}")
+
+
+def check_paths(paths: Iterable[str], outputs: Mapping[str, Output]) -> None:
+    """Refuse a metric that none of these evaluators can have, before anything is paid for.
+
+    Raises:
+        ConfigurationError: naming the nearest path.
+    """
+    for path in paths:
+        if owner_of(path, outputs) is None:
+            raise _no_metric(path, outputs)
+
+
+def owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
+    """Find the evaluator that can have a metric."""
+    return next(
+        (
+            name
+            for name, output in outputs.items()
+            for known in metric_paths(name, output)
+            if known == path or (known == f"{name}/*/percentage" and _is_category(path, name))
+        ),
+        None,
+    )
+
+
+def _owner(report: Report, path: str) -> str:
+    for name, tally in report.aggregate.tallies.items():
+        if path in tally.sums:
+            return name
+    name = owner_of(path, report.outputs) or ""
+    if not name:
+        raise _no_metric(path, report.outputs)
+    return name
+
+
+def _is_category(path: str, name: str) -> bool:
+    word = path.removeprefix(f"{name}/").removesuffix("/percentage")
+    return path == f"{name}/{word}/percentage" and word not in ("", "rating", "*")
+
+
+def _no_metric(path: str, outputs: Mapping[str, Output]) -> ConfigurationError:
+    known: dict[str, str] = {}
+    for name, output in outputs.items():
+        for full in metric_paths(name, output):
+            shown = full.replace("*", "CATEGORY")
+            short = full.rpartition(f"{name}/")[2]
+            for spelt in (shown, name, f"{name}/{short}", f"{name}/{full.rpartition('/')[2]}"):
+                known.setdefault(spelt, shown)
+    close = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
+    hint = (
+        f"did you mean {known[close[0]]!r}?"
+        if close
+        else (f"this run has {', '.join(dict.fromkeys(known.values())) or 'no evaluator'}")
+    )
+    return ConfigurationError(f"no metric {path!r}: {hint}")
+
+
+def rated_share(report: Report, name: str) -> float | None:
+    """Return the share of the rows with an evaluator's inputs that it rated.
+
+    A row of which some chunks could not be rated counts in part. ``None`` where no row had inputs.
+    """
+    tally = report.aggregate.tallies.get(name)
+    if tally is None or not tally.rated + tally.failed:
+        return None
+    return (tally.rated - tally.unrated_parts) / (tally.rated + tally.failed)
+
+
+def too_few(report: Report, name: str, min_rated: float) -> bool:
+    """Say whether an evaluator failed on so many rows that its metrics do not count."""
+    share = rated_share(report, name)
+    return share is not None and share < min_rated
+
+
+def describe_too_few(report: Report, name: str, min_rated: float) -> str:
+    """Say how many rows an evaluator rated, how many are needed, and why the others failed."""
+    tally = report.aggregate.tallies[name]
+    share = rated_share(report, name) or 0.0
+    reasons = ", ".join(f"{reason} ({times:,})" for reason, times in tally.errors.most_common(3))
+    why = f": {reasons}" if reasons else ""
+    parts = " in part" if tally.unrated_parts else ""
+    return (
+        f"{name} rated {tally.rated:,} of the {tally.rated + tally.failed:,} rows that had its "
+        f"inputs{parts}, {share:.0%} where at least {min_rated:.0%} is asked for{why}"
+    )
+
+
+def describe_missed(
+    report: Report, path: str, value: float | None, bound: float, min_rated: float = MIN_RATED
+) -> str:
+    """Say how a bound was missed, with how many rows speak for it."""
+    name = _owner(report, path)
+    if too_few(report, name, min_rated):
+        return f"{path} does not count: {describe_too_few(report, name, min_rated)}"
+    if value is None:
+        return f"{path} has no value (at least {bound:g} is asked for): {_why(report, name)}"
+    return f"{path} is {value:.4g}, below {bound:g} {spoken_for(report, path)}"
+
+
+def spoken_for(report: Report, path: str) -> str:
+    """Say how many rows a metric is over, and how many it is not."""
+    counts = report.counts.get(_owner(report, path), {})
+    rated = counts.get("evaluated", 0)
+    parts = [f"{rated:,} row{'' if rated == 1 else 's'} rated"]
+    parts += [f"{counts['failed']:,} failed"] if counts.get("failed") else []
+    lacking = counts.get("not_applicable", 0)
+    parts += [f"{lacking:,} not applicable"] if lacking else []
+    by = f", {STOOD_IN}" if _owner(report, path) in stood_in(report) else ""
+    return f"({', '.join(parts)}){by}"
+
+
+def _why(report: Report, name: str) -> str:
+    reasons = report.reasons.get(name)
+    if not reasons:
+        return "no row was evaluated"
+    return ", ".join(f"{times:,} rows: {reason}" for reason, times in reasons.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +180,7 @@ class Gate:
     at_least: Mapping[str, float] = field(default_factory=dict)
     """The least value of metrics, by path."""
     compared: Comparison | None = None
-    min_rated: float = bounds.MIN_RATED
+    min_rated: float = MIN_RATED
     """The least share of rows that each evaluator must rate of those that have its inputs."""
 
     @property
@@ -53,25 +210,25 @@ def checks(report: Report, gate: Gate) -> list[Check]:
 
     Errors of the app and an exhausted budget fail unasked.
     """
-    found = [
+    done = [
         *_bounds(report, gate),
         *_against(report, gate),
         *_budget(report),
         *_errors(report),
     ]
-    return sorted(found, key=lambda check: check.passed)
+    return sorted(done, key=lambda check: check.passed)
 
 
 def _bounds(report: Report, gate: Gate) -> Iterator[Check]:
-    missed = bounds.below(report, gate.at_least, gate.min_rated)
+    missed = below(report, gate.at_least, gate.min_rated)
     for path, bound in gate.at_least.items():
-        name, owner = f"{path} >= {bound:g}", bounds.owner_of(path, report.outputs)
+        name, owner = f"{path} >= {bound:g}", owner_of(path, report.outputs)
         if path in missed:
-            said = bounds.describe(report, path, missed[path], bound, gate.min_rated)
-            yield Check("FAILED", said, name, owner)
+            message = describe_missed(report, path, missed[path], bound, gate.min_rated)
+            yield Check("FAILED", message, name, owner)
         else:
             value = report.metrics.get(path, 0.0)
-            over = bounds.spoken_for(report, path)
+            over = spoken_for(report, path)
             yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} {over}", name, owner)
 
 
@@ -81,31 +238,31 @@ def _against(report: Report, gate: Gate) -> Iterator[Check]:
         return
     is_well = True
     for change in compared.worse:
-        owner = bounds.owner_of(change.path, report.outputs)
-        yield Check("WORSE", describe(change), f"{change.path} no worse", owner)
+        owner = owner_of(change.path, report.outputs)
+        yield Check("WORSE", describe_change(change), f"{change.path} no worse", owner)
         is_well = False
     for name in compared.lost:
-        said = f"{name} rated rows before, and none of them now"
-        yield Check("LOST", said, f"{name} rates rows", name)
+        message = f"{name} rated rows before, and none of them now"
+        yield Check("LOST", message, f"{name} rates rows", name)
         is_well = False
-    bound = {bounds.owner_of(path, report.outputs) for path in gate.at_least}
+    bound = {owner_of(path, report.outputs) for path in gate.at_least}
     for name in report.aggregate.tallies:
-        if name not in bound and bounds.too_few(report, name, gate.min_rated):
-            said = bounds.describe_too_few(report, name, gate.min_rated)
-            yield Check("FAILED", said, f"{name} rates {gate.min_rated:.0%} of rows", name)
+        if name not in bound and too_few(report, name, gate.min_rated):
+            message = describe_too_few(report, name, gate.min_rated)
+            yield Check("FAILED", message, f"{name} rates {gate.min_rated:.0%} of rows", name)
             is_well = False
     if is_well:
         rows = plural(compared.pairs, "row")
-        said = f"no metric surely got worse than in the baseline ({rows})"
-        yield Check("ok", said, "no metric is worse")
+        message = f"no metric surely got worse than in the baseline ({rows})"
+        yield Check("ok", message, "no metric is worse")
 
 
 def _budget(report: Report) -> Iterator[Check]:
     for name, tally in report.aggregate.tallies.items():
         times = tally.errors["over_budget"]
         if times:
-            said = f"the budget was used up: {plural(times, 'judgement')} of {name} not made"
-            yield Check("FAILED", said, f"the budget is enough for {name}", name)
+            message = f"the budget was used up: {plural(times, 'judgement')} of {name} not made"
+            yield Check("FAILED", message, f"the budget is enough for {name}", name)
 
 
 def _errors(report: Report) -> Iterator[Check]:

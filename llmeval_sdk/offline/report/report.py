@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.model import Usage
-from llmeval_sdk.offline.report.bounds import MIN_RATED, below
-from llmeval_sdk.offline.report.gate import Gate
-from llmeval_sdk.offline.results import journal
-from llmeval_sdk.offline.results.aggregate import Aggregate
-from llmeval_sdk.offline.results.outputs import Output, from_plain, seen_in
-from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.report import journal
+from llmeval_sdk.offline.report.aggregate import Aggregate
+from llmeval_sdk.offline.report.gate import MIN_RATED, Gate, below
+from llmeval_sdk.offline.report.outputs import Output, from_plain, seen_in
+from llmeval_sdk.offline.report.row import Row
 
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class Report:
 
         With bounds on metrics, or a comparison, it says at the top whether they were held.
         """
-        from llmeval_sdk.offline.report.page.page import page
+        from llmeval_sdk.offline.report.page import page
 
         return page(self, worst=worst, gate=Gate(at_least or {}, compared, min_rated))
 

@@ -1,14 +1,73 @@
-"""A report's metrics as rows of a table, shared by what is printed and what is written."""
+"""What all forms of a report share: metrics as lines, the worst rows, and the mark of a file."""
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Container, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from llmeval_sdk import _values
 from llmeval_sdk._terminal import number
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import Evaluation
+from llmeval_sdk.offline.report.row import Row
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline.report.report import Report
+
+
+def goodness(evaluation: Evaluation) -> float | None:
+    """Return 0 for bad to 1 for good; ``None`` for what is neither, such as a token count."""
+    return _values.goodness_of(evaluation)
+
+
+def standing(evaluation: Evaluation) -> _values.Standing:
+    """Return whether an evaluation without an error is good, fair, bad or neutral."""
+    return _values.standing_of(evaluation)
+
+
+def direction(name: str, path: str) -> int:
+    """Say whether more of a metric is better (1), or less (-1), or neither (0)."""
+    if path.startswith(f"{name}/") and path.endswith("/percentage"):
+        good = _values.goodness(name, path[len(name) + 1 : -len("/percentage")])
+        return 0 if good is None else (good > 0.5) - (good < 0.5)
+    return -1 if _values.high_is_bad(name) else 1
+
+
+def failures(row: Row) -> list[Evaluation]:
+    """Return what plainly went wrong on a row: a no, a fail, or an evaluator's error."""
+    return [
+        each
+        for each in row.evaluations.values()
+        if each.error is not None
+        or each.value is False
+        or (isinstance(each.value, str) and _values.number(each.value) == 0)
+    ]
+
+
+def low(row: Row) -> list[Evaluation]:
+    """Return the scores of a row that are bad rather than good."""
+    return [each for each in row.evaluations.values() if standing(each) == "bad"]
+
+
+def worst(
+    rows: Iterable[Row], count: int, blamed: Container[str | None] = frozenset()
+) -> list[Row]:
+    """Return the worst rows, worst first: those that raised, then by failures, then by scores.
+
+    Failures of evaluators that are blamed for a gate come before those of others.
+    """
+    return heapq.nsmallest(count, rows, key=lambda row: _rank(row, blamed))
+
+
+def _rank(row: Row, blamed: Container[str | None]) -> tuple[bool, int, int, float, int]:
+    wrong = failures(row)
+    first = sum(each.name in blamed for each in wrong)
+    known = [good for each in row.evaluations.values() if (good := goodness(each)) is not None]
+    mean = sum(known) / len(known) if known else 1.0
+    return row.error is None, -first, -len(wrong), mean, row.number
 
 
 class Line(NamedTuple):
@@ -36,16 +95,16 @@ def stood_in(report: Report) -> list[str]:
 
 def lines(report: Report) -> list[Line]:
     """Return a line for each metric, in the order of the evaluators."""
-    found = []
+    metric_lines = []
     for name, tally in report.aggregate.tallies.items():
-        said = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
+        reasons = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
         rest = sum(tally.reasons.values()) - tally.failed
-        about = (tally.rated, tally.failed, rest, "; ".join(said), name, bool(tally.stood_in))
+        about = (tally.rated, tally.failed, rest, "; ".join(reasons), name, bool(tally.stood_in))
         paths = sorted(tally.sums.items(), key=lambda each: (-each[1], each[0]))
-        found += [Line(path, amount / tally.rated, *about) for path, amount in paths]
+        metric_lines += [Line(path, amount / tally.rated, *about) for path, amount in paths]
         if not paths:
-            found.append(Line(name, None, *about))
-    return found
+            metric_lines.append(Line(name, None, *about))
+    return metric_lines
 
 
 def headline(report: Report) -> str:
@@ -85,3 +144,31 @@ def plural(count: int, noun: str) -> str:
 def shown(value: float | None) -> str:
     """Return a metric's value as people read it."""
     return "-" if value is None else f"{value:.3f}" if abs(value) <= 1 else number(value)
+
+
+IN_HTML = '<meta name="generator" content="llmeval report">'
+IN_TEXT = "<!-- llmeval report -->"
+"""In Markdown and XML."""
+MARKS = {"html": IN_HTML, "markdown": IN_TEXT, "junit": IN_TEXT}
+_BEGINNING = 400
+"""Bytes of a file within which the mark stands."""
+
+
+def spare(form: str, path: Path) -> None:
+    """Refuse to write over a file that is no report of this form; an empty one will do.
+
+    Raises:
+        ConfigurationError: it holds something else, or cannot be read.
+    """
+    if not path.is_file():  # none yet, or a terminal or pipe
+        return
+    try:
+        with path.open("rb") as file:
+            begins = file.read(_BEGINNING)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    if begins and MARKS[form].encode() not in begins:
+        raise ConfigurationError(
+            f"--{form} {path}: this file is no such report of llmeval and is not written over: "
+            "name another one, or remove it"
+        )

@@ -16,7 +16,7 @@ from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.resolve import find_modules_here, load
 from llmeval_sdk.model import Failure, Record, Usage
 from llmeval_sdk.offline.data.record import record_from
-from llmeval_sdk.offline.run.recording import Trail, with_ids
+from llmeval_sdk.offline.run.experiment import Trail, with_ids
 from llmeval_sdk.tracing import Span
 
 

@@ -1,27 +1,134 @@
-"""An offline run as traces: what the app does is recorded, and goes to exporters if there are any.
+"""Records an offline run as traces, and sends them to exporters if there are any.
 
-In every backend it stands apart from what is online: MLflow experiment, Phoenix project, Datadog ML
-app and OTel service bear the experiment's name, each span has it as a tag, and the local store is
-a file of its own.
+In every backend a run stands apart from what is online: the MLflow experiment, Phoenix project,
+Datadog ML app and OTel service bear its name, each of its spans has the name as a tag, and the
+local store is a file of its own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from llmeval_sdk import config, runtime
 from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.config import Settings
 from llmeval_sdk.evaluation import addressed
-from llmeval_sdk.model import Record, Target
-from llmeval_sdk.offline.results.row import Row
-from llmeval_sdk.offline.run.recording import Recording, Trail, with_ids
+from llmeval_sdk.model import Evaluation, Record, Target
+from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.policy.prices import total
 from llmeval_sdk.protocols import Exporter
+from llmeval_sdk.records import gathered_below, record_of, spent_by
 from llmeval_sdk.tracing import Span, task
-from llmeval_sdk.tracing._inner import state
+from llmeval_sdk.tracing._inner import Link, Recorder, Scope, current, new_trace_id, settle, state
+
+
+class Trail:
+    """The spans below one row's span, in the order in which they ended."""
+
+    def __init__(self, prices: Mapping[str, tuple[float, float]] | None = None) -> None:
+        self._prices = prices
+        self._ended: list[Span] = []
+
+    def add(self, span: Span) -> None:
+        """Take a span that ended."""
+        self._ended.append(span)
+
+    def fields(self, span: Span) -> dict[str, Any]:
+        """Return the fields of Record that a row's span and those below it tell."""
+        left = gathered_below(span, self._ended, whole=True)
+        record = record_of(span, left)
+        fields = {name: getattr(record, name) for name in _TRACE_FIELDS}
+        fields["usage"] = total(spent_by(span, left), own=self._prices)
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+_TRACE_FIELDS = (
+    "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
+    "latency_seconds",
+)  # fmt: skip
+
+
+class Recording:
+    """A recorder that keeps the trails of rows, and hands every span on to where it belongs."""
+
+    def __init__(
+        self,
+        ours: Recorder,
+        others: Recorder | None,
+        prices: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        self._prices = prices
+        self._ours = ours
+        self._others = others
+        self._trails: dict[int, Trail] = {}
+
+    @contextmanager
+    def row(self, scope: Scope) -> Iterator[tuple[Span, Trail]]:
+        """Open a row's span as the root of a trace of its own, and keep that trace's trail."""
+        number, trail = new_trace_id(), Trail(self._prices)
+        self._trails[number] = trail
+        before = current.get()
+        current.set(Link(number, 0, 1))
+        numbers = [number]
+        try:
+            with scope as span:
+                numbers.append(span.trace_number)  # an exporter may have given it another
+                self._trails[span.trace_number] = trail
+                yield span, trail
+        finally:
+            current.set(before)
+            for number in numbers:
+                self._trails.pop(number, None)
+
+    def on_start(self, span: Span, /) -> None:
+        """Take note of a span that begins."""
+        target = self._of(span)
+        if target is not None:
+            target.on_start(span)
+
+    def on_end(self, span: Span, /) -> None:
+        """Take a span that ended."""
+        trail = self._trails.get(span.trace_number)
+        if trail is not None:
+            settle(span)
+            trail.add(span)
+        target = self._of(span)
+        if target is not None:
+            target.on_end(span)
+
+    def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
+        """Compute one heuristic at once."""
+        target = self._of(span)
+        return None if target is None else target.evaluate(span, name)
+
+    def early(self, span: Span, /) -> Evaluation | None:
+        """Score the context that a span holds before it ends."""
+        target = self._of(span)
+        return None if target is None else target.early(span)
+
+    def take(self, read: Callable[[], Iterable[Span]], size: int, /) -> None:
+        """Leave spans of other libraries to the app's own set-up."""
+        if self._others is not None:
+            self._others.take(read, size)
+
+    def _of(self, span: Span) -> Recorder | None:
+        return self._ours if span.trace_number in self._trails else self._others
+
+
+def with_ids(record: Record, span: Span) -> Record:
+    """Say in a Record which span it is about."""
+    return replace(
+        record,
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        span_name=span.name,
+        span_kind=span.kind,
+    )
 
 
 TAG = "experiment"
@@ -86,7 +193,7 @@ def recording(
         ConfigurationError: an exporter that is not known or lacks its library.
     """
     names = tuple(name for name in exporters if isinstance(name, str))
-    given = tuple(each for each in exporters if not isinstance(each, str))
+    exporter_objects = tuple(each for each in exporters if not isinstance(each, str))
     problems: list[str] = []
     resolved = config.from_environment(
         problems=problems,
@@ -102,7 +209,7 @@ def recording(
         **config.in_experiment(name),
     )
     others = state.recorder
-    with runtime.recording(resolved, problems, exporters=given, exports=bool(exporters)):
+    with runtime.recording(resolved, problems, exporters=exporter_objects, exports=bool(exporters)):
         assert state.recorder is not None
         recorder = state.recorder = Recording(state.recorder, others, settings.prices)
         yield Experiment(name, recorder, exports=bool(exporters))

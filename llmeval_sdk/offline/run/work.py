@@ -20,11 +20,10 @@ from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Models, NoModel, configured_model
 from llmeval_sdk.evaluation.signing import signer_of
 from llmeval_sdk.evaluation.verdict_file import VerdictFile
-from llmeval_sdk.offline.results.aggregate import Aggregate
-from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.report.aggregate import Aggregate
+from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run.app import App, function_of
-from llmeval_sdk.offline.run.chosen import Chosen, choose
-from llmeval_sdk.offline.run.engine import Emit, Engine, Item
+from llmeval_sdk.offline.run.engine import Chosen, Emit, Engine, Item, choose
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited

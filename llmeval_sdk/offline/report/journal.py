@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 from llmeval_sdk import _private
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.offline.results.aggregate import Aggregate, from_plain
-from llmeval_sdk.offline.results.row import Row
-from llmeval_sdk.offline.results.table import Rows
+from llmeval_sdk.offline.report.aggregate import Aggregate, from_plain
+from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.report.table import Rows
 
 
 VERSION = 1

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.model import STAND_IN, Evaluation, Usage
-from llmeval_sdk.offline.results.paths import contributions
-from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.offline.report.outputs import contributions
+from llmeval_sdk.offline.report.row import Row
 
 
 @dataclass(slots=True)
@@ -174,15 +174,15 @@ class Aggregate:
         }
 
 
-def from_plain(said: Mapping[str, Any]) -> Aggregate:
+def from_plain(plain: Mapping[str, Any]) -> Aggregate:
     """Read what `Aggregate.to_plain` wrote."""
-    tallies = {name: Tally(**each) for name, each in said["tallies"].items()}
+    tallies = {name: Tally(**each) for name, each in plain["tallies"].items()}
     for name, tally in tallies.items():
         tallies[name] = replace(
             tally,
             sums=Counter(tally.sums),
             reasons=Counter(tally.reasons),
             errors=Counter(tally.errors),
-            usage=Usage(*said["tallies"][name]["usage"]),
+            usage=Usage(*plain["tallies"][name]["usage"]),
         )
-    return Aggregate(said["rows"], Counter(said["errors"]), tallies)
+    return Aggregate(plain["rows"], Counter(plain["errors"]), tallies)

@@ -1,7 +1,12 @@
-"""The rows of a run: in memory while they are few, in a file from then on."""
+"""The rows of a run, in memory while they are few and in a file of JSON lines from then on.
+
+A line leaves out what is absent or has its default. An evaluation, however, has ``value``,
+``explanation`` and ``error`` on every line, as null where there is none.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import threading
@@ -10,10 +15,68 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import overload
+from typing import Any, overload
 
-from llmeval_sdk.offline.results.lines import read_row, write_row
-from llmeval_sdk.offline.results.row import Row
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
+from llmeval_sdk.offline.report.outputs import whole_numbers
+from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
+
+
+def write_row(row: Row) -> bytes:
+    """Write a row as one line of JSON."""
+    plain = {
+        "number": row.number,
+        "digest": row.digest,
+        "record": sparse(row.record),
+        "evaluations": [_evaluation(each) for each in row.evaluations.values()],
+    }
+    if row.error is not None:
+        plain["error"] = sparse(row.error)
+    line = dumps(plain)
+    assert line is not None
+    return line.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def read_row(line: bytes) -> Row:
+    """Read what `write_row` wrote; raises ``ValueError`` for anything else."""
+    plain = json.loads(line)
+    record = plain["record"]
+    for name, kind in _NOUNS.items():
+        if name in record:
+            record[name] = tuple(kind(**item) for item in record[name])
+    if "expected_facts" in record:
+        record["expected_facts"] = tuple(record["expected_facts"])
+    if "usage" in record:
+        record["usage"] = Usage(**record["usage"])
+    error = plain.get("error")
+    return Row(
+        Record(**record),
+        {each["name"]: evaluation_from(each) for each in plain["evaluations"]},
+        plain["number"],
+        Failure(**error) if error else None,
+        plain["digest"],
+    )
+
+
+_NOUNS = {
+    "retrieved_context": Chunk,
+    "expected_retrieved_context": Chunk,
+    "extractions": Extraction,
+}
+
+
+def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "name": evaluation.name,
+        "value": None,
+        "explanation": None,
+        "error": None,
+    }
+    plain |= sparse(evaluation)
+    if evaluation.name in whole_numbers() and isinstance(evaluation.value, float):
+        plain["value"] = int(evaluation.value)
+    return plain
 
 
 HELD = 5_000

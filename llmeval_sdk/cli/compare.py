@@ -1,0 +1,138 @@
+"""``llmeval compare``: versions of an app against each other, over its judged traffic."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from typing import Any
+
+from llmeval_sdk._terminal import number, printable
+from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
+from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.store.comparison import Compared, Comparison, compare
+from llmeval_sdk.store.versions import dimension
+
+
+_EPILOG = """\
+example:
+  llmeval compare --by tag:prompt_version
+  llmeval compare --by release --since 2026-01-31 --evaluator groundedness
+  llmeval compare --by model --baseline gpt-4o-mini --json
+
+Each version is compared with the oldest one, or with --baseline, on the same mix of span
+names and languages: what a version owes to its mix is shown beside it. A tag is that of the
+judged span, else that of its trace's root; release is the tag release, else version; model
+and prompt are those of the llm spans of the trace.
+
+The intervals may be looked at as often as you like: where the versions are equal, all of a
+command together show a difference in at most 5 % of cases, however long you wait. That holds
+for a period that begins at a fixed time; with --since 7d it moves, so give a date.
+
+Exit codes: 0 no version is shown to be worse; 1 one is; 2 could not be done, also where
+nothing can be compared.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="versions of the app against each other, by what judges say",
+        description="Compare versions of the app by what judges say of their traffic, with "
+        "intervals that are valid at any time.",
+        epilog=_EPILOG,
+        formatter_class=Help,
+    )
+    add_store(parser)
+    parser.add_argument(
+        "--by", required=True, metavar="WHAT", help="tag:NAME, release, model or prompt"
+    )
+    parser.add_argument(
+        "--since", type=since, default=0, metavar="TIME",
+        help="where the period begins: an ISO date, 24h, 7d (default: the store's first record)",
+    )  # fmt: skip
+    parser.add_argument("--evaluator", metavar="NAME", help="only this one; default: all judges")
+    parser.add_argument(
+        "--baseline", metavar="VERSION", help="what the others are compared with; default: oldest"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the comparison."""
+    by = dimension(args.by)
+    with open_store(args.store) as reader:
+        found = compare(
+            reader, by, since_ns=args.since, until_ns=time.time_ns() + 1,
+            evaluator=args.evaluator, baseline=args.baseline,
+        )  # fmt: skip
+        location = reader.location
+    if args.json:
+        say(json.dumps({"store": location, **asdict(found)}, allow_nan=False))
+    else:
+        say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
+        _show(found)
+    outcomes = {each.outcome for each in found.compared}
+    if "worse" in outcomes:
+        return 1
+    return 0 if outcomes - {"undecided"} else 2
+
+
+def _show(found: Comparison) -> None:
+    if found.compared:
+        heading(f"Versions by {printable(found.by)}, over all traffic")
+        titles = (
+            "judge", "version", "judged", "mean", "against", "its mean", "difference (any time)",
+            "due to mix", "",
+        )  # fmt: skip
+        table(titles, [_row(each) for each in found.compared], numbers="judged mean")
+        for each in found.compared:
+            _explain(each)
+    elif not found.problems:
+        say("No judge has run or been refused in this store, so there is nothing to compare.")
+    for judge, problem in found.problems.items():
+        say(f"{printable(judge)}: cannot be compared: {printable(problem)}.")
+    for note in found.notes:
+        say(f"{printable(note, 400)}.")
+
+
+def _row(each: Compared) -> tuple[str, ...]:
+    found = each.found
+    return (
+        each.evaluator,
+        each.version,
+        f"{each.version_judged:,}",
+        "-" if each.version_mean is None else number(each.version_mean),
+        each.baseline,
+        "-" if each.baseline_mean is None else number(each.baseline_mean),
+        "-" if found is None else _difference(each),
+        "-" if found is None else f"{found.due_to_mix:+.3f}",
+        each.outcome,
+    )
+
+
+def _difference(each: Compared) -> str:
+    if each.found is None:
+        return "-"
+    found = each.found.difference
+    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def _explain(each: Compared) -> None:
+    where = f"{printable(each.evaluator)}, {printable(each.version)}"
+    if each.needed is not None:
+        say(
+            f"{where}: about {each.needed:,} judged requests of both in all would show a"
+            " difference of five points."
+        )
+    for shift in each.shifts:
+        say(
+            f"{where}: the mix differs: {shift.kind} {printable(shift.name)} is"
+            f" {shift.version_share:.0%} of its requests, and {shift.baseline_share:.0%} of"
+            f" {printable(each.baseline)}'s; the difference is on the same mix of both."
+        )
+    for note in each.notes:
+        say(f"{where}: {printable(note, 400)}.")

@@ -1,0 +1,245 @@
+"""The difference of two versions on the same mix of requests, valid at any time.
+
+Requests fall into strata, such as span names and languages. Within a stratum the mean of each
+version is that of `assisted_mean`: verdicts weigh the inverse of their chances, and the free score
+of all requests puts right what the selection missed. The difference is then taken stratum by
+stratum and weighed by how much of the traffic of both versions together is in it (direct
+standardisation; Kitagawa 1955, Oaxaca 1973)::
+
+    difference = sum over s of share(s) * (mean of the second in s - mean of the first in s)
+
+What is left of the plain difference of the two means is due to their mixes, not to the versions.
+
+**Any time.** With v the variance of the difference now and I = 1 / v, the sum I * difference moves
+like a Brownian motion in the time I, however the estimator is built (Scharfstein, Tsiatis and
+Robins 1997). The mixture boundary of Robbins (1970) for it gives the half-width::
+
+    sqrt((I + r) * log((I + r) / (r * alpha**2))) / I
+
+which covers at all times together with a chance of 1 - alpha; r makes it narrowest where the
+standard error is `TIGHTEST`. It is wider than an interval for one look by about half.
+
+**Assumptions.** Enough judged requests in each stratum for the normal approximation: strata with
+fewer than `FEWEST` of either version are joined, and left out where that is not enough. Two records
+at the ends of the scale are added for the variance, as in `mean`, so that a stratum without a bad
+answer is no proof. Chances are those that the requests were really drawn with. The difference
+between the versions stays what it is within the period, and the period begins at a fixed time: a
+window that moves is a new look with an error of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import TypeVar
+
+from llmeval_sdk.estimates.difference import Difference
+from llmeval_sdk.estimates.mean import FEW, MORE_PADDING, PADDING
+from llmeval_sdk.estimates.sequence import Seen
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+ALPHA = 0.05
+TIGHTEST = 0.02
+"""The standard error of the difference at which its interval is narrowest for its size."""
+FEWEST = 30
+"""Judged requests of either version below which a stratum does not stand by itself."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over requests, from which their mean and its variance can be taken at any time."""
+
+    count: int = 0
+    """Requests that could have been judged."""
+    judged: int = 0
+    all_x: float = 0.0
+    all_xx: float = 0.0
+    scored: int = 0
+    """Requests with a free score."""
+    w: float = 0.0
+    wx: float = 0.0
+    wy: float = 0.0
+    wxx: float = 0.0
+    wxy: float = 0.0
+    ww: float = 0.0
+    wwx: float = 0.0
+    wwy: float = 0.0
+    wwxx: float = 0.0
+    wwxy: float = 0.0
+    wwyy: float = 0.0
+    heaviest: float = 0.0
+
+    def add(self, seen: Seen) -> None:
+        """Take in one request, judged or not; a free score that is missing counts as 0."""
+        value, chance, x = seen
+        self.count += 1
+        if x is None:
+            x = 0.0
+        else:
+            self.scored += 1
+            self.all_x += x
+            self.all_xx += x * x
+        if value is None:
+            return
+        w = 1 / chance
+        ww = w * w
+        self.judged += 1
+        self.w += w
+        self.wx += w * x
+        self.wy += w * value
+        self.wxx += w * x * x
+        self.wxy += w * x * value
+        self.ww += ww
+        self.wwx += ww * x
+        self.wwy += ww * value
+        self.wwxx += ww * x * x
+        self.wwxy += ww * x * value
+        self.wwyy += ww * value * value
+        self.heaviest = max(self.heaviest, w)
+
+    def join(self, other: Tally) -> None:
+        """Add the requests of another stratum or version."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.heaviest = max(self.heaviest, other.heaviest)
+
+    def scale_chances(self, part: float) -> None:
+        """Let what was scored stand for what was selected and lost too, of which it is a part."""
+        for name in _SUMS[_SUMS.index("w") :]:
+            power = 2 if name.startswith("ww") else 1
+            setattr(self, name, getattr(self, name) / part**power)
+        self.heaviest /= part
+
+    def mean(self, slope: float = 0.0) -> float:
+        """Return the mean over all its requests; at least one has to be judged."""
+        if not slope or self.scored < self.count:
+            return self.wy / self.w
+        return self.wy / self.w + slope * (self.all_x / self.count - self.wx / self.w)
+
+    def variance(self, slope: float = 0.0) -> float:
+        """Return the variance of `mean`, as a mean of the process behind the traffic."""
+        if not slope or self.scored < self.count:
+            slope = 0.0
+        middle = self.wx / self.w
+        squares = self.w * self.w / self.ww  # Kish's effective number of records
+        heavy = (PADDING + MORE_PADDING * min(1.0, FEW / squares) ** 2) * self.heaviest
+        # residuals e = y - slope * (x - middle); the two added records lie on x = middle
+        total = self.w + 2 * heavy
+        centre = (self.wy + heavy) / total
+        e = self.wwy - slope * (self.wwx - middle * self.ww)
+        xx = self.wwxx - 2 * middle * self.wwx + middle * middle * self.ww
+        ee = self.wwyy - 2 * slope * (self.wwxy - middle * self.wwy) + slope * slope * xx
+        spread = ee - 2 * centre * e + centre * centre * self.ww
+        spread += heavy * heavy * (centre**2 + (1 - centre) ** 2)
+        scatter = 0.0
+        if slope:
+            scatter = max(self.all_xx / self.count - (self.all_x / self.count) ** 2, 0.0)
+        return max(spread, 0.0) / total**2 + slope * slope * scatter / self.count
+
+
+_SUMS = tuple(name for name in Tally.__slots__ if name != "heaviest")
+
+
+@dataclass(frozen=True, slots=True)
+class Standardised:
+    """What the second version changed, with requests of both in the same mix."""
+
+    difference: Difference
+    """The second mean less the first, on the mix of both together, valid at any time."""
+    plain: float
+    """The second mean less the first, each on its own mix."""
+    variance: float
+    """Of the difference, at this moment."""
+    compared: float
+    """The part of all requests, 0..1, that lies in strata where both can be compared."""
+    strata: int
+
+    @property
+    def due_to_mix(self) -> float:
+        """What of the plain difference the mixes make, not the versions."""
+        return self.plain - self.difference.mean
+
+
+def standardised_difference(
+    first: Mapping[Key, Tally], second: Mapping[Key, Tally], *, alpha: float = ALPHA
+) -> Standardised | None:
+    """Compare two versions on the same mix of requests.
+
+    Args:
+        first: The requests of the version to compare with, by stratum; values in 0..1.
+        second: Those of the other version.
+        alpha: The chance, over all looks together, that the interval leaves out the truth.
+
+    Returns:
+        ``None`` where no stratum holds `FEWEST` judged requests of both.
+    """
+    pairs = _strata(first, second)
+    if not pairs:
+        return None
+    everything = sum(tally.count for side in (first, second) for tally in side.values())
+    inside = sum(a.count + b.count for a, b in pairs)
+    slope = _slope([tally for pair in pairs for tally in pair])
+    mean = variance = 0.0
+    for a, b in pairs:
+        share = (a.count + b.count) / inside
+        mean += share * (b.mean(slope) - a.mean(slope))
+        variance += share**2 * (a.variance(slope) + b.variance(slope))
+    half = half_width(variance, alpha)
+    plain = _joined(second).mean(slope) - _joined(first).mean(slope)
+    found = Difference(mean, max(mean - half, -1.0), min(mean + half, 1.0))
+    return Standardised(found, plain, variance, inside / everything, len(pairs))
+
+
+def half_width(variance: float, alpha: float = ALPHA) -> float:
+    """Return half of the interval, valid at any time, of an estimate with that variance now."""
+    information = 1 / max(variance, 1e-12)
+    factor = -2 * log(alpha)
+    r = 1 / (TIGHTEST**2 * (factor + log(factor + 1)))
+    grown = information + r
+    return sqrt(grown * log(grown / (r * alpha * alpha))) / information
+
+
+def needed(variance: float, judged: int, difference: float, alpha: float = ALPHA) -> int:
+    """Return about how many judged requests in all show a difference of that size."""
+    low, high = 1.0, 2.0**30
+    while high / low > 1.01:  # the half-width falls with the number of requests
+        middle = sqrt(low * high)
+        if half_width(variance * judged / middle, alpha) > abs(difference):
+            low = middle
+        else:
+            high = middle
+    return round(high)
+
+
+def _strata(first: Mapping[Key, Tally], second: Mapping[Key, Tally]) -> list[tuple[Tally, Tally]]:
+    """Return the pairs that can be compared; small ones are joined into one."""
+    pairs, rest = [], (Tally(), Tally())
+    for key in first.keys() & second.keys():
+        pair = first[key], second[key]
+        if min(pair[0].judged, pair[1].judged) >= FEWEST:
+            pairs.append(pair)
+        else:
+            rest[0].join(pair[0])
+            rest[1].join(pair[1])
+    if min(rest[0].judged, rest[1].judged) >= FEWEST:
+        pairs.append(rest)
+    return pairs
+
+
+def _joined(tallies: Mapping[Key, Tally]) -> Tally:
+    whole = Tally()
+    for tally in tallies.values():
+        whole.join(tally)
+    return whole
+
+
+def _slope(tallies: list[Tally]) -> float:
+    """Return the slope of the verdicts on the free score within the strata, weighted."""
+    if any(tally.scored < tally.count for tally in tallies):
+        return 0.0
+    joint = sum(t.wxy - t.wx * t.wy / t.w for t in tallies)
+    spread = sum(t.wxx - t.wx * t.wx / t.w for t in tallies)
+    return joint / spread if spread > 1e-9 else 0.0

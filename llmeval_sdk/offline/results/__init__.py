@@ -1,1 +1,0 @@
-"""Evaluated rows and what they add up to: in memory, in a file, merged."""

@@ -1,0 +1,266 @@
+"""The traffic that a judge could have judged, by version of the app: a tag, a model or a prompt."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from llmeval_sdk import _values
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.estimates.funnel import step_of
+from llmeval_sdk.estimates.sequence import Seen
+from llmeval_sdk.estimates.standardised import Tally
+from llmeval_sdk.store.hours import HOUR_NS
+from llmeval_sdk.store.populations import predictor_of
+
+
+MAX_VERSIONS = 1_000
+"""Values beyond which a tag is no version."""
+LONGEST = 100
+_TAG = re.compile(r'tag:[^"\\\x00-\x1f]{1,200}')
+_RECENT = 2_000
+
+Stratum = tuple[str, str]
+"""Span name and language, as far as they are known."""
+
+
+@dataclass(slots=True)
+class Version:
+    """The requests of one version that one evaluator scored or could have judged."""
+
+    name: str
+    first_ns: int = 0
+    last_ns: int = 0
+    lost: int = 0
+    """Selected, and not scored: failures, the budget, a full queue."""
+    strata: dict[Stratum, Tally] = field(default_factory=dict)
+
+    def add(self, stratum: Stratum, seen: Seen) -> None:
+        """Take in one request."""
+        tally = self.strata.get(stratum)
+        if tally is None:
+            tally = self.strata[stratum] = Tally()
+        tally.add(seen)
+
+    @property
+    def count(self) -> int:
+        """How many requests there are."""
+        return sum(tally.count for tally in self.strata.values())
+
+    @property
+    def judged(self) -> int:
+        """How many of them have a verdict."""
+        return sum(tally.judged for tally in self.strata.values())
+
+
+@dataclass(slots=True)
+class Collected:
+    """All versions of one evaluator, and what could not be counted."""
+
+    versions: dict[str, Version] = field(default_factory=dict)
+    unnamed: int = 0
+    """Requests without the tag, model or prompt."""
+    unweighted: int = 0
+    """Verdicts without an inclusion probability."""
+    is_out_of_scale: bool = False
+    has_categories: bool = False
+    judge_changed_ns: int | None = None
+    """When the version of the judge that is counted began; ``None`` where it never changed."""
+    judges: tuple[str, ...] = ()
+    """The versions of the judge that answered."""
+
+
+def dimension(text: str) -> str:
+    """Return what versions are told apart by: ``tag:NAME``, ``release``, ``model`` or ``prompt``.
+
+    Raises `ConfigurationError` for anything else.
+    """
+    if text in ("release", "model", "prompt") or _TAG.fullmatch(text):
+        return text
+    raise ConfigurationError(
+        f"{text!r} is nothing to compare by: expected tag:NAME (such as tag:prompt_version),"
+        " release, model or prompt"
+    )
+
+
+def dimensions(connection: sqlite3.Connection) -> list[str]:
+    """Return what the versions of a store can be told apart by, from its latest spans."""
+    tags = [name for (name,) in connection.execute(_TAGS, (_RECENT,))]
+    model, prompt = connection.execute(_OTHERS, (_RECENT,)).fetchone()
+    found = [f"tag:{name}" for name in tags if _TAG.fullmatch(f"tag:{name}")]
+    return found + ["model"] * bool(model) + ["prompt"] * bool(prompt)
+
+
+def collect(
+    connection: sqlite3.Connection, evaluator: str, by: str, since_ns: int, until_ns: int
+) -> Collected:
+    """Collect what one evaluator said, by version; ``by`` is what `dimension` returned.
+
+    Only verdicts of the judge's latest version are counted: from the first hour in which no other
+    one answered. Raises `ConfigurationError` where there are too many versions.
+    """
+    found = Collected()
+    since = _one_judge(connection, evaluator, since_ns, until_ns, found)
+    given = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
+    predictor = predictor_of(evaluator)
+    about: dict[str, tuple[float, str | None]] = {}
+    if predictor is not None:
+        before = {"name": predictor, "since": since - HOUR_NS, "until": until_ns}
+        rows = connection.execute(_PREDICTED, before)
+        about = {span_id: (value, language) for span_id, value, language in rows}
+    for row in connection.execute(_SCORED.format(version=_VERSION[_kind(by)]), given):
+        version, span_id, span_name, time_ns, language, value, chance, is_judge = row
+        number = _values.number(value)
+        if number is None:
+            found.has_categories |= value is not None and not _values.is_neutral(value)
+        elif is_judge and not chance:
+            found.unweighted += 1
+        elif not 0 <= number <= 1:
+            found.is_out_of_scale = True
+        else:
+            score, spoken = about.get(span_id, (None, None))
+            seen = Seen(number, min(chance or 1.0, 1.0), score)
+            stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
+            _version_of(found, version, time_ns).add(stratum, seen)
+    steps: dict[str, str | None] = {}
+    for row in connection.execute(_NOT_RUN.format(version=_VERSION[_kind(by)]), given):
+        version, span_id, span_name, time_ns, language, reason = row
+        step = steps[reason] if reason in steps else steps.setdefault(reason, step_of(reason))
+        if step in (None, "eligible"):  # it was scored elsewhere, or could not have been
+            continue
+        score, spoken = about.get(span_id, (None, None))
+        stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
+        mine = _version_of(found, version, time_ns)
+        mine.lost += step != "selected"
+        mine.add(stratum, Seen(None, 1.0, score))
+    for each in found.versions.values():
+        _without_losses(each)
+    return found
+
+
+def _version_of(found: Collected, value: Any, time_ns: int) -> Version:
+    """Return the version that a request is of; requests without one are counted by themselves."""
+    if value is None or value == "":
+        found.unnamed += 1
+        return Version("")
+    name = str(value)[:LONGEST]
+    version = found.versions.get(name)
+    if version is None:
+        if len(found.versions) >= MAX_VERSIONS:
+            raise ConfigurationError(
+                f"there are more than {MAX_VERSIONS:,} values of it, which are no versions: compare"
+                " by something that changes when the app does"
+            )
+        version = found.versions[name] = Version(name, time_ns, time_ns)
+    version.first_ns = min(version.first_ns, time_ns)
+    version.last_ns = max(version.last_ns, time_ns)
+    return version
+
+
+def _without_losses(version: Version) -> None:
+    judged = version.judged
+    if version.lost and judged:
+        for tally in version.strata.values():
+            tally.scale_chances(judged / (judged + version.lost))
+
+
+def _one_judge(
+    connection: sqlite3.Connection, evaluator: str, since: int, until: int, found: Collected
+) -> int:
+    """Return from when on only the judge's latest version answered."""
+    given = {"name": evaluator, "since": since, "until": until, "hour": HOUR_NS}
+    hours: dict[int, set[str]] = {}
+    for hour, version, model in connection.execute(_JUDGES, given):
+        hours.setdefault(hour, set()).add(f"{version or ''}{f', {model}' if model else ''}")
+    known = set().union(*hours.values())
+    found.judges = tuple(sorted(known))
+    if len(known) < 2:
+        return since
+    return _last_change(sorted(hours.items()), found, since)
+
+
+def _last_change(hours: Iterable[tuple[int, set[str]]], found: Collected, since: int) -> int:
+    current: set[str] = set()
+    for hour, versions in hours:
+        if len(versions) > 1:
+            since, current = (hour + 1) * HOUR_NS, set()
+        elif versions != current:
+            since = since if not current and since >= hour * HOUR_NS else hour * HOUR_NS
+            current = versions
+    found.judge_changed_ns = since
+    return since
+
+
+def _kind(by: str) -> str:
+    return by.partition(":")[0]
+
+
+def _parameters(by: str) -> dict[str, str]:
+    return {"path": f'$."{by[4:]}"'} if by.startswith("tag:") else {}
+
+
+def _tag(path: str) -> str:
+    """Return SQL for a tag: the span's own, else that of the trace's root."""
+    return f"""coalesce(
+  CASE WHEN json_valid(s.tags) THEN json_extract(s.tags, {path}) END,
+  (SELECT json_extract(r.tags, {path}) FROM spans r
+   WHERE r.trace_id = e.trace_id AND r.parent_id IS NULL AND json_valid(r.tags) LIMIT 1))"""  # noqa: S608
+
+
+_VERSION = {
+    "tag": _tag(":path"),
+    "release": f"coalesce({_tag(chr(39) + '$.release' + chr(39))},"
+    f" {_tag(chr(39) + '$.version' + chr(39))})",
+    "model": """(SELECT group_concat(model_name, ' + ') FROM (
+  SELECT DISTINCT model_name FROM spans m WHERE m.trace_id = e.trace_id AND m.kind = 'llm'
+  AND m.model_name IS NOT NULL ORDER BY model_name))""",
+    "prompt": """(SELECT group_concat(p, ' + ') FROM (
+  SELECT DISTINCT trim(ifnull(json_extract(m.prompt, '$.id'), '') || ' '
+    || ifnull(json_extract(m.prompt, '$.version'), '')) AS p
+  FROM spans m WHERE m.trace_id = e.trace_id AND json_valid(m.prompt) ORDER BY p))""",
+}
+
+_SCORED = """
+SELECT {version}, e.span_id, e.span_name, e.time_ns,
+  CASE WHEN json_valid(s.tags) THEN json_extract(s.tags, '$.language') END,
+  e.value, e.inclusion_probability, e.evaluator_kind = 'judge'
+FROM evaluations e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
+WHERE e.name = :name AND e.time_ns >= :since AND e.time_ns < :until AND e.error_type IS NULL
+"""
+
+_NOT_RUN = """
+SELECT {version}, e.span_id, e.span_name, e.time_ns,
+  CASE WHEN json_valid(s.tags) THEN json_extract(s.tags, '$.language') END, e.reason
+FROM not_run e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
+WHERE e.evaluator = :name AND e.time_ns >= :since AND e.time_ns < :until
+"""
+
+_PREDICTED = """
+SELECT span_id, value, CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.language') END
+FROM evaluations
+WHERE name = :name AND time_ns >= :since AND time_ns < :until AND typeof(value) = 'real'
+"""
+
+_JUDGES = """
+SELECT DISTINCT time_ns / :hour, evaluator_version,
+  CASE WHEN evaluator_kind = 'judge' AND json_valid(metadata)
+  THEN json_extract(metadata, '$.model') END
+FROM evaluations
+WHERE name = :name AND time_ns >= :since AND time_ns < :until AND error_type IS NULL
+  AND value IS NOT NULL
+"""
+
+_TAGS = """
+SELECT DISTINCT t.key
+FROM (SELECT tags FROM spans WHERE tags IS NOT NULL ORDER BY seq DESC LIMIT ?) s,
+  json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{}' END) t
+WHERE t.key IS NOT NULL ORDER BY t.key LIMIT 100
+"""
+
+_OTHERS = """
+SELECT max(kind = 'llm' AND model_name IS NOT NULL), max(prompt IS NOT NULL)
+FROM (SELECT kind, model_name, prompt FROM spans ORDER BY seq DESC LIMIT ?)
+"""

@@ -1,0 +1,194 @@
+"""``llmeval compare`` shows what a version changed, and what its mix of requests did."""
+
+import json
+import random
+import sqlite3
+import time
+from contextlib import closing
+
+import pytest
+
+from llmeval_sdk.store import schema
+
+
+HOUR = 3_600_000_000_000
+BY = ("--by", "tag:prompt_version")
+
+
+class Versions:
+    """A store with traffic of several versions, half of it judged at random."""
+
+    def __init__(self, path):
+        self.path = path
+        path.parent.mkdir(parents=True, mode=0o700)
+        self.rng = random.Random(8)
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        schema.migrate(self.connection)
+        path.chmod(0o600)
+        self.now = time.time_ns() // HOUR * HOUR
+
+    def serve(
+        self, tags, bad, count, *, name="answer", hours=(48, 1), chance=0.5, judge="1", **given
+    ):
+        """Serve requests within the hours before now."""
+        value_of = given.get("value_of", lambda is_bad: "no" if is_bad else "yes")
+        self.connection.execute("BEGIN")
+        for _ in range(count):
+            trace, span = f"{self.rng.getrandbits(128):032x}", f"{self.rng.getrandbits(64):016x}"
+            at = self.now - self.rng.randrange(hours[1] * HOUR, hours[0] * HOUR)
+            text = tags if isinstance(tags, str) else json.dumps(tags)
+            self._insert("spans", trace_id=trace, span_id=span, name=name, start_ns=at, tags=text)
+            if given.get("model"):
+                self._insert(
+                    "spans", trace_id=trace, span_id=span[::-1], parent_id=span, name="ask",
+                    kind="llm", model_name=given["model"], start_ns=at,
+                )  # fmt: skip
+            about = {
+                "id": f"{span}-g",
+                "trace_id": trace,
+                "span_id": span,
+                "span_name": name,
+                "time_ns": at,
+            }
+            if self.rng.random() < chance:
+                value = value_of(self.rng.random() < bad)
+                self._insert(
+                    "evaluations", **about, name="groundedness", evaluator_kind="judge", value=value,
+                    evaluator_version=judge, inclusion_probability=given.get("weight", chance),
+                )  # fmt: skip
+            else:
+                self._insert("not_run", **about, evaluator="groundedness", reason="not_escalated")
+        self.connection.execute("COMMIT")
+
+    def _insert(self, table, **row):
+        marks = ", ".join("?" * len(row))
+        self.connection.execute(
+            f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
+        )
+
+
+@pytest.fixture
+def versions(tmp_path):
+    found = Versions(tmp_path / "store" / "llmeval.db")
+    with closing(found.connection):
+        yield found
+
+
+@pytest.fixture
+def compare(llmeval, versions):
+    def run(*args):
+        return llmeval("compare", "--store", versions.path, *args)
+
+    return run
+
+
+def test_a_worse_version_is_named_with_its_interval(compare, versions):
+    """Exit code 1, the difference with its interval, in words and as JSON."""
+    versions.serve({"prompt_version": "v1"}, 0.05, 1_500, hours=(50, 1))
+    versions.serve({"prompt_version": "v2"}, 0.30, 1_500, hours=(49, 1))
+    done = compare(*BY)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "worse" in done.stdout
+    (found,) = json.loads(compare(*BY, "--json").stdout)["compared"]
+    assert (found["baseline"], found["version"], found["outcome"]) == ("v1", "v2", "worse")
+    interval = found["found"]["difference"]
+    assert interval["low"] < -0.25 < interval["high"] < 0
+    assert compare(*BY, "--baseline", "v2").returncode == 0  # v1 is better
+
+
+def test_equal_versions_exit_with_0_and_say_how_many_more_it_takes(compare, versions):
+    """No difference is shown, which is no proof that there is none."""
+    for name in ("v1", "v2"):
+        versions.serve({"prompt_version": name}, 0.1, 400)
+    done = compare(*BY)
+    assert done.returncode == 0
+    assert "no difference shown" in done.stdout
+    assert "judged requests of both in all would show a difference of five points" in done.stdout
+
+
+def test_a_shift_of_the_mix_is_shown_and_not_blamed_on_the_version(compare, versions):
+    """The second version gets most of the hard span's requests and is not worse at either."""
+    for version, easy, hard in (("v1", 1_600, 400), ("v2", 400, 1_600)):
+        versions.serve({"prompt_version": version}, 0.05, easy, name="easy")
+        versions.serve({"prompt_version": version}, 0.40, hard, name="hard")
+    done = compare(*BY)
+    assert done.returncode == 0, done.stdout
+    assert "no difference shown" in done.stdout
+    assert "the mix differs: span hard is 80% of its requests, and 20% of v1's" in done.stdout
+
+
+def test_models_and_releases_are_versions_too(compare, versions):
+    """A model is that of the llm spans of the trace; a release is the tag of that name."""
+    versions.serve({"release": "1.0"}, 0.1, 300, model="small")
+    versions.serve({"release": "1.1"}, 0.1, 300, model="large")
+    for by, names in (("model", {"small", "large"}), ("release", {"1.0", "1.1"})):
+        (found,) = json.loads(compare("--by", by, "--json").stdout)["compared"]
+        assert {found["baseline"], found["version"]} == names
+
+
+def test_verdicts_of_two_judges_are_never_mixed(compare, versions):
+    """The judge got stricter when v2 came: what it said before is left out, and that is said."""
+    versions.serve({"prompt_version": "v1"}, 0.1, 800, hours=(48, 24), judge="1")
+    for name in ("v1", "v2"):
+        versions.serve({"prompt_version": name}, 0.4, 800, hours=(24, 1), judge="2")
+    done = compare(*BY)
+    assert done.returncode == 0, done.stdout
+    assert (
+        "groundedness: the judge changed (1 and 2), and its versions are not mixed" in done.stdout
+    )
+
+
+def test_versions_that_ran_one_after_the_other_are_said_to_have(compare, versions):
+    versions.serve({"prompt_version": "v1"}, 0.1, 300, hours=(48, 24))
+    versions.serve({"prompt_version": "v2"}, 0.1, 300, hours=(23, 1))
+    assert "the two did not run at the same time" in compare(*BY).stdout
+
+
+V1 = {"prompt_version": "v1"}
+UNCOMPARABLE = {
+    "empty": ({"count": 0}, "nothing to compare"),
+    "one": ({}, "all its verdicts are of one tag:prompt_version, v1"),
+    "untagged": ({"tags": {"team": "a"}}, "none of its requests has a tag:prompt_version"),
+    "broken": ({"tags": "{broken"}, "none of its requests has a tag:prompt_version"),
+    "unjudged": ({"chance": 0}, "nothing was judged"),
+    "unweighted": ({"weight": 0}, "no inclusion probabilities"),
+    "scale": ({"value_of": lambda bad: 7.0}, "leave 0..1"),
+    "words": ({"value_of": lambda bad: "blue"}, "categories"),
+}
+
+
+@pytest.mark.parametrize("case", UNCOMPARABLE)
+def test_what_cannot_be_compared_is_said(compare, versions, case):
+    """A sentence and exit code 2, never a figure."""
+    served, sentence = UNCOMPARABLE[case]
+    versions.serve(**{"tags": V1, "bad": 0.1, "count": 90, **served})
+    done = compare(*BY)
+    assert done.returncode == 2, done.stdout
+    assert sentence in done.stdout
+
+
+def test_a_selection_without_a_control_sample_is_not_compared(compare, versions):
+    """Verdicts that cannot stand for the rest decide nothing."""
+    for name in ("v1", "v2"):
+        versions.serve({"prompt_version": name}, 0.1, 200, chance=0.2, weight=1.0)
+    done = compare(*BY)
+    assert done.returncode == 2
+    assert "no control sample" in done.stdout
+
+
+def test_what_nobody_can_compare_by_is_an_error(compare, versions):
+    """Words that are no dimension, names of nothing, and values without end."""
+    versions.serve({"prompt_version": "v1"}, 0.1, 90)
+    for args, sentence in (
+        (("--by", "colour"), "expected tag:NAME"),
+        (("--by", 'tag:a"b'), "expected tag:NAME"),
+        ((*BY, "--evaluator", "nothing"), "no evaluator 'nothing'"),
+        ((*BY, "--baseline", "v9"), "no judged request has tag:prompt_version 'v9'"),
+    ):
+        done = compare(*args)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert sentence in done.stderr
+    for number in range(1_001):
+        versions.serve({"user": str(number)}, 0.1, 1)
+    assert "more than 1,000 values" in compare("--by", "tag:user").stderr

@@ -1,0 +1,32 @@
+"""The page of versions says what ``llmeval compare`` says."""
+
+
+def fill(store):
+    for version, bad in (("v1", 0), ("v2", 3)):
+        for number in range(120):
+            span = store.span("answer", tags={"prompt_version": version})
+            good = number % 10 >= bad
+            score = store.score(
+                span, "groundedness", good, evaluator_kind="judge", inclusion_probability=1.0
+            )
+            store.write(spans=[span], evaluations=[score])
+
+
+def test_the_versions_of_a_tag_are_compared(site, store):
+    """The first tag is compared by itself; the outcome, both names and the interval are there."""
+    fill(store)
+    page = site.get("/versions")
+    assert page.status == 200
+    for words in ("tag:prompt_version", "worse", "v1", "v2", "-0.300"):
+        assert words in page.text
+    assert "better" in site.get("/versions?by=tag:prompt_version&baseline=v2").text
+
+
+def test_bad_addresses_get_a_sentence(site, store):
+    """What is nothing to compare by is said on the page, and written text stays text."""
+    fill(store)
+    page = site.get("/versions?by=<script>x</script>")
+    assert page.status == 400
+    assert "expected tag:NAME" in page.text
+    assert "<script>x" not in page.text
+    assert "none of its requests has a tag:other" in site.get("/versions?by=tag:other").text
