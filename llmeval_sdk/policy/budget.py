@@ -11,7 +11,7 @@ from llmeval_sdk.errors import ConfigurationError
 
 
 UNPRICED_TOKENS_PER_MINUTE = 200_000
-"""Sixty calls with some 3,000 tokens each."""
+"""Enough for sixty calls of some 3,000 tokens each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
