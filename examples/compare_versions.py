@@ -1,4 +1,4 @@
-"""Two versions of a prompt on live traffic: what differs, and what is only their mix.
+"""Two versions of a prompt on live traffic: which is better, and what is only their mix of spans.
 
 `llmeval compare --by tag:prompt_version` does this with what a store holds. Here the second version
 is no worse at anything; it just gets more of the hard requests.

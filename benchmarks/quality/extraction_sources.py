@@ -12,14 +12,11 @@ from extraction_data import Case, Question, Searcher, kind_of, run, words
 from rapidfuzz import fuzz
 
 from llmeval_sdk._coerce import to_chunks, to_extractions
-from llmeval_sdk.demo import documents, licenses, truth
-from llmeval_sdk.demo.app import LIMITS
-from llmeval_sdk.demo.documents import Document
-from llmeval_sdk.demo.extract import find
-from llmeval_sdk.demo.fields import FIELDS
-from llmeval_sdk.demo.index import Index
+from llmeval_sdk.demo import documents, grading, licenses
+from llmeval_sdk.demo.app import LIMITS, find, vote
+from llmeval_sdk.demo.documents import FIELDS, Document
+from llmeval_sdk.demo.search import Index
 from llmeval_sdk.demo.search import search as hybrid_search
-from llmeval_sdk.demo.vote import vote
 from llmeval_sdk.heuristics.grounding.calendars import same
 from llmeval_sdk.heuristics.grounding.dates import only_date
 from llmeval_sdk.heuristics.grounding.text import fold
@@ -129,7 +126,9 @@ _PACKAGE_PATTERNS = {
     ),
     "author": re.compile(r"(?<![\w@])([A-Z][a-zé'-]+(?: [A-Z][\w.'-]*){1,3})(?!\w)"),
     "minimum_python": re.compile(r"(?<![\d.])([23]\.\d{1,2})(?![\d])"),
-    "repository": re.compile(rf"https?://(?:www\.)?{truth.HOSTS}/[\w.-]+/[\w.-]*\w", re.IGNORECASE),
+    "repository": re.compile(
+        rf"https?://(?:www\.)?{grading.HOSTS}/[\w.-]+/[\w.-]*\w", re.IGNORECASE
+    ),
     "documentation": re.compile(r"https?://[^\s<>\"')\]`]+"),
     "summary": re.compile(r"(?<![^\n ])([A-Z][^\n.!?]{20,200}[.!?])"),
 }
@@ -154,7 +153,7 @@ def packages() -> Iterator[Case]:
         passages = [passage.text for passage in document.passages]
         searcher = Searcher(passages)
         for name, field in FIELDS.items():
-            accepted = truth.truths(name, document)
+            accepted = grading.truths(name, document)
             if not accepted:
                 continue
 
@@ -163,7 +162,7 @@ def packages() -> Iterator[Case]:
             ) -> bool:
                 if name == "license":
                     value = licenses.named(value) or value
-                return truth.right(name, value, accepted)
+                return grading.right(name, value, accepted)
 
             question = Question(
                 name,
@@ -174,7 +173,7 @@ def packages() -> Iterator[Case]:
                 _PACKAGE_PATTERNS[name],
                 _PACKAGE_CUES[name],
                 is_right,
-                truth.stated(name, document, accepted),
+                grading.stated(name, document, accepted),
                 lambda value, accepted=accepted: any(fold(value) in fold(a) for a in accepted),
             )
             search = searcher.find(field.search.format(package=document.package))

@@ -12,9 +12,9 @@ import sys
 
 def main(text: str) -> int:
     """Load the package and serve what ``text`` says; returns the exit status."""
-    told = json.loads(text)
-    sys.path.extend(path for path in told["paths"] if path not in sys.path)
-    package = told["package"]
+    job = json.loads(text)
+    sys.path.extend(path for path in job["paths"] if path not in sys.path)
+    package = job["package"]
     spec = importlib.util.spec_from_file_location(
         "llmeval_sdk", f"{package}/__init__.py", submodule_search_locations=[package]
     )
@@ -23,7 +23,7 @@ def main(text: str) -> int:
     module = importlib.util.module_from_spec(spec)
     sys.modules["llmeval_sdk"] = module
     spec.loader.exec_module(module)
-    status: int = importlib.import_module("llmeval_sdk.child.serve").serve(told)
+    status: int = importlib.import_module("llmeval_sdk.child.serve").serve(job)
     return status
 
 

@@ -28,9 +28,9 @@ _NICE = 5
 Handle = Callable[[Mapping[str, Any], float], Awaitable[Mapping[str, Any]]]
 
 
-def serve(told: Mapping[str, Any]) -> int:
+def serve(task: Mapping[str, Any]) -> int:
     """Serve until idle or alone; 0 also where another process already serves this address."""
-    address = told["address"]
+    address = task["address"]
     lock = os.open(f"{address}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,22 +44,22 @@ def serve(told: Mapping[str, Any]) -> int:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(address)
     listening.listen(128)  # clients may connect from here on; they wait for `ready`
-    os.environ.update(told["environment"])  # noqa: TID251 - before the libraries are imported
-    handle, greeting = _open(told)
+    os.environ.update(task["environment"])  # noqa: TID251 - before the libraries are imported
+    handle, greeting = _open(task)
     with suppress(OSError):  # from here on; somebody waits for the start
         os.nice(_NICE)
     if handle is not None:
-        _limit_memory(told["memory_bytes"])
-    asyncio.run(Server(handle, greeting, told["idle_seconds"]).run(listening))
+        _limit_memory(task["memory_bytes"])
+    asyncio.run(Server(handle, greeting, task["idle_seconds"]).run(listening))
     with suppress(FileNotFoundError):
         os.unlink(address)  # noqa: PTH108
     return 0
 
 
-def _open(told: Mapping[str, Any]) -> tuple[Handle | None, Mapping[str, Any]]:
-    module, _, attribute = told["handler"].partition(":")
+def _open(task: Mapping[str, Any]) -> tuple[Handle | None, Mapping[str, Any]]:
+    module, _, attribute = task["handler"].partition(":")
     try:
-        handle, about = getattr(import_module(module), attribute)(told["options"])
+        handle, about = getattr(import_module(module), attribute)(task["options"])
     except JudgeError as error:
         return None, {"fatal": {"type": error.type, "message": str(error)}}
     except Exception as error:
@@ -122,12 +122,12 @@ class Server:
         self._say(writer, self._greeting)
         try:
             while line := await reader.readline():
-                told = json.loads(line)
-                key = (writer, told["id"])
-                if "cancel" in told:
+                message = json.loads(line)
+                key = (writer, message["id"])
+                if "cancel" in message:
                     self._cancel(key)
                 elif self._handle is not None:
-                    self._jobs[key] = asyncio.create_task(self._answer(key, told))
+                    self._jobs[key] = asyncio.create_task(self._answer(key, message))
         except (OSError, ValueError):
             pass
         finally:
@@ -141,11 +141,13 @@ class Server:
         if task is not None:
             task.cancel()
 
-    async def _answer(self, key: tuple[asyncio.StreamWriter, int], told: Mapping[str, Any]) -> None:
+    async def _answer(
+        self, key: tuple[asyncio.StreamWriter, int], message: Mapping[str, Any]
+    ) -> None:
         writer, number = key
         assert self._handle is not None
         try:
-            answer = await self._handle(told["job"], told["seconds"])
+            answer = await self._handle(message["job"], message["seconds"])
         except MemoryError:
             os._exit(1)  # nothing can be relied on after that; the next child starts clean
         except Exception as error:

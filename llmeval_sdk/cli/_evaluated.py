@@ -33,25 +33,25 @@ class Outcome:
 
 def publish(outcome: Outcome) -> int:
     """Print and write everything; return the exit status."""
-    from llmeval_sdk.offline.report.gate import Gate, checks
+    from llmeval_sdk.offline.report.gate import ReportGate, checks
 
     report, args = outcome.report, outcome.args
-    asked: dict[str, Any] = {
+    demands: dict[str, Any] = {
         "at_least": dict(sorted(args.fail_under)),  # of two bounds on a metric the higher
         "compared": outcome.compared,
         "min_rated": args.min_rated,
     }
-    gate = checks(report, Gate(**asked))
+    gate = checks(report, ReportGate(**demands))
     if args.json:
-        found = _json(outcome, report.below(asked["at_least"], min_rated=args.min_rated))
-        found["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
-        say(json.dumps(found, allow_nan=False, default=str))
+        result = _json(outcome, report.below(demands["at_least"], min_rated=args.min_rated))
+        result["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
+        say(json.dumps(result, allow_nan=False, default=str))
     else:
         _print(outcome)
     for name, path, make in (
-        ("html", args.html, lambda: report.to_html(**asked)),
-        ("markdown", args.markdown, lambda: report.to_markdown(**asked)),
-        ("junit", args.junit, lambda: report.to_junit(**asked)),
+        ("html", args.html, lambda: report.to_html(**demands)),
+        ("markdown", args.markdown, lambda: report.to_markdown(**demands)),
+        ("junit", args.junit, lambda: report.to_junit(**demands)),
     ):
         if path is not None:
             _write(name, path, make, quiet=args.json)
@@ -182,7 +182,7 @@ def _print_comparison(compared: Comparison) -> None:
 def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
     report = outcome.report
     compared = outcome.compared
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "experiment": report.experiment,
         "rows": len(report.rows),
         "metrics": report.metrics,
@@ -197,7 +197,7 @@ def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
         "delivery": {name: asdict(account) for name, account in report.delivery.items()},
     }
     if compared is not None:
-        found["comparison"] = {
+        result["comparison"] = {
             "pairs": compared.pairs,
             "regressed": compared.regressed,
             "worse": [change.path for change in compared.worse],
@@ -210,4 +210,4 @@ def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
                 {"row": each.row.id, "evaluator": each.evaluator} for each in compared.regressions
             ],
         }
-    return found
+    return result

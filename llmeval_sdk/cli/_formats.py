@@ -13,7 +13,7 @@ from llmeval_sdk import _values, config
 from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.store import encode
-from llmeval_sdk.store.dump import Told
+from llmeval_sdk.store.dump import StoredSpan
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -32,25 +32,27 @@ _NESTED = tuple(field.name for field in STORED_FIELDS if field.form in _JSON)
 _SAID = ("evaluations", "not_run", "feedback")
 
 
-def write_jsonl(told: Iterable[Told], to: TextIO, whole: Whole) -> None:
+def write_jsonl(spans: Iterable[StoredSpan], to: TextIO, whole: Whole) -> None:
     """Write a span per line, with the fields of `SpanData` and lists of what was said of it."""
-    to.writelines(f"{encode.dumps(row_of(each, whole))}\n" for each in told)
+    to.writelines(f"{encode.dumps(row_of(each, whole))}\n" for each in spans)
 
 
-def write_otlp(told: Iterable[Told], to: TextIO) -> None:
+def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
     """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
     from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
     from llmeval_sdk.exporters.otel.wire import resource, version
 
     about = resource(config.from_environment(problems=[]))
-    for part in _parts(told):
+    for part in _parts(spans):
         to.write(f"{traces_line([each.span for each in part], about, version())}\n")
         events = [event for each in part for event in (*each.evaluations, *each.feedback)]
         if events:
             to.write(f"{logs_line(events, about, version())}\n")
 
 
-def write_parquet(told: Iterable[Told], to: Path, whole: Whole, evaluators: Sequence[str]) -> None:
+def write_parquet(
+    spans: Iterable[StoredSpan], to: Path, whole: Whole, evaluators: Sequence[str]
+) -> None:
     """Write a row per span; each evaluator's number is a column, what is nested is JSON text.
 
     ``score_<evaluator>`` holds scores, and 1 or 0 for pass or fail and yes or no; nothing where the
@@ -74,31 +76,31 @@ def write_parquet(told: Iterable[Told], to: Path, whole: Whole, evaluators: Sequ
     }
     schema = pa.schema(list(columns.items()))
     with parquet.ParquetWriter(to, schema) as writer:
-        for part in _parts(told):
+        for part in _parts(spans):
             table = pa.Table.from_pylist([_flat(each, whole) for each in part], schema)
             writer.write_table(table)
 
 
-def row_of(told: Told, whole: Whole) -> dict[str, Any]:
+def row_of(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     """Return a span and what was said of it as plain values; what is absent is left out.
 
     A workflow has the chunks and extractions of the spans below it, and their ``total_usage``.
     """
-    span = _sparse(told.span)
-    started = datetime.fromtimestamp(told.span.start_ns / 1e9, timezone.utc)
-    found = {
-        "request_id": told.span.span_id,  # what `llmeval evaluate` tells rows apart by
+    span = _sparse(dumped.span)
+    started = datetime.fromtimestamp(dumped.span.start_ns / 1e9, timezone.utc)
+    row = {
+        "request_id": dumped.span.span_id,  # what `llmeval evaluate` tells rows apart by
         **span,
         "start_time": started.isoformat(),
         **span.pop("expected", {}),
-        **{name: _sparse(value) for name, value in whole.columns(told.span).items()},
+        **{name: _sparse(value) for name, value in whole.columns(dumped.span).items()},
     }
-    found.pop("expected", None)
+    row.pop("expected", None)
     for name in _SAID:
-        said = getattr(told, name)
-        if said:
-            found[name] = [_said(each) for each in said]
-    return found
+        events = getattr(dumped, name)
+        if events:
+            row[name] = [_said(each) for each in events]
+    return row
 
 
 def _said(each: Any) -> dict[str, Any]:
@@ -108,22 +110,24 @@ def _said(each: Any) -> dict[str, Any]:
     return {**plain.pop("evaluation", {}), **plain}
 
 
-def _flat(told: Told, whole: Whole) -> dict[str, Any]:
-    span, row = told.span, row_of(told, whole)
-    found: dict[str, Any] = {name: getattr(span, name) for name in _PLAIN}
-    found |= {name: _cell(name, getattr(span, name) or None) for name in _NESTED}
-    found |= {name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, *_SAID) if row.get(name)}
-    found |= {
+def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
+    span, row = dumped.span, row_of(dumped, whole)
+    columns: dict[str, Any] = {name: getattr(span, name) for name in _PLAIN}
+    columns |= {name: _cell(name, getattr(span, name) or None) for name in _NESTED}
+    columns |= {
+        name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, *_SAID) if row.get(name)
+    }
+    columns |= {
         "start_time": span.start_ns,
         "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
     }
     if span.error is not None:
-        found |= {"error_type": span.error.type, "error_message": span.error.message}
+        columns |= {"error_type": span.error.type, "error_message": span.error.message}
     if span.usage is not None:
-        found |= {name: getattr(span.usage, name) for name in (*USAGE, "cost_usd")}
-    for event in told.evaluations:
-        found[f"score_{event.evaluation.name}"] = _values.number(event.evaluation.value)
-    return found
+        columns |= {name: getattr(span.usage, name) for name in (*USAGE, "cost_usd")}
+    for event in dumped.evaluations:
+        columns[f"score_{event.evaluation.name}"] = _values.number(event.evaluation.value)
+    return columns
 
 
 def _cell(name: str, value: Any) -> str | None:
@@ -146,7 +150,7 @@ def _sparse(value: Any) -> Any:
     return [_sparse(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _parts(told: Iterable[Told]) -> Iterator[list[Told]]:
-    rest = iter(told)
+def _parts(spans: Iterable[StoredSpan]) -> Iterator[list[StoredSpan]]:
+    rest = iter(spans)
     while part := list(islice(rest, PART)):
         yield part

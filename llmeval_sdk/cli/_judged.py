@@ -17,13 +17,13 @@ from llmeval_sdk.store.populations import Population
 STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 
 
-def show_judged(found: Sequence[Population]) -> None:
+def show_judged(measured: Sequence[Population]) -> None:
     """Print the funnel and the estimate of each judge and span name.
 
     A judge for which nothing was eligible has no funnel; why it did not run is told elsewhere.
     """
-    found = [each for each in found if each.funnel.eligible or each.cost_usd]
-    if not found:
+    measured = [each for each in measured if each.funnel.eligible or each.cost_usd]
+    if not measured:
         return
     heading("Judges, from eligible records to scores")
     rows = [
@@ -35,18 +35,18 @@ def show_judged(found: Sequence[Population]) -> None:
             _estimate(each),
             _cost(each),
         )
-        for each in found
+        for each in measured
     ]
     titles = ("judge", "span", *STEPS, "mean", "all traffic (95 %)", "cost")
     table(titles, rows, numbers=f"{' '.join(STEPS)} mean cost")
-    for each in found:
+    for each in measured:
         if each.note:
             say(f"{printable(each.judge)} on {printable(each.span_name or '-')}: {each.note}.")
 
 
-def show_people(found: Sequence[Population], clicked: Sequence[Thumbs]) -> None:
+def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> None:
     """Print what people would say of all traffic, beside what the judge says."""
-    for each in found:
+    for each in measured:
         where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
         if each.correction is not None and each.estimate is not None:
             say(f"{where}: {_people(each.correction, each.estimate)}")
@@ -59,18 +59,18 @@ def show_people(found: Sequence[Population], clicked: Sequence[Thumbs]) -> None:
         )
 
 
-def _people(found: Correction, judge: Estimate) -> str:
-    said = found.estimate
+def _people(correction: Correction, judge: Estimate) -> str:
+    said = correction.estimate
     people = f"people would say {said.mean:.3g} [{said.low:.3g}, {said.high:.3g}]"
-    parts = [f"{people} ({found.labels} labels), the judge {judge.mean:.3g}"]
-    if found.passed_wrongly is not None:
-        parts.append(f"of what it passes, people fail {found.passed_wrongly:.0%}")
-    if found.failed_wrongly is not None:
-        parts.append(f"of what it fails, people pass {found.failed_wrongly:.0%}")
+    parts = [f"{people} ({correction.labels} labels), the judge {judge.mean:.3g}"]
+    if correction.passed_wrongly is not None:
+        parts.append(f"of what it passes, people fail {correction.passed_wrongly:.0%}")
+    if correction.failed_wrongly is not None:
+        parts.append(f"of what it fails, people pass {correction.failed_wrongly:.0%}")
     return "; ".join(parts) + "."
 
 
-def show_trend(found: Sequence[Population], period: str) -> None:
+def show_trend(periods: Sequence[Population], period: str) -> None:
     """Print the estimates period by period."""
     heading(f"Trend by {period} (UTC)")
     rows = [
@@ -84,29 +84,29 @@ def show_trend(found: Sequence[Population], period: str) -> None:
             _estimate(each) if each.estimate or not each.note else f"- ({each.note.split(':')[0]})",
             _cost(each),
         )
-        for each in found
+        for each in periods
     ]
     titles = ("judge", "span", period, "eligible", "scored", "mean", "all traffic (95 %)", "cost")
     table(titles, rows, numbers="eligible scored mean cost")
 
 
-def show_alert(course: Course, found: Population, level: float) -> None:
+def show_alert(course: Course, population: Population, level: float) -> None:
     """Print how one alert stands; ``level`` is the evidence that raises an alarm."""
     needed = course.needed(level)
-    lacking = course.lacking() or (found.note if found.estimate is None else "")
+    lacking = course.lacking() or (population.note if population.estimate is None else "")
     if course.is_alarm:
-        said = f"ALERT, since about {moment(course.since_ns or 0)}, {_estimate(found)}"
+        standing = f"ALERT, since about {moment(course.since_ns or 0)}, {_estimate(population)}"
     elif lacking:
         more = f"; about {needed:,} judged requests show a drop of five points" if needed else ""
-        said = f"cannot be decided ({lacking}{more if not course.judged else ''})"
+        standing = f"cannot be decided ({lacking}{more if not course.judged else ''})"
     elif needed is None:
-        said = f"no alert, {_estimate(found)}"
+        standing = f"no alert, {_estimate(population)}"
     else:
-        said = (
-            f"no alert yet, {_estimate(found)}; about {needed:,} more judged requests would decide"
-            " it if the mean stays there"
+        standing = (
+            f"no alert yet, {_estimate(population)}; about {needed:,} more judged requests would"
+            " decide it if the mean stays there"
         )
-    say(f"\n{printable(str(course.bound))}: {said}")
+    say(f"\n{printable(str(course.bound))}: {standing}")
 
 
 def _mean(each: Population) -> str:
@@ -114,11 +114,11 @@ def _mean(each: Population) -> str:
 
 
 def _estimate(each: Population) -> str:
-    found = each.estimate
-    if found is None:
+    estimate = each.estimate
+    if estimate is None:
         return "-"
-    mark = " *" if found.method == "model-assisted" else ""
-    return f"{found.mean:.3g} [{found.low:.3g}, {found.high:.3g}]{mark}"
+    mark = " *" if estimate.method == "model-assisted" else ""
+    return f"{estimate.mean:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]{mark}"
 
 
 def _cost(each: Population) -> str:

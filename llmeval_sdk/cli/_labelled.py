@@ -25,7 +25,7 @@ STAND_IN = "stand-in:"
 
 
 @dataclass(slots=True)
-class Labelled:
+class LabelledRecords:
     """What people and one evaluator said about the same records."""
 
     pairs: list[Pair] = field(default_factory=list)
@@ -39,11 +39,11 @@ class Labelled:
     """Whether a rule-based stand-in answered in place of a model."""
 
     def add(  # noqa: PLR0917 - three sources, one way to read them
-        self, args: argparse.Namespace, name: str, label: Any, said: Any, row: Any, why: Any
+        self, args: argparse.Namespace, name: str, label: Any, rating: Any, row: Any, why: Any
     ) -> None:
         """Add a record that both have a value for."""
         self.by_stand_in = self.by_stand_in or str(why or "").startswith(STAND_IN)
-        self.pairs.append(_pair(args, name, label, said, row, why))
+        self.pairs.append(_pair(args, name, label, rating, row, why))
 
     def rated(self, verdict: Evaluation) -> bool:
         """Say whether a verdict has a value; count why not."""
@@ -53,26 +53,28 @@ class Labelled:
         return False
 
 
-def labelled(args: argparse.Namespace, evaluator: str | None) -> Labelled:
+def labelled(args: argparse.Namespace, evaluator: str | None) -> LabelledRecords:
     """Collect what people and an evaluator said; raises where there is nothing to compare."""
-    found = Labelled()
-    (_from_file if args.file else _from_store)(args, evaluator, found)
-    if not found.pairs and found.left_out:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in found.left_out.items())
+    collected = LabelledRecords()
+    (_from_file if args.file else _from_store)(args, evaluator, collected)
+    if not collected.pairs and collected.left_out:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in collected.left_out.items())
         raise DataError(f"no row can be compared: {reasons}")
-    return found
+    return collected
 
 
-def _from_file(args: argparse.Namespace, evaluator: str | None, found: Labelled) -> None:
+def _from_file(args: argparse.Namespace, evaluator: str | None, collected: LabelledRecords) -> None:
     rows = _sampled(list(_rows(args.file)), args.sample)
     if evaluator is None:
         for number, row in rows:
-            said = row.get("score") if row.get("score") is not None else row.get("rating")
-            if said is None:
+            rating = row.get("score") if row.get("score") is not None else row.get("rating")
+            if rating is None:
                 raise DataError(
                     f"row {number} has neither rating nor score: add one, or run --evaluator NAME"
                 )
-            found.add(args, _name(row, number), row["label"], said, row, row.get("explanation"))
+            collected.add(
+                args, _name(row, number), row["label"], rating, row, row.get("explanation")
+            )
         return
     from llmeval_sdk.offline import evaluate
 
@@ -80,15 +82,19 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, found: Labelled)
     report = evaluate(records, evaluators=[evaluator], llm=args.model)
     for (number, row), done in zip(rows, report.rows, strict=True):
         verdict = next(iter(done.evaluations.values()))
-        found.cached += bool(verdict.metadata.get("cached"))
+        collected.cached += bool(verdict.metadata.get("cached"))
         if verdict.usage is not None:
-            found.usage = verdict.usage if found.usage is None else found.usage + verdict.usage
-        if found.rated(verdict):
+            collected.usage = (
+                verdict.usage if collected.usage is None else collected.usage + verdict.usage
+            )
+        if collected.rated(verdict):
             name = _name(row, number)
-            found.add(args, name, row["label"], verdict.value, row, verdict.explanation)
+            collected.add(args, name, row["label"], verdict.value, row, verdict.explanation)
 
 
-def _from_store(args: argparse.Namespace, evaluator: str | None, found: Labelled) -> None:
+def _from_store(
+    args: argparse.Namespace, evaluator: str | None, collected: LabelledRecords
+) -> None:
     if evaluator is None:
         raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
     with open_store(args.store) as reader:
@@ -101,28 +107,28 @@ def _from_store(args: argparse.Namespace, evaluator: str | None, found: Labelled
                 f"{reader.location} has no such feedback: submit some with llmeval.submit_feedback"
             )
         for target, human in {each.target: each.evaluation for each in feedback}.items():
-            said = [
+            verdicts = [
                 event.evaluation
                 for event in reader.evaluations_of(target.span_id or "")
                 if event.evaluation.name == evaluator
             ]
-            if not said:
-                found.left_out["not evaluated"] += 1
-            elif found.rated(said[-1]):
+            if not verdicts:
+                collected.left_out["not evaluated"] += 1
+            elif collected.rated(verdicts[-1]):
                 span = reader.span(target.span_id or "", target.trace_id)
                 shown = {"response": span.response if span is not None else ""}
-                name, verdict = target.span_id or "", said[-1]
-                found.add(args, name, human.value, verdict.value, shown, verdict.explanation)
+                name, verdict = target.span_id or "", verdicts[-1]
+                collected.add(args, name, human.value, verdict.value, shown, verdict.explanation)
 
 
 def _pair(  # noqa: PLR0917 - three sources, one way to read them
-    args: argparse.Namespace, name: str, label: Any, said: Any, row: Mapping[str, Any], why: Any
+    args: argparse.Namespace, name: str, label: Any, value: Any, row: Mapping[str, Any], why: Any
 ) -> Pair:
     from llmeval_sdk.offline.agreement import Pair, side
 
     try:
-        is_score = isinstance(said, (int, float)) and not isinstance(said, bool)
-        rating, score = side(said, args.threshold), float(said) if is_score else None
+        is_score = isinstance(value, (int, float)) and not isinstance(value, bool)
+        rating, score = side(value, args.threshold), float(value) if is_score else None
         if args.risk and score is not None:
             rating, score = ("no" if rating == "yes" else "yes"), 1 - score
         text = str(row.get("response") or row.get("value") or row.get("request") or "")

@@ -12,8 +12,8 @@ from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
 from llmeval_sdk.cli._output import say, table
-from llmeval_sdk.store.pages import Item, Said
-from llmeval_sdk.store.query import Query
+from llmeval_sdk.store.pages import ListedSpan, Said
+from llmeval_sdk.store.walks import Query
 
 
 _EPILOG = """\
@@ -29,22 +29,35 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "traces",
-        help="the latest or worst requests and their ids",
-        description="List requests with their ids, newest first, and what is bad about each. "
-        "`llmeval explain ID` shows one.",
+        help="list the latest or worst requests and their ids",
+        description="List requests with their ids, newest first, and the bad scores of each. "
+        "`llmeval explain ID` shows one in full.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     add_store(parser)
-    parser.add_argument("--limit", type=_count, default=20, metavar="N", help="how many (20)")
     parser.add_argument(
-        "--worst", metavar="EVALUATOR", help="those that this evaluator scored worst, worst first"
+        "--limit",
+        type=_count,
+        default=20,
+        metavar="N",
+        help="how many requests to list (default: 20)",
     )
-    parser.add_argument("--failed", action="store_true", help="only those that raised")
     parser.add_argument(
-        "--since", type=since, metavar="TIME", help="only from then on: 90m, 24h, 7d or an ISO date"
+        "--worst",
+        metavar="EVALUATOR",
+        help="list the requests that this evaluator scored worst, worst first",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.add_argument(
+        "--failed", action="store_true", help="only requests that raised an exception"
+    )
+    parser.add_argument(
+        "--since",
+        type=since,
+        metavar="TIME",
+        help="only requests from this time on: 90m, 24h, 7d or an ISO date",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.set_defaults(run=run)
 
 
@@ -52,24 +65,26 @@ def run(args: argparse.Namespace) -> int:
     """Print the list; 1 when there is nothing in it."""
     with open_store(args.store) as reader:
         if args.worst:
-            found = _picked.worst(reader, args.worst, args.limit, args.since)
+            requests = _picked.worst(reader, args.worst, args.limit, args.since)
         else:
             query = Query(since=args.since, failed=args.failed)
-            found = _picked.listed(reader, query, args.limit)
-        said = _picked.said_of(reader, found)
+            requests = _picked.listed(reader, query, args.limit)
+        evaluations = _picked.said_of(reader, requests)
         where = reader.location
     if args.json:
-        rows = [{**asdict(each), "scores": _plain(said[each.span_id])} for each in found]
+        rows = [{**asdict(each), "scores": _plain(evaluations[each.span_id])} for each in requests]
         say(json.dumps(rows, allow_nan=False))
-    elif found:
-        _show(found, said, args.worst)
+    elif requests:
+        _show(requests, evaluations, args.worst)
     else:
-        asked = f" scored by {printable(args.worst)}" if args.worst else ""
-        say(f"No request{asked} in {printable(where)}.")
-    return 0 if found else 1
+        scored_by = f" scored by {printable(args.worst)}" if args.worst else ""
+        say(f"No request{scored_by} in {printable(where)}.")
+    return 0 if requests else 1
 
 
-def _show(found: list[Item], said: dict[str, dict[str, Said]], worst: str | None) -> None:
+def _show(
+    requests: list[ListedSpan], evaluations: dict[str, dict[str, Said]], worst: str | None
+) -> None:
     titles = ("span id", "began", "took", "span", "request", worst or "what is bad")
     rows = [
         (
@@ -78,28 +93,28 @@ def _show(found: list[Item], said: dict[str, dict[str, Said]], worst: str | None
             seconds((each.end_ns - each.start_ns) / 1e9),
             each.name,
             printable(_words(each.request), 40),
-            _about(said[each.span_id], worst) or each.error_type or "-",
+            _about(evaluations[each.span_id], worst) or each.error_type or "-",
         )
-        for each in found
+        for each in requests
     ]
     table(titles, rows, numbers="took")
 
 
-def _about(said: dict[str, Said], worst: str | None) -> str:
+def _about(evaluations: dict[str, Said], worst: str | None) -> str:
     """Return one evaluator's value, else the two worst values of all."""
     if worst:
-        return _shown(said[worst]) if worst in said else ""
-    if _values.ABSTENTION in said and said[_values.ABSTENTION].value is not None:
+        return _shown(evaluations[worst]) if worst in evaluations else ""
+    if _values.ABSTENTION in evaluations and evaluations[_values.ABSTENTION].value is not None:
         return "abstained"
     rated = [
         (good, name)
-        for name, each in said.items()
+        for name, each in evaluations.items()
         if each.reason is None
         and not each.near_constant
         and (good := _values.goodness(name, _value(each), each.label)) is not None
         and good < _values.BAD_BELOW
     ]
-    return ", ".join(f"{name} {_shown(said[name])}" for _, name in sorted(rated)[:2])
+    return ", ".join(f"{name} {_shown(evaluations[name])}" for _, name in sorted(rated)[:2])
 
 
 def _shown(each: Said) -> str:
@@ -121,7 +136,7 @@ def _words(stored: str | None) -> str:
     return value if isinstance(value, str) else stored
 
 
-def _plain(said: dict[str, Said]) -> dict[str, Any]:
+def _plain(evaluations: dict[str, Said]) -> dict[str, Any]:
     return {
         name: {
             key: value
@@ -133,7 +148,7 @@ def _plain(said: dict[str, Said]) -> dict[str, Any]:
             )
             if value is not None
         }
-        for name, each in said.items()
+        for name, each in evaluations.items()
     }
 
 

@@ -15,10 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, runtime
-from llmeval_sdk.demo import documents, grading, show, show_judging, show_risk, show_run
+from llmeval_sdk.demo import documents, grading, show, show_judging, show_run
 from llmeval_sdk.demo.app import FieldExtractor
-from llmeval_sdk.demo.index import Index
-from llmeval_sdk.demo.results import read
+from llmeval_sdk.demo.search import Index
+from llmeval_sdk.demo.show import read
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
 
@@ -34,16 +34,16 @@ def run(options: Namespace) -> int:
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     phases: dict[str, float] = {}
     with _timed(phases, "read the documents"):
-        found = list(islice(documents.installed(), options.limit))
+        read_documents = list(islice(documents.installed(), options.limit))
     with _timed(phases, "read the ground truth"):
-        answers = grading.keys(found, options.fields)
+        answers = grading.keys(read_documents, options.fields)
     if not answers:
         raise ConfigurationError("no installed distribution has a README and these fields")
     with _timed(phases, "index (BM25, LSA)"):
-        index = Index(found)
+        index = Index(read_documents)
     with ExitStack() as stack:
         judge = _configure(options, answers, stack)
-        _introduce(console, found, index, answers, judge)
+        _introduce(console, read_documents, index, answers, judge)
         since = time.time_ns()
         with _timed(phases, "run, with and without the SDK"):
             overhead = _extract_all(console, FieldExtractor(index), answers)
@@ -58,8 +58,8 @@ def run(options: Namespace) -> int:
     show.accuracy(console, results)
     show.scores(console, results, judge)
     show.patterns(console, results)
-    show_risk.finders(console, results, threshold)
-    show_risk.rivalled(console, results)
+    show_judging.finders(console, results, threshold)
+    show_judging.rivalled(console, results)
     show_judging.escalation(console, results, threshold)
     show_judging.verdicts(console, results, judge, threshold)
     show_judging.examples(console, results, judge, threshold)
@@ -71,19 +71,19 @@ def run(options: Namespace) -> int:
 
 def _configure(options: Namespace, answers: Sequence[grading.Key], stack: ExitStack) -> str:
     """Set the SDK up; returns what verdicts are called in the tables."""
-    given = config.from_environment(problems=[], store=options.store)
-    if not given.enabled:
+    settings = config.from_environment(problems=[], store=options.store)
+    if not settings.enabled:
         raise ConfigurationError("LLMEVAL_ENABLED is off, so there would be nothing to show")
-    exporters = [name for name in options.exporters or given.exporters if name != "local"]
+    exporters = [name for name in options.exporters or settings.exporters if name != "local"]
     common = {
         "evaluators": [grading.grader(answers)],
         "exporters": ["local", *exporters],
         "store": options.store,
     }
-    concurrency = options.judge_concurrency or given.judge_concurrency
-    if given.judge_model:
+    concurrency = options.judge_concurrency or settings.judge_concurrency
+    if settings.judge_model:
         llmeval.configure(judge_concurrency=concurrency, **common)
-        return given.judge_model
+        return settings.judge_model
     server = stack.enter_context(JudgeServer())
     # The stand-in is free: without a budget of the user's own there is nothing to save.
     free = llmeval.Budget(calls_per_minute=None, usd_per_day=None, concurrency=concurrency)
@@ -100,16 +100,16 @@ def _configure(options: Namespace, answers: Sequence[grading.Key], stack: ExitSt
 
 def _introduce(
     console: Console,
-    found: Sequence[documents.Document],
+    read_documents: Sequence[documents.Document],
     index: Index,
     answers: Sequence[grading.Key],
     judge: str,
 ) -> None:
     text = (
-        f"{len(found)} installed distributions, {len(index)} chunks of README and licence files,"
-        f" {len(answers)} records: one per distribution and field. The metadata headers are the"
-        " ground truth and no part of the searched text. Rules extract, so that no model is needed:"
-        " they make mistakes, and those are what the scores are for."
+        f"{len(read_documents)} installed distributions, {len(index)} chunks of README and licence"
+        f" files, {len(answers)} records: one per distribution and field. The metadata headers"
+        " are the ground truth and no part of the searched text. Rules extract the values, so that"
+        " no model is needed. The rules make mistakes, and the scores are there to find them."
     )
     if judge == MODEL:
         text += (

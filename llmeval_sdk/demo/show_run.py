@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.demo.results import Result
-from llmeval_sdk.demo.show import section, table
+from llmeval_sdk.demo.show import Result, section, table
 from llmeval_sdk.demo.show_judging import picked
 from llmeval_sdk.pipeline import Stats
 

@@ -10,10 +10,8 @@ from typing import Any
 
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.llms._failures import CallFailed
-from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, read
-from llmeval_sdk.llms._retry import retrying
-from llmeval_sdk.llms._schema import fits
+from llmeval_sdk.llms._failures import CallFailed, retrying
+from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, fits, read
 from llmeval_sdk.model import Message, Usage
 from llmeval_sdk.protocols import further_request
 
@@ -69,10 +67,10 @@ class Call:
             raise CallFailed("refused", "the model declined to answer")
         return reply
 
-    async def _send(self, asked: Mapping[str, Any], *, trying: bool = False) -> Reply:
+    async def _send(self, request: Mapping[str, Any], *, trying: bool = False) -> Reply:
         async def once() -> Reply:
             try:
-                return await self._request(asked)
+                return await self._request(request)
             except CallFailed as error:
                 self.trouble = error
                 if error.type == "bad_request" and self.known.give_way(error):
@@ -87,12 +85,12 @@ class Call:
             worth_it=lambda error: not (trying and getattr(error, "status", None) == 500),
         )
 
-    async def _request(self, asked: Mapping[str, Any]) -> Reply:
+    async def _request(self, request_part: Mapping[str, Any]) -> Reply:
         self._ask_for_another()
         seconds = self.deadline - time.monotonic()
         if self.request_timeout is not None:
             seconds = min(seconds, self.request_timeout)
-        request = {self.known.limit_key: self.max_tokens, **asked}
+        request = {self.known.limit_key: self.max_tokens, **request_part}
         if self.known.temperature:
             request["temperature"] = 0
         # The client's own limit is per read: a server that drips would hold it for ever.

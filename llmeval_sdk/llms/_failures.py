@@ -1,16 +1,84 @@
-"""What went wrong with a request, as a JudgeError that holds neither key nor request."""
+"""What can go wrong with a request: answers that are refused, errors, and when to try again.
+
+The body of every response is limited before it is read, whether it is an answer or an error, and
+however the server is reached. The limit holds for decoded bytes: at most gzip is asked for, and an
+answer in any other encoding, or in several, is refused. Errors hold neither the key nor the
+request.
+"""
 
 from __future__ import annotations
 
+import random
 import ssl
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.llms._answers import AnswerRefusedError
+
+
+MAX_ANSWER_BYTES = 4 << 20
+"""Decoded bytes of one HTTP answer."""
+
+HEADERS = {"Accept-Encoding": "gzip"}
+
+
+class AnswerRefusedError(Exception):
+    """An answer that is too large, or encoded in a way nobody asked for; read no further."""
+
+
+async def bound(response: Any) -> None:
+    """Limit the body of a response that is not read yet: a ``response`` hook of the client."""
+    encodings = [
+        name
+        for part in response.headers.get_list("content-encoding", split_commas=True)
+        if (name := part.strip().lower()) not in ("", "identity")
+    ]
+    if any(name not in ("gzip", "x-gzip") for name in encodings) or len(encodings) > 1:
+        raise AnswerRefusedError(f"it is encoded as {', '.join(encodings)[:60]}")
+    length = response.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > MAX_ANSWER_BYTES:
+        raise _too_large()
+    if encodings:
+        del response.headers["content-encoding"]  # decoded below, so not once more
+    response.stream = _stream()(response.stream, gzip=bool(encodings))
+
+
+def _too_large() -> AnswerRefusedError:
+    return AnswerRefusedError(f"it is larger than {MAX_ANSWER_BYTES >> 20} MiB")
+
+
+@cache
+def _stream() -> Any:
+    """Make the class when the client's library is there to derive it from."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        def __init__(self, inner: Any, *, gzip: bool) -> None:
+            self._inner = inner
+            self._gzip = gzip
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            received = decoded = 0
+            inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if self._gzip else None
+            async for part in self._inner:
+                received += len(part)
+                data = part
+                if inflate is not None:
+                    data = inflate.decompress(part, MAX_ANSWER_BYTES - decoded + 1)
+                decoded += len(data)
+                if max(received, decoded) > MAX_ANSWER_BYTES:
+                    raise _too_large()
+                yield data
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    return Bounded
 
 
 MESSAGE_CHARACTERS = 300
@@ -55,9 +123,9 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
 
 def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:
     status: int = error.status_code
-    said = _said(error, key)
+    reason = _said(error, key)
     code = str(getattr(error, "code", None) or "").lower()
-    message = f"{where} answered {status}" + (f": {said}" if said else "")
+    message = f"{where} answered {status}" + (f": {reason}" if reason else "")
     if any(word in code or word in _text(error.body).lower() for word in _FILTERED):
         return CallFailed("refused", message, status=status)
     if status in (401, 403):
@@ -93,8 +161,8 @@ def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:
 def _said(error: Any, key: Secret | None) -> str:
     body = error.body
     inner = body.get("error", body) if isinstance(body, Mapping) else None
-    said = inner.get("message") if isinstance(inner, Mapping) else inner
-    text = " ".join(said.split()) if isinstance(said, str) else ""
+    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    text = " ".join(message.split()) if isinstance(message, str) else ""
     if key is not None and len(key.reveal()) >= _LEAST_SECRET:
         text = text.replace(key.reveal(), "***")
     return text[:MESSAGE_CHARACTERS]
@@ -137,3 +205,54 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if 0 <= number < float("inf") else None
+
+
+T = TypeVar("T")
+
+
+async def retrying(
+    send: Callable[[], Awaitable[T]],
+    *,
+    attempts: int,
+    backoff: float,
+    deadline: float,
+    worth_it: Callable[[JudgeError], bool],
+) -> T:
+    """Call ``send`` up to ``attempts`` times, as long as the wait ends before ``deadline``.
+
+    The wait is random up to ``backoff`` · 2ⁿ seconds, or what the server asked for
+    (``Retry-After``) and up to a tenth more. ``deadline`` is a time of ``time.monotonic``.
+
+    Raises:
+        JudgeError: The last one, as it came.
+    """
+
+    def again(error: BaseException) -> bool:
+        return isinstance(error, JudgeError) and error.retryable and worth_it(error)
+
+    try:
+        return await send()
+    except JudgeError as error:
+        if not again(error):
+            raise
+        failed = [error]  # the first attempt, as the retrying below sees it
+
+    from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
+
+    pause = wait_random_exponential(multiplier=backoff, max=8.0)
+
+    def wait(state: Any) -> float:
+        asked = getattr(state.outcome.exception(), "retry_after", None)
+        return float(pause(state) if asked is None else asked * random.uniform(1.0, 1.1))  # noqa: S311
+
+    def stop(state: Any) -> bool:
+        late = time.monotonic() + state.upcoming_sleep >= deadline
+        return bool(late or state.attempt_number >= attempts)
+
+    async def attempt() -> T:
+        if failed:
+            raise failed.pop()
+        return await send()
+
+    retry = AsyncRetrying(wait=wait, stop=stop, retry=retry_if_exception(again), reraise=True)
+    return await retry(attempt)

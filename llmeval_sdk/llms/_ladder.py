@@ -1,4 +1,8 @@
-"""Structured output is not portable: the ways to ask for it, and which one a server understood."""
+"""The ways to ask for structured output, and which of them a server understood.
+
+Structured output is not portable. Each way is a step of a ladder that ends with asking for JSON in
+words, which every model takes.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from llmeval_sdk._json_object import NoObjectError, only_object
 from llmeval_sdk.llms._failures import CallFailed
-from llmeval_sdk.llms._schema import in_words
 from llmeval_sdk.model import Message, Usage
+
+
+def in_words(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
+    """Add the schema to the system message, or put one in front."""
+    instruction = (
+        "Answer with exactly one JSON object and nothing else: no prose, no code fence. "
+        f"It satisfies this JSON schema: {json.dumps(schema, ensure_ascii=False)}"
+    )
+    if messages and messages[0].role == "system":
+        return [Message("system", f"{messages[0].content}\n\n{instruction}"), *messages[1:]]
+    return [Message("system", instruction), *messages]
+
+
+def fits(text: str, schema: Mapping[str, Any]) -> bool:
+    """Say whether a reply is one JSON object with the schema's required keys.
+
+    That is all a client has to know; what the values mean is for the judge to check.
+    """
+    try:
+        answer = only_object(text)
+    except NoObjectError:
+        return False
+    return all(key in answer for key in schema.get("required", ()))
 
 
 Step = Literal["json_schema", "tool", "json_object", "text"]
@@ -45,11 +72,11 @@ class Dialect:
 
     def give_way(self, error: CallFailed) -> bool:
         """Drop a parameter that the server names in its complaint; False if there is none left."""
-        said = str(error)
-        if self.limit_key == "max_tokens" and "max_completion_tokens" in said:
+        complaint = str(error)
+        if self.limit_key == "max_tokens" and "max_completion_tokens" in complaint:
             self.limit_key = "max_completion_tokens"
             return True
-        if self.temperature and "temperature" in said:
+        if self.temperature and "temperature" in complaint:
             self.temperature = False
             return True
         return False

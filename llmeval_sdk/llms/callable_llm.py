@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.llms._schema import in_words
+from llmeval_sdk.llms._ladder import in_words
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.protocols import LLM
 
@@ -45,16 +45,16 @@ class CallableLLM(LLM):
     ) -> Completion:
         """Call the function; raises `JudgeError` where it returns something else than text."""
         turns = list(messages) if schema is None else in_words(messages, schema)
-        given: Any = (
+        prompt: Any = (
             [{"role": turn.role, "content": turn.content} for turn in turns]
             if self._takes_messages
             else "\n\n".join(turn.content for turn in turns)
         )
         answer: Any
         if inspect.iscoroutinefunction(_code_of(self._function)):
-            answer = await self._function(given)  # type: ignore[misc]
+            answer = await self._function(prompt)  # type: ignore[misc]
         else:
-            answer = await self._aside.call_async(self._function, given)
+            answer = await self._aside.call_async(self._function, prompt)
             if inspect.isawaitable(answer):
                 answer = await answer
         if isinstance(answer, Completion):

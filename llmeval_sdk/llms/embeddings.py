@@ -14,11 +14,9 @@ from llmeval_sdk._process.aside import Aside
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.errors import JudgeError, MissingExtraError
-from llmeval_sdk.llms._clients import Clients, request_timeout
-from llmeval_sdk.llms._endpoint import access, endpoint
-from llmeval_sdk.llms._failures import CallFailed, call_failed
+from llmeval_sdk.llms._clients import Clients, access, endpoint, request_timeout
+from llmeval_sdk.llms._failures import CallFailed, call_failed, retrying
 from llmeval_sdk.llms._ladder import usage
-from llmeval_sdk.llms._retry import retrying
 from llmeval_sdk.model import Usage
 
 

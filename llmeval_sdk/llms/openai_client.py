@@ -9,8 +9,7 @@ from typing import Any
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._call import Call
-from llmeval_sdk.llms._clients import Clients, request_timeout
-from llmeval_sdk.llms._endpoint import access, endpoint
+from llmeval_sdk.llms._clients import Clients, access, endpoint, request_timeout
 from llmeval_sdk.llms._failures import CallFailed, call_failed
 from llmeval_sdk.llms._ladder import dialect
 from llmeval_sdk.model import Completion, Message

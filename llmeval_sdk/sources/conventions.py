@@ -85,13 +85,13 @@ def kind_of(attributes: Attributes) -> SpanKind | None:
 def request_of(attributes: Attributes) -> Any:
     """Return what was asked: messages where there are any, else a text or plain values."""
     for name in ("gen_ai.input.messages", "gen_ai.prompt", "pydantic_ai.all_messages"):
-        found = messages.chat(parsed(attributes.get(name)))
-        if found is not None:
-            return _with_system(found, attributes)
+        chat = messages.chat(parsed(attributes.get(name)))
+        if chat is not None:
+            return _with_system(chat, attributes)
     for prefix in ("llm.input_messages", "gen_ai.prompt"):
-        found = messages.chat(indexed(attributes, prefix))
-        if found is not None:
-            return found
+        chat = messages.chat(indexed(attributes, prefix))
+        if chat is not None:
+            return chat
     for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
         value = parsed(attributes.get(name))
         if value is not None:
@@ -122,21 +122,21 @@ def response_of(attributes: Attributes) -> Any:
 
 def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
     """Return the documents that a retrieval found."""
-    found = [
+    documents = [
         _document(item.get("document", item)) for item in indexed(attributes, "retrieval.documents")
     ]
     for name in ("gen_ai.retrieval.documents", "mlflow.spanOutputs", "output.value"):
-        if found:
+        if documents:
             break
         value = parsed(attributes.get(name))
         if isinstance(value, (list, dict)):
-            found = list(to_chunks(value) or ())
-    return tuple(chunk for chunk in found if chunk is not None) or None
+            documents = list(to_chunks(value) or ())
+    return tuple(chunk for chunk in documents if chunk is not None) or None
 
 
 def usage_of(attributes: Attributes) -> Usage | None:
     """Return the tokens that a model call used."""
-    given = {
+    counts = {
         "input_tokens": _first(
             attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
             "llm.token_count.prompt", "llm.usage.prompt_tokens",
@@ -150,9 +150,9 @@ def usage_of(attributes: Attributes) -> Usage | None:
             "llm.token_count.total",
         ),
     }  # fmt: skip
-    found = to_usage({name: number for name, number in given.items() if number is not None})
+    usage = to_usage({name: number for name, number in counts.items() if number is not None})
     return (
-        found
+        usage
         or to_usage(parsed(attributes.get("mlflow.chat.tokenUsage")))
         or _usage_of_outputs(attributes)
     )
@@ -257,19 +257,19 @@ def _below(attributes: Attributes, prefix: str) -> Iterator[tuple[int, list[str]
                 yield int(place), rest.split("."), value
 
 
-def _document(given: Any) -> Chunk | None:
-    if not isinstance(given, dict):
+def _document(document: Any) -> Chunk | None:
+    if not isinstance(document, dict):
         return None
-    given = {**given, "metadata": parsed(given.get("metadata"))}
-    found = to_chunks([given])
+    document = {**document, "metadata": parsed(document.get("metadata"))}
+    found = to_chunks([document])
     return found[0] if found else None
 
 
-def _with_system(found: dict[str, Any], attributes: Attributes) -> dict[str, Any]:
-    told = messages.text_of(parsed(attributes.get("gen_ai.system_instructions")))
-    if told:
-        found["messages"].insert(0, {"role": "system", "content": told})
-    return found
+def _with_system(chat: dict[str, Any], attributes: Attributes) -> dict[str, Any]:
+    instructions = messages.text_of(parsed(attributes.get("gen_ai.system_instructions")))
+    if instructions:
+        chat["messages"].insert(0, {"role": "system", "content": instructions})
+    return chat
 
 
 def _is_chat(value: Any) -> bool:

@@ -80,17 +80,17 @@ def text_of(value: Any) -> str | None:
     return "".join(texts) if texts else None
 
 
-def _turn(given: Any) -> dict[str, Any] | None:
+def _turn(message: Any) -> dict[str, Any] | None:
     """Read one message; the flattened dialects have it under ``message``."""
-    if not isinstance(given, dict):
+    if not isinstance(message, dict):
         return None
-    inner = given.get("message")
+    inner = message.get("message")
     if isinstance(inner, dict):
-        given = inner
-    role = given.get("role") or given.get("type")
+        message = inner
+    role = message.get("role") or message.get("type")
     if not isinstance(role, str):
         return None
-    content = given.get("content", given.get("parts", given.get("contents")))
+    content = message.get("content", message.get("parts", message.get("contents")))
     return {"role": _ROLES.get(role, role), "content": text_of(content) or ""}
 
 

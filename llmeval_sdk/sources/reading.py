@@ -184,12 +184,12 @@ _ROLES_OF = {
 def attributes_of(span: Any) -> Mapping[str, Any]:
     """Return a span's attributes, with what older conventions wrote as events on it."""
     attributes = dict(span.attributes or {})
-    asked: list[dict[str, Any]] = []
+    turns: list[dict[str, Any]] = []
     documents: list[dict[str, Any]] = []
     for event in span.events or ():
         about = dict(event.attributes or {})
         if event.name in _ROLES_OF:
-            asked.append({"role": _ROLES_OF[event.name], "content": about.get("content", "")})
+            turns.append({"role": _ROLES_OF[event.name], "content": about.get("content", "")})
         elif event.name == "gen_ai.choice":
             message = conventions.parsed(about.get("message", about.get("content")))
             attributes.setdefault("gen_ai.completion", message)
@@ -197,8 +197,8 @@ def attributes_of(span: Any) -> Mapping[str, Any]:
             documents.append({key.rpartition(".")[2]: item for key, item in about.items()})
         elif event.name.startswith("gen_ai."):
             attributes = {**about, **attributes}
-    if asked:
-        attributes.setdefault("gen_ai.prompt", asked)
+    if turns:
+        attributes.setdefault("gen_ai.prompt", turns)
     if documents:
         attributes.setdefault(
             "gen_ai.retrieval.documents",

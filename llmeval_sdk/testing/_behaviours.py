@@ -1,4 +1,10 @@
-"""What the judge server can do to a client, one function per behaviour."""
+"""What the judge server answers: the rules of the stand-in, and one function per behaviour.
+
+The stand-in is for demos and tests and replaces a judge model by rules on shared words. It
+recognises a judge's prompt by its ``Task:`` line, reads the sections, and answers by the rule that
+the judge itself declares (`judges._stand_in`). Every rationale begins with ``stand-in:``, so that
+nobody takes it for a model's verdict.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +12,74 @@ import base64
 import hashlib
 import json
 import math
+import re
 import struct
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from llmeval_sdk.judges._stand_in import words
-from llmeval_sdk.testing._stand_in import MODEL
+from llmeval_sdk import registry
+from llmeval_sdk.judges._prompt import sections_of
+from llmeval_sdk.judges._stand_in import Rule, chunks_of, share, words
+from llmeval_sdk.model import STAND_IN
+
+
+MODEL = STAND_IN
+
+_TASK = re.compile(r"^Task: ([A-Za-z0-9_]+)/", re.MULTILINE)
+
+
+def stand_in(request: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Answer a chat completion request as one of our judges would have it answered."""
+    turns = [(turn.get("role"), str(turn.get("content") or "")) for turn in request["messages"]]
+    system = "\n".join(text for role, text in turns if role == "system")
+    user = "\n".join(text for role, text in turns if role == "user")
+    sections = {section.name: section.text for section in sections_of(user)}
+    task = _TASK.search(system)
+    rule: Rule | None = getattr(registry.known(task[1]), "stand_in", None) if task else None
+    if rule is not None:
+        return rule(sections)
+    schema = _schema(request, system)
+    if schema is None:
+        return "stand-in: this prompt is none of a built-in judge"
+    filled: dict[str, Any] = _fill(schema, share(sections.get("response", ""), chunks_of(sections)))
+    return filled
+
+
+def _schema(request: Mapping[str, Any], system: str) -> Mapping[str, Any] | None:
+    """Find the schema that a request asks for, wherever the ladder has put it."""
+    wanted_format = request.get("response_format") or {}
+    if "json_schema" in wanted_format:
+        schema: Mapping[str, Any] = wanted_format["json_schema"]["schema"]
+        return schema
+    if request.get("tools"):
+        parameters: Mapping[str, Any] = request["tools"][0]["function"]["parameters"]
+        return parameters
+    _, found, text = system.rpartition("this JSON schema: ")
+    if not found:
+        return None
+    decoded: Mapping[str, Any] = json.JSONDecoder().raw_decode(text)[0]
+    return decoded
+
+
+def _fill(schema: Mapping[str, Any], share: float) -> Any:
+    """Fill in any form: the better the words match, the earlier the choice."""
+    kind = schema.get("type")
+    if kind == "object":
+        return {key: _fill(inner, share) for key, inner in schema.get("properties", {}).items()}
+    if kind == "array":
+        return []
+    if kind == "number":
+        return round(share, 3)
+    if kind == "integer":
+        return round(share)
+    if kind == "boolean":
+        return share >= 0.5
+    choices = schema.get("enum")
+    if choices:
+        return choices[0 if share >= 0.5 else -1]
+    return f"stand-in: {share:.0%} of the words of the response are in the chunks"
 
 
 Answer = Callable[[Mapping[str, Any]], "str | Mapping[str, Any]"]
@@ -79,8 +145,8 @@ def error(status: int, message: str, code: str, headers: Mapping[str, str] | Non
 def _mode(request: Mapping[str, Any]) -> str:
     if request.get("tools"):
         return "tool"
-    asked = request.get("response_format") or {}
-    return str(asked.get("type", "text"))
+    wanted_format = request.get("response_format") or {}
+    return str(wanted_format.get("type", "text"))
 
 
 def _not_taken(behaviour: str, request: Mapping[str, Any]) -> Wire | None:
@@ -119,8 +185,8 @@ def _changed(behaviour: str, reply: dict[str, Any]) -> dict[str, Any]:
 
 def completion(request: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     """Build the chat completion that carries an answer, ``n`` times where that is asked."""
-    said = answer(request)
-    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    answered = answer(request)
+    text = answered if isinstance(answered, str) else json.dumps(answered, ensure_ascii=False)
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if request.get("tools"):
         function = {"name": request["tools"][0]["function"]["name"], "arguments": text}

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llmeval_sdk.testing._behaviours import (
+    MODEL,
     Answer,
     Behaviour,
     Wire,
@@ -31,8 +32,8 @@ from llmeval_sdk.testing._behaviours import (
     embeddings,
     error,
     models,
+    stand_in,
 )
-from llmeval_sdk.testing._stand_in import MODEL, stand_in
 
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from llmeval_sdk.store.labelling import (
     shown,
 )
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer import _feedback, _live
-from llmeval_sdk.viewer._format import text
-from llmeval_sdk.viewer._marks import marked
-from llmeval_sdk.viewer._render import page, url
+from llmeval_sdk.viewer._cells import marked
+from llmeval_sdk.viewer._readers import state_of
+from llmeval_sdk.viewer._render import as_text, page, url
+from llmeval_sdk.viewer._trace import form_of
 
 
 MAX_SKIPPED = 50
@@ -48,7 +48,7 @@ def show(request: Request) -> Response:
             problem = str(error)
         skipped = _skipped(params.get("skip", ""))
         record = _next(reader, chosen, skipped, params.get("span", "")) if chosen else None
-        state = reader.read(_live.state)
+        state = reader.read(state_of)
     span = record.span if record else None
     answer = span and (span.response if span.value is None else span.value)
     marks = record.unsupported if record and isinstance(answer, str) else ()
@@ -56,15 +56,15 @@ def show(request: Request) -> Response:
         request, "label.html", 404 if problem else 200,
         judges=judges, judge=judge, queue=chosen, problem=problem, record=record, state=state,
         labels=_count(params.get("labels")), skip=",".join(skipped), last=params.get("last", ""),
-        request_text=record and marked(text(record.span.request)),
-        answer=None if answer is None else marked(text(answer), marks),
+        request_text=record and marked(as_text(record.span.request)),
+        answer=None if answer is None else marked(as_text(answer), marks),
         passages=[marked(chunk.content or "") for chunk in record.chunks[:50]] if record else [],
     )  # fmt: skip
 
 
 async def submit(request: Request) -> Response:
     """Store a label, or remember that a record was skipped, and lead on to the next one."""
-    form = await _feedback.form_of(request)
+    form = await form_of(request)
     return await run_in_threadpool(_store, request, form)
 
 

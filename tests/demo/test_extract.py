@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmeval_sdk.demo import licenses
-from llmeval_sdk.demo.extract import find
-from llmeval_sdk.demo.vote import vote
+from llmeval_sdk.demo.app import find, vote
 
 
 @pytest.mark.parametrize(

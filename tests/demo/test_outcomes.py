@@ -50,7 +50,7 @@ def test_the_grader_says_what_the_header_says():
 def test_auroc_counts_pairs():
     """Pairs in order over all pairs, ties half, nothing where one side is empty."""
     pytest.importorskip("rich")
-    from llmeval_sdk.demo.show_risk import auroc
+    from llmeval_sdk.demo.show_judging import auroc
 
     assert auroc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == pytest.approx(3.5 / 4)
     assert auroc([0.9], [True]) is None
@@ -58,7 +58,7 @@ def test_auroc_counts_pairs():
 
 def made(outcome, **values):
     """Make a result with one evaluation for each keyword."""
-    from llmeval_sdk.demo.results import Result
+    from llmeval_sdk.demo.show import Result
     from llmeval_sdk.model import Evaluation, SpanData
 
     span = SpanData("t", "s", None, "extract_field", "workflow", 0, 1, request="q", response="a")
@@ -72,7 +72,7 @@ def made(outcome, **values):
 def test_risks_and_scores_are_compared_on_one_scale():
     """A high risk is bad and a high score is good; a record without one stands in the middle."""
     pytest.importorskip("rich")
-    from llmeval_sdk.demo.show_risk import risk_of
+    from llmeval_sdk.demo.show_judging import risk_of
 
     row = made("wrong", extraction_risk=0.9, aggregated_confidence=0.9)
     assert risk_of(row, "extraction_risk") == pytest.approx(0.9)
@@ -83,7 +83,7 @@ def test_risks_and_scores_are_compared_on_one_scale():
 def test_the_wrong_value_that_is_shown_has_its_rival():
     """The one whose rivals hold the header's answer goes first; without a rival none is shown."""
     pytest.importorskip("rich")
-    from llmeval_sdk.demo.show_risk import wrong_but_present
+    from llmeval_sdk.demo.show_judging import wrong_but_present
     from llmeval_sdk.model import Evaluation
 
     def risk(value, rival):

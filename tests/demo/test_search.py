@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from llmeval_sdk.demo.documents import compose
-from llmeval_sdk.demo.fields import FIELDS
+from llmeval_sdk.demo.documents import FIELDS, compose
 
 
 pytest.importorskip("bm25s")
 pytest.importorskip("scipy")
 
-from llmeval_sdk.demo.index import Index, words
-from llmeval_sdk.demo.search import search
+from llmeval_sdk.demo.search import Index, search, words
 
 
 LIMITS = {"bm25": 10, "knn": 10}

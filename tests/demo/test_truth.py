@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmeval_sdk.demo.documents import compose
-from llmeval_sdk.demo.truth import right, stated, truths
+from llmeval_sdk.demo.grading import right, stated, truths
 
 
 @pytest.mark.parametrize(

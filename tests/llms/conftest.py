@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from llmeval_sdk.llms import OpenAILLM, _endpoint, _ladder
+from llmeval_sdk.llms import OpenAILLM, _clients, _ladder
 from llmeval_sdk.model import Message
 from llmeval_sdk.testing.judge_server import JudgeServer
 
@@ -25,7 +25,7 @@ KEY = "sk-marker-9f2c"
 def _fresh():
     """Forget what earlier tests learned about servers, and what was warned about."""
     _ladder.forget()
-    _endpoint._warned.clear()
+    _clients._warned.clear()
 
 
 @pytest.fixture

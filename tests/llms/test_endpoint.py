@@ -6,7 +6,7 @@ import pytest
 
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.llms import OpenAILLM, _clients, resolve
-from llmeval_sdk.llms._endpoint import OPENAI_URL, endpoint
+from llmeval_sdk.llms._clients import OPENAI_URL, endpoint
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ def test_what_got_worse_is_told_with_its_interval():
     before, after = report([1] * 100), report([0] * 20 + [1] * 80)
     compared = after.compare(before)
     (change,) = compared.changes
-    assert (compare.path, compare.pairs, compare.verdict) == (PATH, 100, "worse")
-    assert compare.difference == pytest.approx(-0.2)
-    assert -0.3 < compare.low < -0.2 < compare.high < -0.1
+    assert (change.path, change.pairs, change.verdict) == (PATH, 100, "worse")
+    assert change.difference == pytest.approx(-0.2)
+    assert -0.3 < change.low < -0.2 < change.high < -0.1
     assert compared.regressed == 20
     assert [each.row.id for each in compared.regressions] == [f"r{n}" for n in range(20)]
     assert compared.worse == (change,)

@@ -78,7 +78,7 @@ def _note(home: Path, noted: dict[str, Any]) -> None:
 def _step(what: str, command: list[str], tell: Tell) -> None:
     """Run one step, told as it goes; raises `ConfigurationError` with the end of its output."""
     begun = monotonic()
-    said: deque[str] = deque(maxlen=8)
+    output: deque[str] = deque(maxlen=8)
     packages = 0
     tell(what, 0.0)
     with subprocess.Popen(  # noqa: S603 - our own commands
@@ -90,8 +90,8 @@ def _step(what: str, command: list[str], tell: Tell) -> None:
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            said.append(line.rstrip())
+            output.append(line.rstrip())
             packages += line.startswith("Collecting ")
             tell(f"{what}: {packages} packages" if packages else what, monotonic() - begun)
     if process.returncode:
-        raise ConfigurationError(f"could not {what}:\n" + "\n".join(said))
+        raise ConfigurationError(f"could not {what}:\n" + "\n".join(output))

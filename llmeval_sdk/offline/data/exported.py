@@ -113,16 +113,16 @@ def record_of_row(row: Mapping[str, Any], place: str) -> Record:
     Raises:
         DataError: a value that cannot be read.
     """
-    told = dict(row) if "start_ns" in row else _unflattened(row)
-    columns = {name: told[name] for name in _TAKEN if told.get(name) is not None}
+    fields = dict(row) if "start_ns" in row else _unflattened(row)
+    columns = {name: fields[name] for name in _TAKEN if fields.get(name) is not None}
     for name in ("retrieved_context", "expected_retrieved_context"):
         if name in columns:
             chunks = structured(columns[name])
             columns[name] = own_chunks(chunks) or chunks  # where it has none, say which is wrong
-    columns |= {"latency_seconds": _seconds(told), "attributes": told.get("attributes")}
-    columns["request_id"] = told.get("request_id") or told["span_id"]
-    columns["usage"] = told.get("total_usage") or told.get("usage") or _flat_usage(told)
-    columns.setdefault("value", told.get("response"))
+    columns |= {"latency_seconds": _seconds(fields), "attributes": fields.get("attributes")}
+    columns["request_id"] = fields.get("request_id") or fields["span_id"]
+    columns["usage"] = fields.get("total_usage") or fields.get("usage") or _flat_usage(fields)
+    columns.setdefault("value", fields.get("response"))
     request = columns.get("request")
     if isinstance(request, Mapping) and not {"messages", "query"} & request.keys():
         del columns["request"]  # the arguments of the function: no column of a data set, but known
@@ -132,22 +132,22 @@ def record_of_row(row: Mapping[str, Any], place: str) -> Record:
     return replace(
         record,
         request=record.request if request is None else request,
-        trace_id=told["trace_id"],
-        span_id=told["span_id"],
-        span_name=told["name"],
-        span_kind=told["kind"],
+        trace_id=fields["trace_id"],
+        span_id=fields["span_id"],
+        span_name=fields["name"],
+        span_kind=fields["kind"],
     )
 
 
 def _unflattened(row: Mapping[str, Any]) -> dict[str, Any]:
     """Read a row of Parquet, where what is nested is JSON text and ground truth is one column."""
     expected = structured(row.get("expected"))
-    told = {**row, **(expected if isinstance(expected, Mapping) else {})}
+    fields = {**row, **(expected if isinstance(expected, Mapping) else {})}
     for name in ("request", "response"):
-        told[name] = structured(told.get(name))
+        fields[name] = structured(fields.get(name))
     for name in VALUES:
-        told[name] = read_cell(told.get(name))
-    return told
+        fields[name] = read_cell(fields.get(name))
+    return fields
 
 
 def _seconds(row: Mapping[str, Any]) -> float | None:

@@ -36,27 +36,27 @@ def plain(value: Any) -> Any:
 def structured(value: Any) -> Any:
     """Read a text that holds JSON, as cells of CSV files do; anything else stays."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        found = read_json(value)
-        check_size(found)
-        return found
+        content = read_json(value)
+        check_size(content)
+        return content
     return value
 
 
 def _request(value: Any) -> Request:
-    found = value
+    request = value
     if isinstance(value, str):
         if not value.lstrip().startswith("{"):
             return value
         try:
-            found = read_json(value)
-            check_size(found)
+            request = read_json(value)
+            check_size(request)
         except ValueError:
             return value
-    if isinstance(found, Mapping):
-        found = {key: plain(item) for key, item in found.items() if not absent(item)}
-        messages = found.get("messages")
-        if (isinstance(messages, (list, tuple)) and messages) or "query" in found:
-            return found
+    if isinstance(request, Mapping):
+        request = {key: plain(item) for key, item in request.items() if not absent(item)}
+        messages = request.get("messages")
+        if (isinstance(messages, (list, tuple)) and messages) or "query" in request:
+            return request
     if isinstance(value, str):
         return value
     raise ValueError(
@@ -67,28 +67,28 @@ def _request(value: Any) -> Request:
 
 def _text(value: Any) -> str:
     if isinstance(value, (str, Mapping, list, tuple, int, float)) and not isinstance(value, bool):
-        found = to_text(dict(value) if isinstance(value, Mapping) else value)
-        assert found is not None
-        return found
+        text = to_text(dict(value) if isinstance(value, Mapping) else value)
+        assert text is not None
+        return text
     raise ValueError(f"expected a text, not {_shown(value)}")
 
 
 def _facts(value: Any) -> tuple[str, ...]:
-    found = structured(value)
-    if isinstance(found, str):
-        return (found,)
-    for number, fact in enumerate(_list(found, "texts"), 1):
+    facts = structured(value)
+    if isinstance(facts, str):
+        return (facts,)
+    for number, fact in enumerate(_list(facts, "texts"), 1):
         if not isinstance(fact, str):
             raise TypeError(f"item {number}: expected a text, not {_shown(fact)}")
-    return tuple(found)
+    return tuple(facts)
 
 
 def _chunks(value: Any) -> tuple[Chunk, ...]:
-    found = structured(value)
-    if isinstance(found, Mapping):
-        found = next((found[k] for k in ("documents", "chunks", "results") if k in found), found)
+    items = structured(value)
+    if isinstance(items, Mapping):
+        items = next((items[k] for k in ("documents", "chunks", "results") if k in items), items)
     chunks = []
-    for number, item in enumerate(_list(found, "chunks"), 1):
+    for number, item in enumerate(_list(items, "chunks"), 1):
         chunk = to_chunk(dict(item) if isinstance(item, Mapping) else item)
         if chunk is None:
             raise ValueError(f"item {number}: expected a content or a doc_uri, not {_shown(item)}")
@@ -105,7 +105,7 @@ def _ground_truth(value: Any) -> tuple[Chunk, ...]:
 
 
 def _extractions(value: Any) -> tuple[Extraction, ...]:
-    found = []
+    extractions = []
     for number, item in enumerate(_list(structured(value), "extractions"), 1):
         extraction = to_extraction(dict(item) if isinstance(item, Mapping) else item)
         if extraction is None:
@@ -115,34 +115,34 @@ def _extractions(value: Any) -> tuple[Extraction, ...]:
             extraction = replace(extraction, chunk_number=int(rank) if rank.is_integer() else None)
         elif not (rank is None or isinstance(rank, int)):
             raise ValueError(f"item {number}: chunk_number is no number: {_shown(rank)}")
-        found.append(extraction)
-    return tuple(found)
+        extractions.append(extraction)
+    return tuple(extractions)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    found = structured(value)
-    if not isinstance(found, Mapping):
+    mapping = structured(value)
+    if not isinstance(mapping, Mapping):
         raise TypeError(f"expected a mapping, not {_shown(value)}")
-    return found
+    return mapping
 
 
 def _usage(value: Any) -> Usage:
-    found = to_usage(structured(value))
-    if found is None:
+    usage = to_usage(structured(value))
+    if usage is None:
         raise ValueError(
             f"expected {{'input_tokens': ..., 'output_tokens': ...}}, not {_shown(value)}"
         )
-    return found
+    return usage
 
 
 def _seconds(value: Any) -> float:
     try:
-        found = float(value)
+        seconds = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"expected a number of seconds, not {_shown(value)}") from None
-    if not 0 <= found < math.inf or isinstance(value, bool):
+    if not 0 <= seconds < math.inf or isinstance(value, bool):
         raise ValueError(f"expected a number of seconds, not {_shown(value)}")
-    return found
+    return seconds
 
 
 def _id(value: Any) -> str:

@@ -52,20 +52,20 @@ def check_size(value: Any) -> None:
         if depth > MOST_DEPTH:
             raise ValueError(_DEEP)
         inner: list[Any] = []
-        for each in level:
-            kind = type(each)
+        for item in level:
+            kind = type(item)
             if kind in _SCALAR:
                 continue
             if kind is int:
-                if each.bit_length() > MOST_BITS:
+                if item.bit_length() > MOST_BITS:
                     raise ValueError(_LONG)
-            elif id(each) not in seen:  # each container once, however often it is held
+            elif id(item) not in seen:  # each container once, however often it is held
                 if kind is dict:
-                    seen.add(id(each))
-                    inner += each.values()
+                    seen.add(id(item))
+                    inner += item.values()
                 elif kind is list or kind is tuple:
-                    seen.add(id(each))
-                    inner += each
+                    seen.add(id(item))
+                    inner += item
         level, depth = inner, depth + 1
 
 
@@ -150,8 +150,8 @@ def _cells(path: Path) -> Iterator[Found]:
                 if not cells:
                     continue
                 if len(cells) != len(titles):
-                    found = f"has {len(cells)} cells where the header has {len(titles)}"
-                    yield place, DataError(found)
+                    problem = f"has {len(cells)} cells where the header has {len(titles)}"
+                    yield place, DataError(problem)
                     continue
                 row = zip(titles, cells, strict=True)
                 yield place, {title: cell for title, cell in row if cell}
@@ -228,9 +228,10 @@ def open_data(data: Any) -> Data:
     """
     if isinstance(data, (str, os.PathLike)):
         path = Path(data)
-        count, found = read_file(path)
+        count, located = read_file(path)
         rows = (
-            Located(number, f"{path}, {place}", row) for number, (place, row) in enumerate(found, 1)
+            Located(number, f"{path}, {place}", row)
+            for number, (place, row) in enumerate(located, 1)
         )
         return Data(path.name, count, rows)
     if isinstance(data, Mapping):

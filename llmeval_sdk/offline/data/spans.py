@@ -80,12 +80,12 @@ def read_span(span: Mapping[str, Any]) -> SpanData:
     Raises:
         TypeError, ValueError: a time that is no number.
     """
-    told: dict[str, Any] = {**_ALWAYS, "start_ns": 0, "end_ns": 0}
+    fields: dict[str, Any] = {**_ALWAYS, "start_ns": 0, "end_ns": 0}
     for field in DATA_FIELDS:
         read, value = _READERS.get(field.form), span.get(field.name)
         if read is not None and value is not None and (value := read(value)) is not None:
-            told[field.name] = value
-    return SpanData(**told)
+            fields[field.name] = value
+    return SpanData(**fields)
 
 
 def stored(
@@ -103,8 +103,8 @@ def stored(
     workflow or agent belongs to that one; spans of judges are left out. ``retrieved`` and
     ``limits`` are the settings ``retrieved_context`` and ``retrieval_limits``.
     """
-    for told in dump(reader, Selection(since, until, span_name)):
-        span = told.span
+    for dumped in dump(reader, Selection(since, until, span_name)):
+        span = dumped.span
         if span.kind in OWNERS and JUDGE_TAG not in span.tags:
             trace = reader.trace(span.trace_id)
             yield stored_record(span, trace, retrieved=retrieved, limits=limits)

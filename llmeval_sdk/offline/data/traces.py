@@ -21,14 +21,14 @@ from llmeval_sdk.sources import conventions, messages
 from llmeval_sdk.sources.reading import finished, naming_its_model
 
 
-class Event(NamedTuple):
+class OtlpEvent(NamedTuple):
     """Something that happened in a span."""
 
     name: str
     attributes: Mapping[str, Any]
 
 
-class Plain(NamedTuple):
+class OtlpSpan(NamedTuple):
     """A span with plain attributes."""
 
     id: str
@@ -36,10 +36,10 @@ class Plain(NamedTuple):
     start_ns: int
     end_ns: int
     attributes: Mapping[str, Any]
-    events: tuple[Event, ...]
+    events: tuple[OtlpEvent, ...]
 
 
-def spans_of_export(export: Mapping[str, Any]) -> Iterator[Plain]:
+def spans_of_export(export: Mapping[str, Any]) -> Iterator[OtlpSpan]:
     """Yield the spans of an export request, in the spelling of JSON or of Python."""
     for resource in _list(export, "resourceSpans", "resource_spans"):
         for scope in _list(resource, "scopeSpans", "scope_spans"):
@@ -47,27 +47,27 @@ def spans_of_export(export: Mapping[str, Any]) -> Iterator[Plain]:
                 yield span_of(span)
 
 
-def span_of(span: Mapping[str, Any]) -> Plain:
+def span_of(span: Mapping[str, Any]) -> OtlpSpan:
     """Read one span."""
     parent = span.get("parentSpanId", span.get("parent_span_id"))
-    return Plain(
+    return OtlpSpan(
         str(span.get("spanId", span.get("span_id"))),
         str(parent) if parent and set(str(parent)) != {"0"} else None,
         int(span.get("startTimeUnixNano", span.get("start_time_unix_nano")) or 0),
         int(span.get("endTimeUnixNano", span.get("end_time_unix_nano")) or 0),
         _attributes(span),
         tuple(
-            Event(str(event.get("name")), _attributes(event))
+            OtlpEvent(str(event.get("name")), _attributes(event))
             for event in _list(span, "events", "events")
         ),
     )
 
 
 def _attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
-    given = holder.get("attributes") or {}
-    if isinstance(given, Mapping):
-        return dict(given)
-    return {str(item.get("key")): _value(item.get("value")) for item in given}
+    attributes = holder.get("attributes") or {}
+    if isinstance(attributes, Mapping):
+        return dict(attributes)
+    return {str(item.get("key")): _value(item.get("value")) for item in attributes}
 
 
 def _value(value: Any) -> Any:
@@ -117,10 +117,10 @@ def read_trace(value: Any) -> Trace:
     """
     if hasattr(value, "to_json"):  # MLflow's own object, from a data frame of traces
         value = json.loads(value.to_json())
-    found = value.get("data", value) if isinstance(value, Mapping) else value
-    if isinstance(found, Mapping) and ("resourceSpans" in found or "resource_spans" in found):
-        return _trace(_read(map(_of_attributes, spans_of_export(found))))
-    spans = found.get("spans") if isinstance(found, Mapping) else found
+    trace = value.get("data", value) if isinstance(value, Mapping) else value
+    if isinstance(trace, Mapping) and ("resourceSpans" in trace or "resource_spans" in trace):
+        return _trace(_read(map(_of_attributes, spans_of_export(trace))))
+    spans = trace.get("spans") if isinstance(trace, Mapping) else trace
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
             "is no trace: expected MLflow's {'info', 'data'}, OTLP's {'resourceSpans'} or "
@@ -129,8 +129,8 @@ def read_trace(value: Any) -> Trace:
     if not all(isinstance(span, Mapping) for span in spans):
         raise TypeError("is no trace: its spans have to be mappings")
     fields, calls = _trace(_read(map(_span, spans)))
-    if isinstance(found, Mapping) and isinstance(value, Mapping):
-        fields = {**_of_info(value.get("info"), found), **fields}
+    if isinstance(trace, Mapping) and isinstance(value, Mapping):
+        fields = {**_of_info(value.get("info"), trace), **fields}
     if not fields:
         raise ValueError("is a trace without spans")
     return Trace(fields, calls)
@@ -147,12 +147,12 @@ def _trace(spans: Sequence[SpanData]) -> Trace:
         top = naming_its_model(top, spans)
     left = gathered_below(top, spans, whole=True)
     record = record_of(top, left)
-    fields = {name: getattr(record, name) for name in _TOLD}
-    told = {name: value for name, value in fields.items() if value is not None and value != {}}
-    return Trace(told, tuple(spent_by(top, left)))
+    fields = {name: getattr(record, name) for name in _TRACE_FIELDS}
+    present = {name: value for name, value in fields.items() if value is not None and value != {}}
+    return Trace(present, tuple(spent_by(top, left)))
 
 
-_TOLD = tuple(
+_TRACE_FIELDS = tuple(
     field.name
     for field in dataclasses.fields(Record)
     if field.name != "request_id" and not field.name.startswith(("trace_", "span_"))
@@ -190,9 +190,9 @@ def _span(span: Mapping[str, Any]) -> SpanData | tuple[str, str | None]:
     return _of_attributes(_mlflow(span))
 
 
-def _mlflow(span: Mapping[str, Any]) -> Plain:
+def _mlflow(span: Mapping[str, Any]) -> OtlpSpan:
     context = span.get("context") or {}
-    return Plain(
+    return OtlpSpan(
         str(span.get("span_id") or context.get("span_id")),
         span.get("parent_span_id") or span.get("parent_id") or None,
         int(span.get("start_time_unix_nano") or span.get("start_time") or 0),
@@ -202,7 +202,7 @@ def _mlflow(span: Mapping[str, Any]) -> Plain:
     )
 
 
-def _of_attributes(span: Plain) -> SpanData | tuple[str, str | None]:
+def _of_attributes(span: OtlpSpan) -> SpanData | tuple[str, str | None]:
     """Read a span of another library; of one that speaks of no model, its id and its parent's."""
     data = finished(
         span,
@@ -223,13 +223,13 @@ def _of_info(info: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     answered = messages.answer(response)
     request = conventions.parsed(data.get("request"))
     duration = info.get("execution_time_ms", info.get("execution_duration_ms"))
-    found = {
+    fields = {
         "request": messages.chat(request) or messages.question(request),
         "response": answered if answered is not None else to_text(response),
         "usage": to_usage(conventions.parsed(metadata.get("mlflow.trace.tokenUsage"))),
         "latency_seconds": duration / 1e3 if isinstance(duration, (int, float)) else _seconds(info),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _seconds(info: Mapping[str, Any]) -> float | None:

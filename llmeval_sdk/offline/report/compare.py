@@ -208,7 +208,7 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
         raise missing_extra("comparing reports", "pandas", "numpy") from None
     where = dict(_keys(baseline))
     metrics = _paths(report, baseline)
-    found: list[tuple[float, int, Regression]] = []
+    regressions_found: list[tuple[float, int, Regression]] = []
     unrated: set[str] = set()
     pairs = regressed = only_after = 0
     for key, place in _keys(report):
@@ -221,9 +221,9 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
         unrated |= _note(before, after, metrics)
         worse = list(_regressions(before, after))
         regressed += bool(worse)
-        found.extend((by, -place, each) for by, each in worse)
-        if len(found) > 4 * MOST:
-            found = _worst(found)
+        regressions_found.extend((by, -place, each) for by, each in worse)
+        if len(regressions_found) > 4 * MOST:
+            regressions_found = _worst(regressions_found)
     if not pairs:
         raise DataError(
             "the two reports have no row in common: rows are paired by request_id, else by request"
@@ -242,13 +242,13 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
         and name in report.evaluators
         and not any(both[0] for both in paths.values())
     )
-    regressions = tuple(each for _, _, each in _worst(found))
+    regressions = tuple(each for _, _, each in _worst(regressions_found))
     about = (pairs, len(where), only_after, tuple(changes), regressions, regressed, tuple(lost))
     return Comparison(*about)
 
 
-def _worst(found: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
-    return sorted(found, key=lambda each: each[:2], reverse=True)[:MOST]
+def _worst(regressions: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
+    return sorted(regressions, key=lambda each: each[:2], reverse=True)[:MOST]
 
 
 def _keys(report: Report) -> Iterator[tuple[Any, int]]:
@@ -262,12 +262,12 @@ def _keys(report: Report) -> Iterator[tuple[Any, int]]:
 
 def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
     """Return room for the values of every metric that either report has, by evaluator."""
-    found: dict[str, dict[str, _Both]] = {}
+    values: dict[str, dict[str, _Both]] = {}
     for each in (report, baseline):
         for name, tally in each.aggregate.tallies.items():
             for path in tally.sums:
-                found.setdefault(name, {}).setdefault(path, (array("d"), array("d")))
-    return found
+                values.setdefault(name, {}).setdefault(path, (array("d"), array("d")))
+    return values
 
 
 def _note(before: Row, after: Row, metrics: dict[str, dict[str, _Both]]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.offline.report.aggregate import Tally
+from llmeval_sdk.offline.report.aggregate import EvaluatorTally
 from llmeval_sdk.offline.report.outputs import Output, cells, columns
 
 
@@ -31,30 +31,32 @@ def frame(report: Report) -> Any:
     rows = []
     for row in report.rows:
         record = row.record
-        said: dict[str, Any] = {
+        cells_of_row: dict[str, Any] = {
             name: value for name in _COLUMNS if (value := getattr(record, name)) is not None
         }
         if record.retrieved_context is not None:
-            said["retrieved_context"] = [
+            cells_of_row["retrieved_context"] = [
                 {"content": chunk.content, "doc_uri": chunk.doc_uri}
                 for chunk in record.retrieved_context
             ]
-        said["error"] = None if row.error is None else f"{row.error.type}: {row.error.message}"
+        cells_of_row["error"] = (
+            None if row.error is None else f"{row.error.type}: {row.error.message}"
+        )
         for name, evaluation in row.evaluations.items():
-            said.update(cells(evaluation, outputs[name]))
-        rows.append(said)
+            cells_of_row.update(cells(evaluation, outputs[name]))
+        rows.append(cells_of_row)
     index = pd.Index([row.number for row in report.rows], name="row")
-    found = pd.DataFrame(rows, index=index)
+    table = pd.DataFrame(rows, index=index)
     holds = {"error": "word"}
     for name, output in outputs.items():
         holds |= columns(name, output)
-    found = found.reindex(columns=[*(each for each in found if each not in holds), *holds])
+    table = table.reindex(columns=[*(each for each in table if each not in holds), *holds])
     for column, kind in holds.items():
-        found[column] = _typed(found[column], kind)
-    return found
+        table[column] = _typed(table[column], kind)
+    return table
 
 
-def _settled(name: str, output: Output, tally: Tally) -> Output:
+def _settled(name: str, output: Output, tally: EvaluatorTally) -> Output:
     """Say what an evaluator gave that declares nothing; a judge without any value gives words."""
     if output.gives != "any" or output.per_chunk:
         return output

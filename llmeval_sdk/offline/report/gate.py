@@ -158,12 +158,12 @@ def spoken_for(report: Report, path: str) -> str:
     """Say how many rows a metric is over, and how many it is not."""
     counts = report.counts.get(_owner(report, path), {})
     rated = counts.get("evaluated", 0)
-    said = [f"{rated:,} row{'' if rated == 1 else 's'} rated"]
-    said += [f"{counts['failed']:,} failed"] if counts.get("failed") else []
+    parts = [f"{rated:,} row{'' if rated == 1 else 's'} rated"]
+    parts += [f"{counts['failed']:,} failed"] if counts.get("failed") else []
     lacking = counts.get("not_applicable", 0)
-    said += [f"{lacking:,} not applicable"] if lacking else []
+    parts += [f"{lacking:,} not applicable"] if lacking else []
     by = f", {STOOD_IN}" if _owner(report, path) in stood_in(report) else ""
-    return f"({', '.join(said)}){by}"
+    return f"({', '.join(parts)}){by}"
 
 
 def _why(report: Report, name: str) -> str:
@@ -174,7 +174,7 @@ def _why(report: Report, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ReportGate:
     """What is asked of a report."""
 
     at_least: Mapping[str, float] = field(default_factory=dict)
@@ -205,34 +205,34 @@ class Check(NamedTuple):
         return self.word == "ok"
 
 
-def checks(report: Report, gate: Gate) -> list[Check]:
+def checks(report: Report, gate: ReportGate) -> list[Check]:
     """Return what was asked of a report and how it went, what failed first.
 
     Errors of the app and an exhausted budget fail unasked.
     """
-    found = [
+    done = [
         *_bounds(report, gate),
         *_against(report, gate),
         *_budget(report),
         *_errors(report),
     ]
-    return sorted(found, key=lambda check: check.passed)
+    return sorted(done, key=lambda check: check.passed)
 
 
-def _bounds(report: Report, gate: Gate) -> Iterator[Check]:
+def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
     missed = below(report, gate.at_least, gate.min_rated)
     for path, bound in gate.at_least.items():
         name, owner = f"{path} >= {bound:g}", owner_of(path, report.outputs)
         if path in missed:
-            said = describe_missed(report, path, missed[path], bound, gate.min_rated)
-            yield Check("FAILED", said, name, owner)
+            message = describe_missed(report, path, missed[path], bound, gate.min_rated)
+            yield Check("FAILED", message, name, owner)
         else:
             value = report.metrics.get(path, 0.0)
             over = spoken_for(report, path)
             yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} {over}", name, owner)
 
 
-def _against(report: Report, gate: Gate) -> Iterator[Check]:
+def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
     compared = gate.compared
     if compared is None:
         return
@@ -242,27 +242,27 @@ def _against(report: Report, gate: Gate) -> Iterator[Check]:
         yield Check("WORSE", describe_change(change), f"{change.path} no worse", owner)
         is_well = False
     for name in compared.lost:
-        said = f"{name} rated rows before, and none of them now"
-        yield Check("LOST", said, f"{name} rates rows", name)
+        message = f"{name} rated rows before, and none of them now"
+        yield Check("LOST", message, f"{name} rates rows", name)
         is_well = False
     bound = {owner_of(path, report.outputs) for path in gate.at_least}
     for name in report.aggregate.tallies:
         if name not in bound and too_few(report, name, gate.min_rated):
-            said = describe_too_few(report, name, gate.min_rated)
-            yield Check("FAILED", said, f"{name} rates {gate.min_rated:.0%} of rows", name)
+            message = describe_too_few(report, name, gate.min_rated)
+            yield Check("FAILED", message, f"{name} rates {gate.min_rated:.0%} of rows", name)
             is_well = False
     if is_well:
         rows = plural(compared.pairs, "row")
-        said = f"no metric surely got worse than in the baseline ({rows})"
-        yield Check("ok", said, "no metric is worse")
+        message = f"no metric surely got worse than in the baseline ({rows})"
+        yield Check("ok", message, "no metric is worse")
 
 
 def _budget(report: Report) -> Iterator[Check]:
     for name, tally in report.aggregate.tallies.items():
         times = tally.errors["over_budget"]
         if times:
-            said = f"the budget was used up: {plural(times, 'judgement')} of {name} not made"
-            yield Check("FAILED", said, f"the budget is enough for {name}", name)
+            message = f"the budget was used up: {plural(times, 'judgement')} of {name} not made"
+            yield Check("FAILED", message, f"the budget is enough for {name}", name)
 
 
 def _errors(report: Report) -> Iterator[Check]:

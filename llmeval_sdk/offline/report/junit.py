@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.model import STAND_IN, Evaluation
-from llmeval_sdk.offline.report.gate import Check, Gate, checks
+from llmeval_sdk.offline.report.gate import Check, ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import IN_TEXT, STOOD_IN, failures, headline
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Kind = Literal["passed", "failure", "error", "skipped"]
 
 
-def junit(report: Report, gate: Gate) -> str:
+def junit(report: Report, gate: ReportGate) -> str:
     """See `Report.to_junit`.
 
     A row fails by a rating of no or a value of fail or False, and is an error where the model or
@@ -28,8 +28,8 @@ def junit(report: Report, gate: Gate) -> str:
     told and fails none. There a row is an error where the model raised, or an evaluator of which
     the gate says that it failed too often; one that failed seldom enough shows as skipped.
     """
-    asked = checks(report, gate)
-    blamed = {check.evaluator for check in asked if not check.passed}
+    gate_checks = checks(report, gate)
+    blamed = {check.evaluator for check in gate_checks if not check.passed}
     kinds: Counter[Kind] = Counter()
     rows = []
     for row in report.rows:
@@ -37,55 +37,57 @@ def junit(report: Report, gate: Gate) -> str:
         kinds[kind] += 1
         rows.append(_case(row.id, body))
     about = quoteattr(_clean(headline(report)))
-    told = f'<properties><property name="report" value={about}/></properties>\n'
-    suites = [_suite("rows", rows, kinds, told)]
-    if asked:
-        suites.insert(0, _metrics(asked, gate))
+    properties = f'<properties><property name="report" value={about}/></properties>\n'
+    suites = [_suite("rows", rows, kinds, properties)]
+    if gate_checks:
+        suites.insert(0, _metrics(gate_checks, gate))
     name = quoteattr(_clean(report.experiment or "llmeval"))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{IN_TEXT}\n<testsuites name={name}>\n' + (
         "".join(suites) + "</testsuites>\n"
     )
 
 
-def _metrics(asked: list[Check], gate: Gate) -> str:
+def _metrics(gate_checks: list[Check], gate: ReportGate) -> str:
     """Return a case for each thing that was asked, and each metric that has a baseline."""
     changes = () if gate.compared is None else gate.compared.changes
-    said = {f"{each.path} no worse": "" for each in changes}
-    said |= {check.name: "" if check.passed else check.said for check in asked}
+    failures_by_name = {f"{each.path} no worse": "" for each in changes}
+    failures_by_name |= {check.name: "" if check.passed else check.said for check in gate_checks}
     cases = [
         _case(name, f"<failure message={quoteattr(_clean(why))}/>" if why else "")
-        for name, why in said.items()
+        for name, why in failures_by_name.items()
     ]
-    return _suite("metrics", cases, Counter({"failure": sum(map(bool, said.values()))}))
+    return _suite("metrics", cases, Counter({"failure": sum(map(bool, failures_by_name.values()))}))
 
 
-def _suite(name: str, cases: list[str], kinds: Counter[Kind], told: str = "") -> str:
+def _suite(name: str, cases: list[str], kinds: Counter[Kind], properties: str = "") -> str:
     counts = (
         f'tests="{len(cases)}" failures="{kinds["failure"]}" errors="{kinds["error"]}" '
         f'skipped="{kinds["skipped"]}"'
     )
-    return f"<testsuite name={quoteattr(name)} {counts}>\n{told}{''.join(cases)}</testsuite>\n"
+    return (
+        f"<testsuite name={quoteattr(name)} {counts}>\n{properties}{''.join(cases)}</testsuite>\n"
+    )
 
 
 def _case(name: str, body: str) -> str:
     return f'<testcase classname="llmeval" name={quoteattr(_clean(name))}>{body}</testcase>\n'
 
 
-def _outcome(row: Row, gate: Gate, blamed: Container[str | None]) -> tuple[Kind, str]:
+def _outcome(row: Row, gate: ReportGate, blamed: Container[str | None]) -> tuple[Kind, str]:
     """Return how a row went, and the element that says so."""
     wrong = failures(row)
     if row.error is not None:
         kind: Kind = "error"
-        said = [f"{row.error.type}: {row.error.message}"]
+        lines = [f"{row.error.type}: {row.error.message}"]
     elif not wrong:
         return "passed", ""
     else:
         wrong.sort(key=lambda each: each.error is None)
         kind = _kind(wrong, gate, blamed)
-        said = [_said(each) for each in wrong]
+        lines = [_said(each) for each in wrong]
     shown = [f"{name}: {printable(text, 300)}" for name, text in texts(row)]
-    body = escape(_clean("\n".join([*said, *shown])))
-    message = f"message={quoteattr(_clean(printable(said[0], 200)))}"
+    body = escape(_clean("\n".join([*lines, *shown])))
+    message = f"message={quoteattr(_clean(printable(lines[0], 200)))}"
     if kind == "passed":
         return kind, f"<system-out>{body}</system-out>"
     if kind == "skipped":  # it has a message and no body in the schemas that CI servers read by
@@ -93,7 +95,7 @@ def _outcome(row: Row, gate: Gate, blamed: Container[str | None]) -> tuple[Kind,
     return kind, f"<{kind} {message}>{body}</{kind}>"
 
 
-def _kind(wrong: list[Evaluation], gate: Gate, blamed: Container[str | None]) -> Kind:
+def _kind(wrong: list[Evaluation], gate: ReportGate, blamed: Container[str | None]) -> Kind:
     failed = [each.name for each in wrong if each.error is not None]
     if not gate.decides:
         return "error" if failed else "failure"

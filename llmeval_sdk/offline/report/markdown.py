@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.offline.report.gate import Gate, checks
+from llmeval_sdk.offline.report.gate import ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import (
     IN_TEXT,
@@ -26,22 +26,24 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report.report import Report
 
 
-def markdown(report: Report, *, worst: int, gate: Gate) -> str:
+def markdown(report: Report, *, worst: int, gate: ReportGate) -> str:
     """See `Report.to_markdown`."""
-    asked = checks(report, gate)
-    found = [
+    gate_checks = checks(report, gate)
+    parts = [
         IN_TEXT,
         f"### {_line(report.experiment or 'Evaluation')}",
         "",
         f"{_line(headline(report))}.",
         "",
     ]
-    found += [f"- **{check.word}** {_line(check.said)}" for check in asked] + [""] * bool(asked)
-    found += _metrics(report, gate.compared)
+    parts += [f"- **{check.word}** {_line(check.said)}" for check in gate_checks] + [""] * bool(
+        gate_checks
+    )
+    parts += _metrics(report, gate.compared)
     rows = _rows(report, worst)
     if rows:
-        found += ["", "| worst rows | request | what is wrong |", "| --- | --- | --- |", *rows]
-    return "\n".join(found) + "\n"
+        parts += ["", "| worst rows | request | what is wrong |", "| --- | --- | --- |", *rows]
+    return "\n".join(parts) + "\n"
 
 
 def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
@@ -64,28 +66,28 @@ def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
 
 
 def _rows(report: Report, count: int) -> list[str]:
-    found = []
+    table_rows = []
     for row in worst(report.rows, count) if count > 0 else ():
         said = dict(texts(row))
         wrong = wrongs(row)
         if wrong:
             cells = (row.id, said.get("request", ""), "; ".join(wrong))
-            found.append(f"| {' | '.join(_cell(cell, 160) for cell in cells)} |")
-    return found
+            table_rows.append(f"| {' | '.join(_cell(cell, 160) for cell in cells)} |")
+    return table_rows
 
 
 def wrongs(row: Row) -> list[str]:
     """Say what is wrong with a row: errors and failed ratings, else the scores below one half."""
     if row.error is not None:
         return [f"{row.error.type}: {row.error.message}"]
-    found = []
+    problems = []
     for each in failures(row):
         said = f"{each.error.type}" if each.error else score(each.value)
         why = (each.error and each.error.message) or each.explanation
-        found.append(f"{each.name}: {said}" + (f" ({why})" if why else ""))
-    if not found:
-        found = [f"{each.name}: {score(each.value)}" for each in low(row)]
-    return found
+        problems.append(f"{each.name}: {said}" + (f" ({why})" if why else ""))
+    if not problems:
+        problems = [f"{each.name}: {score(each.value)}" for each in low(row)]
+    return problems
 
 
 def _cell(text: str, limit: int = 200) -> str:

@@ -97,12 +97,12 @@ def from_plain(saved: Any) -> dict[str, Output]:
 
 def seen_in(rows: Iterable[Row]) -> dict[str, Output]:
     """Tell the outputs from the evaluations of rows: of a report whose file does not say them."""
-    found: dict[str, Output] = {}
+    outputs: dict[str, Output] = {}
     for row in rows:
         for name, evaluation in row.evaluations.items():
-            if found.get(name, _UNKNOWN).gives == "any":
-                found[name] = output_seen(evaluation)
-    return found
+            if outputs.get(name, _UNKNOWN).gives == "any":
+                outputs[name] = output_seen(evaluation)
+    return outputs
 
 
 CHUNK_COLUMNS = ("ratings", "rationales", "error_messages")

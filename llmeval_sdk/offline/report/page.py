@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.model import STAND_IN, Evaluation
 from llmeval_sdk.offline.report.compare import Comparison, Regression
-from llmeval_sdk.offline.report.gate import Check, Gate, checks
+from llmeval_sdk.offline.report.gate import Check, ReportGate, checks
 from llmeval_sdk.offline.report.page_markup import STYLE, cells, mark, table, text
 from llmeval_sdk.offline.report.page_metrics import Histograms, metrics
 from llmeval_sdk.offline.report.row import Row, texts
@@ -38,14 +38,14 @@ FEW = 4
 
 def row_of(row: Row, *, is_open: bool) -> str:
     """Make one row that opens when it is clicked."""
-    said = list(texts(row))
-    asked = next((text for name, text in said if name == "request"), "")
+    columns = list(texts(row))
+    request = next((text for name, text in columns if name == "request"), "")
     return (
         f"<details{' open' if is_open else ''}><summary>"
         f'<span class="id">{text(row.id)}</span>'
-        f'<span class="asked">{text(printable(asked, 160))}</span>'
+        f'<span class="asked">{text(printable(request, 160))}</span>'
         f'<span class="marks">{"".join(_marks(row))}</span></summary>'
-        f'<div class="inside"><div>{"".join(_texts(row, said))}</div>'
+        f'<div class="inside"><div>{"".join(_texts(row, columns))}</div>'
         f"<div>{_evaluations(row)}</div></div></details>"
     )
 
@@ -56,18 +56,18 @@ def _marks(row: Row) -> Iterator[str]:
         yield mark(row.error.type, good=False)
         return
     wrong = failures(row)
-    found = [mark(each.name, good=False) for each in wrong]
+    marks = [mark(each.name, good=False) for each in wrong]
     if not wrong:
-        found = [mark(f"{each.name} {score(each.value)}", good=None) for each in low(row)]
-    yield from found[:MOST_MARKS]
-    if len(found) > MOST_MARKS:
-        yield mark(f"+{len(found) - MOST_MARKS}", good=None)
+        marks = [mark(f"{each.name} {score(each.value)}", good=None) for each in low(row)]
+    yield from marks[:MOST_MARKS]
+    if len(marks) > MOST_MARKS:
+        yield mark(f"+{len(marks) - MOST_MARKS}", good=None)
 
 
-def _texts(row: Row, said: list[tuple[str, str]]) -> Iterator[str]:
+def _texts(row: Row, columns: list[tuple[str, str]]) -> Iterator[str]:
     if row.error is not None:
         yield f'<p class="bad">{text(f"{row.error.type}: {row.error.message}")}</p>'
-    for name, value in said:
+    for name, value in columns:
         yield f"<h3>{text(name.replace('_', ' '))}</h3>"
         yield f'<p class="text">{text(value[:MOST_TEXT])}</p>'
     chunks = row.record.retrieved_context
@@ -81,22 +81,23 @@ def _texts(row: Row, said: list[tuple[str, str]]) -> Iterator[str]:
 
 def _evaluations(row: Row) -> str:
     """Make a table of what was said, the worst first; what is well folds away behind the rest."""
-    found = sorted(row.evaluations.values(), key=_place)
-    bad = [each for each in found if each.error is not None or standing(each) == "bad"]
-    well = [each for each in found if each not in bad]
+    ordered = sorted(row.evaluations.values(), key=_place)
+    bad = [each for each in ordered if each.error is not None or standing(each) == "bad"]
+    well = [each for each in ordered if each not in bad]
     if not bad or len(well) < FEW:
-        return _table(found)
+        return _table(ordered)
     return (
         f"{_table(bad)}<details><summary>{len(well)} more that found nothing bad</summary>"
         f'<div class="wide">{_table(well)}</div></details>'
     )
 
 
-def _table(found: list[Evaluation]) -> str:
-    if not found:
+def _table(evaluations: list[Evaluation]) -> str:
+    if not evaluations:
         return ""
     rows = (
-        cells([("", text(each.name)), ("", _value(each)), ("", text(_why(each)))]) for each in found
+        cells([("", text(each.name)), ("", _value(each)), ("", text(_why(each)))])
+        for each in evaluations
     )
     return table([("", "evaluator"), ("", "value"), ("", "why")], rows)
 
@@ -129,11 +130,12 @@ def regressed(compared: Comparison) -> str:
     by_row: dict[str, list[str]] = {}
     for each in compared.regressions:
         by_row.setdefault(each.row.id, []).append(_step(each))
-    found = sorted(by_row.items(), key=lambda each: -len(each[1]))
+    rows_found = sorted(by_row.items(), key=lambda each: -len(each[1]))
     rows = (
-        cells([("id", text(row)), ("", " ".join(steps))]) for row, steps in found[:MOST_REGRESSED]
+        cells([("id", text(row)), ("", " ".join(steps))])
+        for row, steps in rows_found[:MOST_REGRESSED]
     )
-    cut = f'<span class="soft">{MOST_REGRESSED} shown</span>' * (len(found) > MOST_REGRESSED)
+    cut = f'<span class="soft">{MOST_REGRESSED} shown</span>' * (len(rows_found) > MOST_REGRESSED)
     return (
         f"<details><summary>{plural(compared.regressed, 'row')} got worse{cut}</summary>"
         f'<div class="wide">{table([("", "row"), ("", "before and now")], rows)}</div></details>'
@@ -152,17 +154,17 @@ _POLICY = (
 """Nothing is loaded and nothing runs, whatever a row could smuggle in."""
 
 
-def page(report: Report, *, worst: int, gate: Gate) -> str:
+def page(report: Report, *, worst: int, gate: ReportGate) -> str:
     """See `Report.to_html`. Texts of rows are escaped; nothing is loaded and nothing runs."""
     title = report.experiment or "Evaluation"
     histograms = Histograms(report.aggregate)
-    asked = checks(report, gate)
-    blamed = {check.evaluator for check in asked if not check.passed}
+    gate_checks = checks(report, gate)
+    blamed = {check.evaluator for check in gate_checks if not check.passed}
     rows = worst_of(histograms.count(report.rows), max(worst, 0), blamed)
-    has_failed = any(not check.passed for check in asked) if asked else bool(rows)
+    has_failed = any(not check.passed for check in gate_checks) if gate_checks else bool(rows)
     first = [row for row in rows[:1] if has_failed and (row.error or failures(row))]
     parts = [
-        _head(report, title, asked),
+        _head(report, title, gate_checks),
         _problems(report),
         *(f"<h2>The first failure</h2>{row_of(row, is_open=True)}" for row in first),
         f'<div class="wide">{metrics(report, histograms, gate)}</div>',
@@ -182,12 +184,12 @@ def page(report: Report, *, worst: int, gate: Gate) -> str:
     )
 
 
-def _head(report: Report, title: str, asked: list[Check]) -> str:
-    passed = all(check.passed for check in asked)
-    badge = mark("passed" if passed else "failed", good=passed) if asked else ""
-    shown = [check for check in asked if check.word != "WORSE"]
-    worse = plural(len(asked) - len(shown), "metric")
-    if len(shown) < len(asked):
+def _head(report: Report, title: str, gate_checks: list[Check]) -> str:
+    passed = all(check.passed for check in gate_checks)
+    badge = mark("passed" if passed else "failed", good=passed) if gate_checks else ""
+    shown = [check for check in gate_checks if check.word != "WORSE"]
+    worse = plural(len(gate_checks) - len(shown), "metric")
+    if len(shown) < len(gate_checks):
         said = f"{worse} surely got worse than in the baseline"
         shown.insert(0, Check("WORSE", said, "no metric is worse"))
     items = "".join(

@@ -70,7 +70,7 @@ def _rank(row: Row, blamed: Container[str | None]) -> tuple[bool, int, int, floa
     return row.error is None, -first, -len(wrong), mean, row.number
 
 
-class Line(NamedTuple):
+class MetricLine(NamedTuple):
     """One metric, or an evaluator without any."""
 
     path: str
@@ -93,18 +93,18 @@ def stood_in(report: Report) -> list[str]:
     return [name for name, tally in report.aggregate.tallies.items() if tally.stood_in]
 
 
-def lines(report: Report) -> list[Line]:
+def lines(report: Report) -> list[MetricLine]:
     """Return a line for each metric, in the order of the evaluators."""
-    found = []
+    metric_lines = []
     for name, tally in report.aggregate.tallies.items():
-        said = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
+        reasons = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
         rest = sum(tally.reasons.values()) - tally.failed
-        about = (tally.rated, tally.failed, rest, "; ".join(said), name, bool(tally.stood_in))
+        about = (tally.rated, tally.failed, rest, "; ".join(reasons), name, bool(tally.stood_in))
         paths = sorted(tally.sums.items(), key=lambda each: (-each[1], each[0]))
-        found += [Line(path, amount / tally.rated, *about) for path, amount in paths]
+        metric_lines += [MetricLine(path, amount / tally.rated, *about) for path, amount in paths]
         if not paths:
-            found.append(Line(name, None, *about))
-    return found
+            metric_lines.append(MetricLine(name, None, *about))
+    return metric_lines
 
 
 def headline(report: Report) -> str:

@@ -25,23 +25,23 @@ from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 def write_row(row: Row) -> bytes:
     """Write a row as one line of JSON."""
-    said = {
+    plain = {
         "number": row.number,
         "digest": row.digest,
         "record": sparse(row.record),
         "evaluations": [_evaluation(each) for each in row.evaluations.values()],
     }
     if row.error is not None:
-        said["error"] = sparse(row.error)
-    line = dumps(said)
+        plain["error"] = sparse(row.error)
+    line = dumps(plain)
     assert line is not None
     return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_row(line: bytes) -> Row:
     """Read what `write_row` wrote; raises ``ValueError`` for anything else."""
-    said = json.loads(line)
-    record = said["record"]
+    plain = json.loads(line)
+    record = plain["record"]
     for name, kind in _NOUNS.items():
         if name in record:
             record[name] = tuple(kind(**item) for item in record[name])
@@ -49,13 +49,13 @@ def read_row(line: bytes) -> Row:
         record["expected_facts"] = tuple(record["expected_facts"])
     if "usage" in record:
         record["usage"] = Usage(**record["usage"])
-    error = said.get("error")
+    error = plain.get("error")
     return Row(
         Record(**record),
-        {each["name"]: evaluation_from(each) for each in said["evaluations"]},
-        said["number"],
+        {each["name"]: evaluation_from(each) for each in plain["evaluations"]},
+        plain["number"],
         Failure(**error) if error else None,
-        said["digest"],
+        plain["digest"],
     )
 
 
@@ -67,16 +67,16 @@ _NOUNS = {
 
 
 def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    plain: dict[str, Any] = {
         "name": evaluation.name,
         "value": None,
         "explanation": None,
         "error": None,
     }
-    said |= sparse(evaluation)
+    plain |= sparse(evaluation)
     if evaluation.name in whole_numbers() and isinstance(evaluation.value, float):
-        said["value"] = int(evaluation.value)
-    return said
+        plain["value"] = int(evaluation.value)
+    return plain
 
 
 HELD = 5_000

@@ -42,18 +42,18 @@ class Trail:
         """Return the fields of Record that a row's span and those below it tell."""
         left = gathered_below(span, self._ended, whole=True)
         record = record_of(span, left)
-        fields = {name: getattr(record, name) for name in _TOLD}
+        fields = {name: getattr(record, name) for name in _TRACE_FIELDS}
         fields["usage"] = total(spent_by(span, left), own=self._prices)
         return {name: value for name, value in fields.items() if value is not None}
 
 
-_TOLD = (
+_TRACE_FIELDS = (
     "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
     "latency_seconds",
 )  # fmt: skip
 
 
-class Recording:
+class RunRecorder:
     """A recorder that keeps the trails of rows, and hands every span on to where it belongs."""
 
     def __init__(
@@ -140,7 +140,7 @@ FLUSH_SECONDS = 120.0
 class Experiment:
     """Records the rows of one run; use it inside `recording`."""
 
-    def __init__(self, name: str, recording: Recording, *, exports: bool) -> None:
+    def __init__(self, name: str, recording: RunRecorder, *, exports: bool) -> None:
         self.name = name
         self.exports = exports
         self._recording = recording
@@ -193,7 +193,7 @@ def recording(
         ConfigurationError: an exporter that is not known or lacks its library.
     """
     names = tuple(name for name in exporters if isinstance(name, str))
-    given = tuple(each for each in exporters if not isinstance(each, str))
+    exporter_objects = tuple(each for each in exporters if not isinstance(each, str))
     problems: list[str] = []
     resolved = config.from_environment(
         problems=problems,
@@ -209,9 +209,9 @@ def recording(
         **config.in_experiment(name),
     )
     others = state.recorder
-    with runtime.recording(resolved, problems, exporters=given, exports=bool(exporters)):
+    with runtime.recording(resolved, problems, exporters=exporter_objects, exports=bool(exporters)):
         assert state.recorder is not None
-        recorder = state.recorder = Recording(state.recorder, others, settings.prices)
+        recorder = state.recorder = RunRecorder(state.recorder, others, settings.prices)
         yield Experiment(name, recorder, exports=bool(exporters))
 
 
