@@ -108,8 +108,8 @@ def _introduce(
     text = (
         f"{len(read_documents)} installed distributions, {len(index)} chunks of README and licence"
         f" files, {len(answers)} records: one per distribution and field. The metadata headers are"
-        " the ground truth and no part of the searched text. Rules extract, so that no model is needed:"
-        " they make mistakes, and those are what the scores are for."
+        " the ground truth and no part of the searched text. Rules extract, so that no model is"
+        " needed: they make mistakes, and those are what the scores are for."
     )
     if judge == MODEL:
         text += (
