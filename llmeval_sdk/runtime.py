@@ -220,7 +220,7 @@ def _often() -> None:
 
 def _install(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
     """Put a new pipeline in place of the old one, which delivers what it has in the background."""
-    global _exit_registered
+    global _exit_registered  # noqa: PLW0603
     with _lock:
         for problem in problems:
             about, _, what = problem.partition(": ")
@@ -315,7 +315,7 @@ def _at_hard_exit() -> None:
 
 def _after_fork() -> None:
     """Begin anew in a child: what waited in the parent is the parent's, and so are its threads."""
-    global _lock
+    global _lock  # noqa: PLW0603
     _lock = threading.RLock()
     _in_force.begin_anew(lambda parents: _make(parents.plan))
 

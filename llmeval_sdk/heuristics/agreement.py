@@ -40,7 +40,7 @@ _last: tuple[Any, tuple[float, int]] = ((), (1.0, 0))
 
 def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
     """Count the truthy values: the share of the most common one, and how many differ."""
-    global _last
+    global _last  # noqa: PLW0603
     last, counted = _last
     if last is not extractions or type(extractions) is not tuple:  # which nobody can change
         counted = _counted(extractions)
