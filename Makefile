@@ -52,7 +52,7 @@ $(VENV)-coverage/.ready: pyproject.toml constraints.txt
 		-c constraints.txt -e '.[all]' --group tests --group bench --group coverage
 	@touch $@
 
-coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time and print the branch coverage; below its floor is an error.
+coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time and print the branch coverage.
 	@$(VENV)-coverage/bin/python -m pytest -n 2 --dist loadfile -m "not alone" --timeout 180 --cov $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
