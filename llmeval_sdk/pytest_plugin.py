@@ -113,10 +113,12 @@ def _found(item: Any, data: Any) -> Any:
 
 def _check(report: Report, marked: Marked) -> None:
     from llmeval_sdk.errors import ConfigurationError
-    from llmeval_sdk.offline.report.gate import Gate, checks
+    from llmeval_sdk.offline.report.gate import ReportGate, checks
 
     try:
-        asked = checks(report, Gate(marked.at_least, **marked.gate)) if marked.at_least else []
+        asked = (
+            checks(report, ReportGate(marked.at_least, **marked.gate)) if marked.at_least else []
+        )
         failed = [check for check in asked if not check.passed]
         lines = [check.said for check in failed]
         lines += _worst(report, {check.evaluator for check in failed}) if failed else []

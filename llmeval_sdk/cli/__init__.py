@@ -1,8 +1,8 @@
 """The command ``llmeval``, also ``python -m llmeval_sdk``.
 
 A subcommand is one module of this package with ``add(subparsers)`` and ``run(args)``, and one word
-in `COMMANDS`. Exit codes: 0 all is well, 1 a finding (something was not found, or is broken), 2 the
-command could not be carried out as it was given.
+in `COMMANDS`. Exit codes are 0 for success, 1 for a finding (something was not found, or is
+broken), and 2 for a command that could not run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OK, FINDING, USAGE = 0, 1, 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the process's exit status."""
+    """Run one command and return the exit status of the process."""
     parser = _parser()
     args, rest = parser.parse_known_args(argv)
     if rest and not hasattr(args, "rest"):
@@ -64,8 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="llmeval",
-        description="Look at what the app's traces and scores say.",
-        epilog="Exit codes: 0 all is well, 1 a finding, 2 could not be done as asked.",
+        description="Look at the traces and scores of an app, and evaluate data sets.",
+        epilog="Exit codes: 0 success, 1 a finding such as a failed gate, 2 the command "
+        "could not run.",
         allow_abbrev=False,
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from llmeval_sdk.cli._watch_state import Message
+from llmeval_sdk.cli._watch_state import AlertMessage
 
 
 EVENT = "llmeval.alert"
@@ -41,7 +41,7 @@ class Telemetry:
             EVIDENCE, unit="1", description="Evidence against the bound, 1 being an alarm"
         )
 
-    def event(self, message: Message) -> None:
+    def event(self, message: AlertMessage) -> None:
         """Send what there is to tell."""
         if self._logger is None:
             return

@@ -33,7 +33,7 @@ class Outcome:
 
 def publish(outcome: Outcome) -> int:
     """Print and write everything; return the exit status."""
-    from llmeval_sdk.offline.report.gate import Gate, checks
+    from llmeval_sdk.offline.report.gate import ReportGate, checks
 
     report, args = outcome.report, outcome.args
     demands: dict[str, Any] = {
@@ -41,7 +41,7 @@ def publish(outcome: Outcome) -> int:
         "compared": outcome.compared,
         "min_rated": args.min_rated,
     }
-    gate = checks(report, Gate(**demands))
+    gate = checks(report, ReportGate(**demands))
     if args.json:
         result = _json(outcome, report.below(demands["at_least"], min_rated=args.min_rated))
         result["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]

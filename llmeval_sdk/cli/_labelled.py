@@ -25,7 +25,7 @@ STAND_IN = "stand-in:"
 
 
 @dataclass(slots=True)
-class Labelled:
+class LabelledRecords:
     """What people and one evaluator said about the same records."""
 
     pairs: list[Pair] = field(default_factory=list)
@@ -53,9 +53,9 @@ class Labelled:
         return False
 
 
-def labelled(args: argparse.Namespace, evaluator: str | None) -> Labelled:
+def labelled(args: argparse.Namespace, evaluator: str | None) -> LabelledRecords:
     """Collect what people and an evaluator said; raises where there is nothing to compare."""
-    collected = Labelled()
+    collected = LabelledRecords()
     (_from_file if args.file else _from_store)(args, evaluator, collected)
     if not collected.pairs and collected.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in collected.left_out.items())
@@ -63,7 +63,7 @@ def labelled(args: argparse.Namespace, evaluator: str | None) -> Labelled:
     return collected
 
 
-def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Labelled) -> None:
+def _from_file(args: argparse.Namespace, evaluator: str | None, collected: LabelledRecords) -> None:
     rows = _sampled(list(_rows(args.file)), args.sample)
     if evaluator is None:
         for number, row in rows:
@@ -92,7 +92,9 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Label
             collected.add(args, name, row["label"], verdict.value, row, verdict.explanation)
 
 
-def _from_store(args: argparse.Namespace, evaluator: str | None, collected: Labelled) -> None:
+def _from_store(
+    args: argparse.Namespace, evaluator: str | None, collected: LabelledRecords
+) -> None:
     if evaluator is None:
         raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
     with open_store(args.store) as reader:

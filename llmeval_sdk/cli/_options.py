@@ -61,7 +61,7 @@ def _wrapped(line: str, width: int) -> str:
     )
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
+def add_store(parser: argparse._ActionsContainer) -> None:
     """Add ``--store``."""
     parser.add_argument(
         "--store",
@@ -71,14 +71,14 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def open_store(store: str | None) -> StoreReader:
-    """Open the store that was asked for; where there is none, say how one comes to be."""
+    """Open the store; if there is none yet, the error says how to get one."""
     path = path_of(store or config.from_environment(problems=[]).store)
     if not path.exists():
         raise ConfigurationError(
             f"no store at {path}\n"
-            "An app that uses llmeval_sdk writes one when its first decorated call ends: run the "
-            "app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
-            "`llmeval demo` makes one to look at."
+            "An app that uses llmeval_sdk creates its store when its first decorated call ends. "
+            "Run the app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
+            "`llmeval demo` creates a store to look at."
         )
     return StoreReader(path)
 
@@ -87,7 +87,9 @@ def seconds(text: str) -> float:
     """Read ``90s``, ``5m``, ``24h`` or ``7d`` as seconds."""
     span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
     if span is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no length of time: expected 90s, 5m or 24h")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a length of time: expected 90s, 5m or 24h"
+        )
     return float(span[1]) * _UNITS[span[2]]
 
 
@@ -103,7 +105,7 @@ def since(text: str) -> int:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time: expected 90m, 24h, 7d or 2026-01-31T12:00"
+            f"{text!r} is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00"
         ) from None
     return int(moment.timestamp() * 1e9)
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Message:
+class AlertMessage:
     """Something to tell, until somebody took it."""
 
     id: str
@@ -39,22 +39,23 @@ class Message:
 
 
 @dataclass(slots=True)
-class State:
+class WatchState:
     """All courses, by alert, and the messages that are still to be delivered."""
 
     courses: dict[str, Course] = field(default_factory=dict)
-    outbox: list[Message] = field(default_factory=list)
+    outbox: list[AlertMessage] = field(default_factory=list)
 
     def dump(self) -> str:
         """Write it as JSON."""
         courses = {name: course.as_plain() for name, course in self.courses.items()}
         outbox = [
-            {name: getattr(message, name) for name in Message.__slots__} for message in self.outbox
+            {name: getattr(message, name) for name in AlertMessage.__slots__}
+            for message in self.outbox
         ]
         return json.dumps({"version": VERSION, "courses": courses, "outbox": outbox})
 
     @classmethod
-    def load(cls, text: str, bounds: Sequence[Bound]) -> State:
+    def load(cls, text: str, bounds: Sequence[Bound]) -> WatchState:
         """Read the state of some alerts; that of others is kept as it is.
 
         Raises `ConfigurationError` for a file of a newer release, or one that cannot be read.
@@ -70,7 +71,7 @@ class State:
                 name: Course.from_plain(known.get(name) or bound_of(name), course)
                 for name, course in plain["courses"].items()
             }
-            return cls(courses, [Message(**message) for message in plain["outbox"]])
+            return cls(courses, [AlertMessage(**message) for message in plain["outbox"]])
         except ConfigurationError:
             raise
         except (ValueError, KeyError, TypeError) as error:
@@ -80,7 +81,7 @@ class State:
             ) from None
 
 
-def _newer(version: object) -> State:
+def _newer(version: object) -> WatchState:
     raise ConfigurationError(
         f"what `llmeval watch` remembers was written by a newer release (version {version}, this"
         f" one knows {VERSION}): upgrade llmeval-sdk"
@@ -100,14 +101,14 @@ class StateFile:
         self.path = store.with_suffix(".watch")
         self._ledger = HostLedger(self.path, timeout=LOCK_SECONDS)
 
-    def change(self, bounds: Sequence[Bound], work: Callable[[State], T]) -> T:
+    def change(self, bounds: Sequence[Bound], work: Callable[[WatchState], T]) -> T:
         """Let ``work`` change the state while no other process does; return what it returns.
 
         Raises `ConfigurationError` where the file cannot be written or read.
         """
 
         def update(text: str) -> tuple[str, T]:
-            state = State.load(text, bounds)
+            state = WatchState.load(text, bounds)
             result = work(state)
             return state.dump(), result
 

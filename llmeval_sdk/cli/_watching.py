@@ -10,7 +10,7 @@ from llmeval_sdk import _values
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import begin, follow, level_of
 from llmeval_sdk.cli._options import moment
-from llmeval_sdk.cli._watch_state import KEPT_NS, Message, State
+from llmeval_sdk.cli._watch_state import KEPT_NS, AlertMessage, WatchState
 from llmeval_sdk.store.course import Bound, Course, Event
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import overall, populations
@@ -42,7 +42,7 @@ class Look:
 
 def look(
     reader: StoreReader,
-    state: State,
+    state: WatchState,
     bounds: Sequence[Bound],
     now_ns: int,
     *,
@@ -67,13 +67,13 @@ def look(
     return looks
 
 
-def ready(state: State, now_ns: int) -> list[Message]:
+def ready(state: WatchState, now_ns: int) -> list[AlertMessage]:
     """Return the messages that may be told now: a silenced alert waits."""
     silent = {name for name, course in state.courses.items() if course.silenced_until_ns > now_ns}
     return [message for message in state.outbox if message.alert not in silent]
 
 
-def _tell(state: State, course: Course, event: Event, facts: dict[str, Any]) -> None:
+def _tell(state: WatchState, course: Course, event: Event, facts: dict[str, Any]) -> None:
     """Put an event into the outbox."""
     name = str(course.bound)
     if event.kind == "over":
@@ -85,7 +85,7 @@ def _tell(state: State, course: Course, event: Event, facts: dict[str, Any]) -> 
     facts = {"alert": name, "at": moment(event.at_ns), **facts}
     text = _text(name, event, facts)
     identity = f"{name}-{event.kind}-{event.at_ns}"
-    state.outbox.append(Message(identity, name, event.kind, event.at_ns, text, facts))
+    state.outbox.append(AlertMessage(identity, name, event.kind, event.at_ns, text, facts))
 
 
 def about(reader: StoreReader, course: Course, level: float, viewer: str) -> dict[str, Any]:

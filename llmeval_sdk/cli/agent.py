@@ -21,9 +21,9 @@ example:
   LLMEVAL_SPOOL=/var/spool/myapp LLMEVAL_WORKER=off python app.py &
   llmeval agent --spool /var/spool/myapp
 
-Exporters, judges and limits come from this process's environment. It takes the records of apps that
-run with LLMEVAL_WORKER=off, and what any app left that was killed. Ctrl-C or SIGTERM ends it; what
-it did not finish stays in the folder.
+The environment of this process sets exporters, judges and limits. The agent takes the
+records of apps that run with LLMEVAL_WORKER=off, and those that a killed app left
+behind. Ctrl-C or SIGTERM ends it; records that it did not finish stay in the folder.
 """
 _FINISH_SECONDS = 10.0
 """How long the end may take; what is not delivered by then stays in the spool."""
@@ -33,24 +33,22 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "agent",
-        help="score, judge and export what apps leave in a spool folder",
-        description="Drain a spool folder continuously, so that apps need no thread of ours and "
-        "lose nothing when they are killed.",
+        help="score, judge and export the records that apps leave in a spool folder",
+        description="Drain a spool folder continuously, so that apps need no thread of the SDK "
+        "and lose nothing when they are killed.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
-    parser.add_argument("--spool", metavar="DIR", help="the folder (default: LLMEVAL_SPOOL)")
+    parser.add_argument("--spool", metavar="DIR", help="the spool folder (default: LLMEVAL_SPOOL)")
     parser.add_argument(
         "--import",
         dest="modules",
         metavar="MODULE",
         action="append",
         default=[],
-        help="import a module first that declares the app's own evaluators; may be repeated",
+        help="a module to import first, which declares the app's own evaluators; may be repeated",
     )
-    parser.add_argument(
-        "--once", action="store_true", help="end as soon as nothing waits, instead of staying"
-    )
+    parser.add_argument("--once", action="store_true", help="exit as soon as no record is waiting")
     parser.set_defaults(run=run)
 
 
@@ -60,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
     spool = args.spool or config.from_environment(problems=[]).spool
     if not spool:
-        raise ConfigurationError("which folder? pass --spool DIR or set LLMEVAL_SPOOL")
+        raise ConfigurationError("no spool folder is named: pass --spool DIR or set LLMEVAL_SPOOL")
     for module in args.modules:
         try:
             import_module(module)
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     runtime.configure(spool=spool, worker="agent", heuristics="background")
     pipeline = runtime.pipeline()
     if pipeline is None or not pipeline.start():
-        raise ConfigurationError("nothing to do: LLMEVAL_ENABLED is off")
+        raise ConfigurationError("there is nothing to do because LLMEVAL_ENABLED is off")
     ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())

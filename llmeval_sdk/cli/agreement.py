@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._terminal import printable
-from llmeval_sdk.cli._labelled import Labelled, labelled
+from llmeval_sdk.cli._labelled import LabelledRecords, labelled
 from llmeval_sdk.cli._options import Help, add_store
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.errors import ConfigurationError
@@ -16,28 +16,29 @@ from llmeval_sdk.model import Usage
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
-    from llmeval_sdk.offline.agreement import Agreement, Estimate
+    from llmeval_sdk.offline.agreement import Agreement, AgreementFigure
 
 _EPILOG = """\
-FILE has one JSON object a line (- reads standard input). Each has a `label`, what a
-person said (yes or no, true or false, pass or fail, 1 or 0, or a category), and either
-what the evaluator said, as `rating` or `score`, or the columns it needs (request,
-response, retrieved_context ...), with --evaluator to run it on them:
+FILE has one JSON object per line (- reads standard input). Each object has the `label`
+that a person gave: yes or no, true or false, pass or fail, 1 or 0, or a category. It also
+has the evaluator's `rating` or `score`; or it has the columns that the evaluator needs
+(request, response, retrieved_context ...), and --evaluator runs it on them:
 
   {"request_id": "7", "label": "no", "score": 0.81, "response": "It opens at nine."}
 
-Without FILE the store is read: the feedback of people (llmeval.submit_feedback) is set
-against what --evaluator said of the same spans; the latest of each counts.
+Without FILE, the store is read: people's feedback (llmeval.submit_feedback) is compared
+with the scores that --evaluator gave to the same spans. The latest of each counts.
 
 examples:
   llmeval agreement labels.jsonl --evaluator groundedness --model gpt-4o
   llmeval agreement labels.jsonl --evaluator groundedness,correctness --sample 200
   llmeval agreement --evaluator groundedness --feedback thumbs
 
-With --evaluator on a FILE it also says what the judgements cost. How good a built-in judge is with
-your model on your data is unmeasured until somebody has run this.
+With --evaluator and FILE, the command also shows what the judgements cost. Nobody knows
+how good a built-in judge is with your model on your data until you have run this.
 
-Intervals hold 95 % of a paired bootstrap. Kappa: 0 is chance, 1 is full agreement.
+Intervals hold 95 % of a paired bootstrap. Kappa is 0 for agreement by chance and 1 for
+full agreement.
 """
 
 _ORDER = ("accuracy", "kappa", "precision", "recall", "f1", "auroc")
@@ -48,46 +49,56 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "agreement",
         help="compare a judge or heuristic with human labels",
-        description="Compare what a judge or heuristic says with what people said: Cohen's kappa, "
-        "precision, recall, F1 and AUROC with their intervals, and where the two differ.",
+        description="Compare the scores of a judge or heuristic with the labels of people. The "
+        "command shows Cohen's kappa, precision, recall, F1 and AUROC with their intervals, and "
+        "the records on which the two differ.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
-    parser.add_argument("file", nargs="?", metavar="FILE", help="labelled rows; else the store")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
+    )
     add_store(parser)
     parser.add_argument(
-        "--evaluator", metavar="NAME", help="what to compare with the labels; several with commas"
+        "--evaluator",
+        metavar="NAME",
+        help="the evaluator to compare with the labels; several are separated by commas",
     )
     parser.add_argument(
-        "--feedback", metavar="NAME", help="the feedback's label, where the store has several"
+        "--feedback", metavar="NAME", help="the name of the feedback, if the store has several"
     )
     parser.add_argument(
-        "--model", metavar="NAME", help="judge model to ask (default: LLMEVAL_JUDGE_MODEL)"
+        "--model", metavar="NAME", help="the judge model (default: LLMEVAL_JUDGE_MODEL)"
     )
     parser.add_argument(
         "--sample",
         type=int,
         metavar="N",
-        help="only N rows of FILE, drawn at random, the same each time",
+        help="use only N rows of FILE, drawn at random but the same each time",
     )
     parser.add_argument(
-        "--threshold", type=float, default=0.5, help="a score from here on is a yes (default: 0.5)"
+        "--threshold",
+        type=float,
+        default=0.5,
+        help="a score of at least this is a yes (default: 0.5)",
     )
     parser.add_argument(
         "--label-threshold",
         type=float,
         default=0.5,
         metavar="NUMBER",
-        help="a label that is a number is a yes from here on (default: 0.5)",
+        help="a numeric label of at least this is a yes (default: 0.5)",
     )
     parser.add_argument(
-        "--risk", action="store_true", help="the score is a risk: from --threshold on it is a no"
+        "--risk",
+        action="store_true",
+        help="the score is a risk, so a score of at least --threshold is a no",
     )
     parser.add_argument(
         "--positive",
         choices=("yes", "no"),
         default="yes",
-        help="whose precision and recall to give (default: yes)",
+        help="the rating whose precision and recall are shown (default: yes)",
     )
     parser.add_argument(
         "--show", type=int, default=10, metavar="N", help="list N disagreements (default: 10)"
@@ -101,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     from llmeval_sdk.offline.agreement import agreement
 
     if args.sample is not None and args.sample < 1:
-        raise ConfigurationError("--sample takes a number of rows, at least 1")
+        raise ConfigurationError("--sample must be a number of rows, at least 1")
     names = [name.strip() for name in (args.evaluator or "").split(",") if name.strip()]
     told = {}
     for name in names or [None]:
@@ -116,7 +127,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _plain(found: Agreement, collected: Labelled, args: argparse.Namespace) -> dict[str, Any]:
+def _plain(
+    found: Agreement, collected: LabelledRecords, args: argparse.Namespace
+) -> dict[str, Any]:
     return {
         **asdict(found),
         "left_out": dict(collected.left_out),
@@ -128,7 +141,7 @@ def _plain(found: Agreement, collected: Labelled, args: argparse.Namespace) -> d
 
 
 def _print(
-    name: str | None, agreed: Agreement, collected: Labelled, args: argparse.Namespace
+    name: str | None, agreed: Agreement, collected: LabelledRecords, args: argparse.Namespace
 ) -> None:
     what = name or "the evaluator"
     say(f"{agreed.count:,} labelled records, {what} against people")
@@ -177,7 +190,7 @@ def _cost(usage: Usage, records: int) -> str:
     return f"cost: {usage.total_tokens:,} tokens, ${usage.cost_usd:.4f}, ${each:.6f} a record"
 
 
-def _figure(name: str, found: Estimate, positive: str) -> tuple[str, str, str, str]:
+def _figure(name: str, found: AgreementFigure, positive: str) -> tuple[str, str, str, str]:
     shown = f"{name} of {positive}" if name in ("precision", "recall", "f1") else name
     if found.value is None:
         return shown, "-", "", found.why

@@ -22,16 +22,16 @@ example:
   llmeval compare --by model --baseline gpt-4o-mini --json
 
 Each version is compared with the oldest one, or with --baseline, on the same mix of span
-names and languages: what a version owes to its mix is shown beside it. A tag is that of the
-judged span, else that of its trace's root; release is the tag release, else version; model
-and prompt are those of the llm spans of the trace.
+names and languages; the part of a difference that comes from the mix is shown beside it.
+A tag is read from the judged span, else from the root of its trace. The release is the tag
+`release`, else `version`. The model and the prompt are those of the trace's llm spans.
 
-The intervals may be looked at as often as you like: where the versions are equal, all of a
-command together show a difference in at most 5 % of cases, however long you wait. That holds
-for a period that begins at a fixed time; with --since 7d it moves, so give a date.
+You may look as often as you like: if the versions are equal, all intervals of a command
+together show a difference in at most 5 % of cases, however long you wait. That holds for a
+period that begins at a fixed time, so give a date: with --since 7d the beginning moves.
 
-Exit codes: 0 no version is shown to be worse; 1 one is; 2 could not be done, also where
-nothing can be compared.
+Exit codes: 0 no version is shown to be worse; 1 a version is worse; 2 the command could not
+run, or nothing can be compared.
 """
 
 
@@ -39,9 +39,9 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "compare",
-        help="versions of the app against each other, by what judges say",
-        description="Compare versions of the app by what judges say of their traffic, with "
-        "intervals that are valid at any time.",
+        help="compare versions of the app by what judges say",
+        description="Compare versions of the app by what judges say of their traffic. The "
+        "intervals are valid however often you look.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
@@ -53,11 +53,13 @@ def add(subparsers: Any) -> None:
         "--since", type=since, default=0, metavar="TIME",
         help="where the period begins: an ISO date, 24h, 7d (default: the store's first record)",
     )  # fmt: skip
-    parser.add_argument("--evaluator", metavar="NAME", help="only this one; default: all judges")
+    parser.add_argument("--evaluator", metavar="NAME", help="only this judge (default: all judges)")
     parser.add_argument(
-        "--baseline", metavar="VERSION", help="what the others are compared with; default: oldest"
+        "--baseline",
+        metavar="VERSION",
+        help="the version to compare the others with (default: the oldest)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(run=run)
 
 

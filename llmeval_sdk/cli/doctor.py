@@ -21,8 +21,8 @@ _EPILOG = """\
 example:
   llmeval doctor --offline
 
-It sees the environment of this shell, not what the app passes to configure().
-Keys are never shown.
+The command sees the environment of this shell, but not what the app passes to
+configure(). Keys are never shown.
 """
 
 _PRIVATE = ("resource_attributes",)
@@ -34,15 +34,17 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "doctor",
-        help="what is configured and from where, what is reachable, what is missing",
-        description="Show the settings and where each comes from, which exporters and evaluators "
-        "are active, whether the store can be written and the judge model be reached, and which "
-        "extras are missing.",
+        help="check the settings, the store, the judge model and the installed extras",
+        description="Show the settings and where each comes from, and which exporters and "
+        "evaluators are active. Check whether the store can be written, whether the judge model "
+        "can be reached, and which extras are missing.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
-    parser.add_argument("--offline", action="store_true", help="do not ask the judge's server")
-    parser.add_argument("--all", action="store_true", help="show settings at their default, too")
+    parser.add_argument("--offline", action="store_true", help="do not contact the judge's server")
+    parser.add_argument(
+        "--all", action="store_true", help="also show the settings that have their default value"
+    )
     parser.set_defaults(run=run)
 
 

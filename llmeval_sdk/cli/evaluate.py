@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._options import Help, add_store, open_store, since
+from llmeval_sdk.cli._evaluate_options import EPILOG, add_options
+from llmeval_sdk.cli._options import Help, open_store
 from llmeval_sdk.cli._output import say
-from llmeval_sdk.config import prices
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
 from llmeval_sdk.store.files import make_folder, path_of
 
@@ -19,41 +19,6 @@ from llmeval_sdk.store.files import make_folder, path_of
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
     from llmeval_sdk.offline import Report
 
-_EPILOG = """\
-FILE is .jsonl, .csv, .tsv, .json or .parquet, with a row for each request: `request`
-(a text, an OpenAI chat request or {"query", "history"}), `response`,
-`retrieved_context`, `expected_response` or `expected_facts`,
-`expected_retrieved_context`, `extractions`, `trace` (MLflow, OTLP), `request_id` ...
-In CSV, cells with lists and objects hold JSON.
-
-examples:
-  llmeval evaluate golden.jsonl
-  llmeval evaluate golden.jsonl --evaluators correctness,document_recall \\
-      --model-judge gpt-4o-mini \\
-      --fail-under response/llm_judged/correctness/rating/percentage=0.9 \\
-      --compare main.jsonl --html report.html --junit report.xml
-  llmeval evaluate golden.csv --model my_app:answer --evaluators checks:polite,groundedness
-  llmeval evaluate --from-store --since 24h --evaluators groundedness --model-judge gpt-4o
-
-Without --evaluators every free one runs whose inputs a row has; with a judge model
-also relevance_to_query, safety, groundedness, chunk_relevance and, where ground truth
-is there, correctness and context_sufficiency.
-
-All rows are read and checked before a judge or the model is asked. Every row is saved
-as soon as it is done: after Ctrl-C, --resume goes on. Verdicts are kept for 30 days,
-so that the same judge on the same row is not paid for twice.
-
-Exit codes:
-  0    all is well
-  1    a --fail-under bound was missed, or its evaluator failed on more rows than
-       --min-rated lets pass; --model raised on a row; the budget was used up; or against
-       --compare a metric got worse (by 0.01 at least, with 95 % confidence over all
-       metrics together; tokens and seconds do not count), or a judge rates no row any more
-  2    could not be done as asked: a row or file that cannot be read, an option, evaluator
-       or metric that is not there, no judge model ...
-  3    an error of llmeval itself, with its traceback; no gate was decided
-  130  interrupted; what was done is saved
-"""
 BROKEN = 3
 
 
@@ -61,151 +26,13 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "evaluate",
-        help="run evaluators over a file or the store; a gate for CI",
-        description="Run evaluators over the rows of a file, and say what they found.",
-        epilog=_EPILOG,
+        help="run evaluators over a file or the store, as a gate for CI",
+        description="Run evaluators over the rows of a file or the store, and report the results.",
+        epilog=EPILOG,
         formatter_class=Help,
     )
-    parser.add_argument("file", nargs="?", metavar="FILE", help="the rows; else --from-store")
-    _add_what(parser)
-    _add_output(parser)
-    _add_limits(parser)
-    store = parser.add_argument_group("requests of the local store, in place of FILE")
-    store.add_argument("--from-store", action="store_true", help="evaluate live requests again")
-    store.add_argument(
-        "--since", type=since, metavar="TIME", help="from then on: 90m, 24h, 7d or an ISO date"
-    )
-    store.add_argument("--span-name", metavar="NAME", help="only spans of this name")
-    add_store(store)
+    add_options(parser)
     parser.set_defaults(run=run)
-
-
-def _add_what(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--evaluators",
-        action="append",
-        metavar="A,B",
-        help="names, or module:attribute for your own; may be repeated",
-    )
-    parser.add_argument(
-        "--model-judge", metavar="NAME", help="judge model (default: LLMEVAL_JUDGE_MODEL)"
-    )
-    parser.add_argument(
-        "--model",
-        metavar="MODULE:FUNCTION",
-        help="your app: it gets each row's request as it is",
-    )
-    parser.add_argument("--experiment", metavar="NAME", help="what the run is called")
-    parser.add_argument(
-        "--exporters",
-        metavar="A,B",
-        help="send spans and scores there too: local, otlp, mlflow ...",
-    )
-    parser.add_argument(
-        "--skip-bad", action="store_true", help="leave out rows that cannot be read, and count them"
-    )
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    gate = parser.add_argument_group("a gate for CI")
-    gate.add_argument(
-        "--fail-under",
-        action="append",
-        type=bound,
-        default=[],
-        metavar="PATH=NUMBER",
-        help="exit with 1 when this metric is lower; may be repeated",
-    )
-    gate.add_argument(
-        "--min-rated",
-        type=_share,
-        default=0.9,
-        metavar="SHARE",
-        help="exit with 1 when an evaluator with a bound rates less than this share of the rows "
-        "that have its inputs (default: 0.9)",
-    )
-    gate.add_argument(
-        "--compare", metavar="FILE", help="exit with 1 when a metric got worse than in this report"
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument("--html", metavar="FILE", type=Path, help="write one page with charts")
-    output.add_argument("--markdown", metavar="FILE", type=Path, help="write tables")
-    output.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit XML")
-    output.add_argument("--json", action="store_true", help="print JSON instead")
-    output.add_argument(
-        "--save",
-        metavar="FILE",
-        type=Path,
-        help="keep the report, for --resume and --compare "
-        "(default: .llmeval/reports/EXPERIMENT.jsonl)",
-    )
-    output.add_argument("--no-progress", action="store_true", help="show no progress bar")
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    limits = parser.add_argument_group("time and money")
-    limits.add_argument(
-        "--concurrency", type=int, default=8, metavar="N", help="judgements at a time (default: 8)"
-    )
-    limits.add_argument(
-        "--max-usd",
-        type=float,
-        metavar="USD",
-        help="what judges may cost; the gate fails where it is not enough",
-    )
-    limits.add_argument(
-        "--price",
-        action="append",
-        type=_price,
-        default=[],
-        metavar="MODEL=IN,OUT",
-        help="price of a judge model in USD per million input and output tokens; may be repeated "
-        "(default: LLMEVAL_PRICES, then a list of well-known models)",
-    )
-    limits.add_argument(
-        "--calls-per-minute", type=float, metavar="N", help="judge calls in any minute; then wait"
-    )
-    limits.add_argument(
-        "--resume",
-        action="store_true",
-        help="do only what the saved report lacks, or what failed; a saved row counts only where "
-        "the key of this machine, or LLMEVAL_VERDICT_KEY, signed it",
-    )
-    limits.add_argument("--no-cache", action="store_true", help="ask the judges anew")
-
-
-def bound(text: str) -> tuple[str, float]:
-    """Read ``path=0.9``."""
-    path, _, number = text.rpartition("=")
-    try:
-        least = float(number)
-        if not path.strip() or least != least:  # noqa: PLR0124 - NaN is no bound
-            raise ValueError  # noqa: TRY301
-        return path.strip().rstrip(">").strip(), least
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no bound: expected PATH=NUMBER, such as context_relevance/average=0.6"
-        ) from None
-
-
-def _price(text: str) -> tuple[str, tuple[float, float]]:
-    try:
-        (found,) = prices(text).items()
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no price: expected MODEL=INPUT,OUTPUT, such as my-model=0.5,1.5"
-        ) from None
-    return found
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-        if not 0 <= share <= 1:
-            raise ValueError  # noqa: TRY301
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: expected 0 to 1") from None
-    return share
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,16 +12,16 @@ from llmeval_sdk.cli._options import Help, add_store, moment, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
-from llmeval_sdk.store.query import Query
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
+from llmeval_sdk.store.walks import Query
 
 
 _EPILOG = """\
 example:
-  llmeval explain 00f067aa             a span or a trace: how its id begins will do
+  llmeval explain 00f067aa             a span or a trace, by the beginning of its id
   llmeval explain --last               the latest request
-  llmeval explain --worst groundedness the request that it scored worst
+  llmeval explain --worst groundedness the request with the worst groundedness
 
 `llmeval traces` lists the ids.
 """
@@ -35,15 +35,15 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "explain",
-        help="one span: its scores, what failed, what did not run and why",
-        description="Show one span with everything that was said of it, and for each judge that "
-        "did not run the reason and what to do about it.",
+        help="show one span: its scores, what failed, what did not run and why",
+        description="Show one span with all its scores and feedback, and for each judge that did "
+        "not run the reason and what to do about it.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "span_id", metavar="ID", nargs="?", help="id of a span or a trace, or how it begins"
+        "span_id", metavar="ID", nargs="?", help="the id of a span or trace, or its beginning"
     )
     which.add_argument("--last", action="store_true", help="the latest request")
     which.add_argument(

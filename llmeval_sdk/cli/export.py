@@ -12,8 +12,8 @@ from llmeval_sdk.cli._formats import write_jsonl, write_otlp, write_parquet
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import tracked
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store import dump, names
-from llmeval_sdk.store.dump import Told
+from llmeval_sdk.store import dump, views
+from llmeval_sdk.store.dump import StoredSpan
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -27,18 +27,18 @@ example:
   llmeval export --format parquet --span-name answer --out answers.parquet
   llmeval export --format otlp | gzip > traces.otlp.jsonl.gz
 
-jsonl    a span per line with the lists `evaluations`, `not_run` and `feedback`
-parquet  a span per row, each evaluator's number in a column `score_NAME`, nested
-         values as JSON text (pip install 'llmeval-sdk[pandas]')
-otlp     OTLP JSON, a request per line: spans, then their evaluations as log
+jsonl    one span per line, with the lists `evaluations`, `not_run` and `feedback`
+parquet  one span per row; each evaluator's number is in a column `score_NAME`, and
+         nested values are JSON text (pip install 'llmeval-sdk[pandas]')
+otlp     OTLP JSON, one request per line: spans, then their evaluations as log
          records, as the `otlpjsonfile` receiver of a collector reads them
 
-In JSON lines and Parquet a workflow or agent span has the chunks and extractions of the
-spans below it, and their `total_usage`, so that `llmeval evaluate day.jsonl` sees what
-was seen live; the others name with `within` the span that they are a part of.
+In JSON lines and Parquet, a workflow or agent span has the chunks and extractions of the
+spans below it and their `total_usage`, so that `llmeval evaluate day.jsonl` sees what the
+evaluators saw live. Each of the other spans names in `within` the span it belongs to.
 
-Spans come with all that was said of them, in their order of arrival. Texts are what
-the store holds: redacted, if the app redacts.
+Spans are written in the order in which they reached the store, with all their scores and
+feedback. Texts are those of the store: if the app redacts, they are redacted.
 """
 
 
@@ -46,19 +46,28 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "export",
-        help="spans with their scores as JSON lines, Parquet or OTLP",
-        description="Write spans of a store, with everything that was said of them.",
+        help="write spans with their scores as JSON lines, Parquet or OTLP",
+        description="Write the spans of a store, with all their scores and feedback.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     add_store(parser)
-    parser.add_argument("--format", choices=FORMATS, help="default: by --out's ending, else jsonl")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="default: standard output")
     parser.add_argument(
-        "--since", type=since, metavar="TIME", help="spans from then on: 90m, 24h, 7d, an ISO date"
+        "--format", choices=FORMATS, help="default: parquet if --out ends so, else jsonl"
     )
-    parser.add_argument("--until", type=since, metavar="TIME", help="spans that began before then")
-    parser.add_argument("--span-name", metavar="NAME", help="only spans of this name")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="the file to write (default: standard output)"
+    )
+    parser.add_argument(
+        "--since",
+        type=since,
+        metavar="TIME",
+        help="only spans from this time on: 90m, 24h, 7d or an ISO date",
+    )
+    parser.add_argument(
+        "--until", type=since, metavar="TIME", help="only spans that began before this time"
+    )
+    parser.add_argument("--span-name", metavar="NAME", help="only spans with this name")
     parser.set_defaults(run=run)
 
 
@@ -68,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
     form = args.format or _form_of(args.out)
     if form == "parquet" and args.out is None:
-        raise ConfigurationError("Parquet cannot go to standard output: pass --out FILE")
+        raise ConfigurationError("Parquet cannot be written to standard output: pass --out FILE")
     wanted = dump.Selection(args.since, args.until, args.span_name)
     with open_store(args.store) as reader:
         spans = tracked(
@@ -76,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         )
         whole = Whole(reader, wanted)
         if form == "parquet":
-            write_parquet(spans, args.out, whole, reader.read(names.known).evaluators)
+            write_parquet(spans, args.out, whole, reader.read(views.known_names).evaluators)
         elif args.out is None:
             _write_text(form, spans, sys.stdout, whole)
         else:
@@ -89,7 +98,7 @@ def _form_of(out: Path | None) -> str:
     return "parquet" if out is not None and out.suffix == ".parquet" else "jsonl"
 
 
-def _write_text(form: str, spans: Iterable[Told], to: Any, whole: Whole) -> None:
+def _write_text(form: str, spans: Iterable[StoredSpan], to: Any, whole: Whole) -> None:
     if form == "otlp":
         write_otlp(spans, to)
     else:

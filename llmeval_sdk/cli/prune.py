@@ -1,4 +1,4 @@
-"""``llmeval prune``: delete what is older or more than a store shall hold."""
+"""``llmeval prune``: delete the oldest traces of a store, by age or size."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ example:
   llmeval prune --max-days 7 --dry-run
   llmeval prune --max-size 500MB
 
-Oldest traces go first, and whole: spans, scores, what did not run, and what people
-said of them. An app prunes its own store as it writes; this is for a store whose app
-is gone, or that shall be smaller now.
+The oldest traces are deleted first, each as a whole: its spans, scores, feedback and
+the judges that did not run. An app prunes its own store while it writes. This command is
+for a store whose app is gone, or that has to be smaller now.
 """
 
 
@@ -39,15 +39,21 @@ def add(subparsers: Any) -> None:
     )
     add_store(parser)
     parser.add_argument(
-        "--max-days", type=_days, metavar="N", help="default: LLMEVAL_STORE_MAX_DAYS, else 30"
+        "--max-days",
+        type=_days,
+        metavar="N",
+        help="delete traces older than N days (default: LLMEVAL_STORE_MAX_DAYS, else 30)",
     )
     parser.add_argument(
         "--max-size",
         type=_size,
         metavar="SIZE",
-        help="such as 500MB or 2GiB; default: LLMEVAL_STORE_MAX_BYTES, else 1GiB",
+        help="delete until the store is no larger, such as 500MB or 2GiB (default: "
+        "LLMEVAL_STORE_MAX_BYTES, else 1GiB)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what is too old")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
+    )
     parser.set_defaults(run=run)
 
 
@@ -93,14 +99,16 @@ def _days(text: str) -> float:
     except ValueError:
         days = -1.0
     if not 0 < days < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days above 0")
     return days
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?b)?", text.strip().lower())
     if not found or not float(found[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: expected 500MB, 2GiB or bytes")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size: expected 500MB, 2GiB or a number of bytes"
+        )
     return int(float(found[1]) * _UNITS[found[2] or ""])
 
 

@@ -16,11 +16,13 @@ def add(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     setup = actions.add_parser(
         "setup",
-        help="make the environment (about 800 MB), with the versions that are tested",
+        help="create the environment (about 800 MB) with the versions that are tested",
         allow_abbrev=False,
     )
-    setup.add_argument("--dir", type=Path, help="its folder; default: ~/.llmeval/ragas")
-    setup.add_argument("--remove", action="store_true", help="delete it instead")
+    setup.add_argument(
+        "--dir", type=Path, help="the folder of the environment (default: ~/.llmeval/ragas)"
+    )
+    setup.add_argument("--remove", action="store_true", help="delete the environment instead")
     parser.set_defaults(run=run)
 
 

@@ -28,24 +28,26 @@ example:
   llmeval report --since 24h --span-name extract_field
   llmeval report --by day --alert 'groundedness<0.9'
 
-A mean in brackets is over all traffic, as in the table of judges: judged requests
-are a selection, so each score weighs the inverse of its chance to be judged.
-Where people labelled at least twenty of the judged records (submit_feedback under the
-judge's name, the viewer, --labels), "people would say" is that mean corrected for the
-judge's mistakes of both kinds. Thumbs of users choose themselves and correct nothing.
+A mean in brackets is over all traffic, as in the table of judges. Judged requests are
+a selection, so each score is weighted by the inverse of its chance to be judged. If
+people labelled at least twenty of the judged records (submit_feedback under the judge's
+name, the viewer, --labels), "people would say" shows that mean corrected for both kinds
+of the judge's mistakes. Thumbs of users correct nothing, because users choose what they
+rate.
 
 Bars go from 0 to 1, or over the range beside them.
 
-Of the records that a judge could have judged (eligible), escalation and sampling
-select some, the budget lets some of those through, and what ran may fail. "All
-traffic" is the mean over the eligible ones with its 95 % interval; with * a free
-score on all of them narrowed it. Yes and pass count 1, no and fail count 0.
+Of the records that a judge could have judged (eligible), escalation and sampling select
+some, the budget admits some of those, and some of the judgements fail. "All traffic" is
+the mean over the eligible records with its 95 % interval; a * says that a free score on
+all of them narrowed the interval. Yes and pass count as 1, no and fail as 0.
 
-An alert may be looked at any time: at the bound, all alerts of a command together
-raise a false alarm in at most 5 % of months (`llmeval watch` tells alarms once).
+You may look at an alert at any time: while every mean stays at its bound, all alerts of
+a command together raise a false alarm in at most 5 % of months. `llmeval watch` reports
+each alarm only once.
 
-Exit codes: 0 all is well; 1 an alarm is in force: evidence that the mean is beyond
-its bound; 2 could not be done, also where an alert cannot be decided, because
+Exit codes: 0 no alarm; 1 an alarm is in force, because there is evidence that the mean
+is beyond its bound; 2 the command could not run, or an alert cannot be decided, because
 nothing was judged or the judged records cannot stand for the rest.
 """
 
@@ -54,20 +56,23 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "report",
-        help="scores by evaluator and span name, and why judges did not run",
-        description="Show the scores of a store by evaluator and span name: how many, their mean "
-        "or shares, their distribution, failures, and why judges did not run.",
+        help="show scores by evaluator and span name, and why judges did not run",
+        description="Show the scores of a store by evaluator and span name: their number, mean or "
+        "shares, distribution and failures, and why judges did not run.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument(
-        "--since", type=since, metavar="TIME", help="only from then on: 90m, 24h, 7d or an ISO date"
+        "--since",
+        type=since,
+        metavar="TIME",
+        help="only requests from this time on: 90m, 24h, 7d or an ISO date",
     )
     parser.add_argument("--evaluator", metavar="NAME", help="only this evaluator")
-    parser.add_argument("--span-name", metavar="NAME", help="only spans of this name")
+    parser.add_argument("--span-name", metavar="NAME", help="only spans with this name")
     parser.add_argument(
-        "--by", choices=sorted(PERIODS), help="show a trend too, by UTC day or hour"
+        "--by", choices=sorted(PERIODS), help="also show the trend by UTC day or hour"
     )
     parser.add_argument(
         "--alert",
@@ -75,20 +80,21 @@ def add(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="BOUND",
-        help="exit with 1 when the mean over all traffic has gone beyond it: 'groundedness<0.9'",
+        help="exit with 1 when this is true of the mean over all traffic, such as "
+        "'groundedness<0.9'; may be repeated",
     )
     parser.add_argument(
         "--predictor",
         metavar="NAME",
-        help="free score that narrows the intervals; default: the built-in one for each judge",
+        help="the free score that narrows the intervals (default: the built-in one of each judge)",
     )
     parser.add_argument(
         "--labels",
         metavar="NAME",
-        help="feedback that corrects the judges' means, or a file of labels, NAME.jsonl; default: "
-        "for each judge the feedback of its own name",
+        help="the feedback that corrects the means of the judges, or a file of labels, NAME.jsonl "
+        "(default: for each judge the feedback with its own name)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(run=run)
 
 

@@ -12,8 +12,8 @@ from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
 from llmeval_sdk.cli._output import say, table
-from llmeval_sdk.store.pages import Item, Said
-from llmeval_sdk.store.query import Query
+from llmeval_sdk.store.pages import ListedSpan, Said
+from llmeval_sdk.store.walks import Query
 
 
 _EPILOG = """\
@@ -29,22 +29,35 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "traces",
-        help="the latest or worst requests and their ids",
-        description="List requests with their ids, newest first, and what is bad about each. "
-        "`llmeval explain ID` shows one.",
+        help="list the latest or worst requests and their ids",
+        description="List requests with their ids, newest first, and the bad scores of each. "
+        "`llmeval explain ID` shows one in full.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     add_store(parser)
-    parser.add_argument("--limit", type=_count, default=20, metavar="N", help="how many (20)")
     parser.add_argument(
-        "--worst", metavar="EVALUATOR", help="those that this evaluator scored worst, worst first"
+        "--limit",
+        type=_count,
+        default=20,
+        metavar="N",
+        help="how many requests to list (default: 20)",
     )
-    parser.add_argument("--failed", action="store_true", help="only those that raised")
     parser.add_argument(
-        "--since", type=since, metavar="TIME", help="only from then on: 90m, 24h, 7d or an ISO date"
+        "--worst",
+        metavar="EVALUATOR",
+        help="list the requests that this evaluator scored worst, worst first",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.add_argument(
+        "--failed", action="store_true", help="only requests that raised an exception"
+    )
+    parser.add_argument(
+        "--since",
+        type=since,
+        metavar="TIME",
+        help="only requests from this time on: 90m, 24h, 7d or an ISO date",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.set_defaults(run=run)
 
 
@@ -69,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
     return 0 if requests else 1
 
 
-def _show(requests: list[Item], evaluations: dict[str, dict[str, Said]], worst: str | None) -> None:
+def _show(
+    requests: list[ListedSpan], evaluations: dict[str, dict[str, Said]], worst: str | None
+) -> None:
     titles = ("span id", "began", "took", "span", "request", worst or "what is bad")
     rows = [
         (

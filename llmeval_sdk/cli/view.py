@@ -31,9 +31,9 @@ _LEAD = """\
 """
 
 _EPILOG = """\
-The pages are served to this machine only, and only to whoever knows the token in
-the printed address. On a remote machine, forward the port: ssh -L 8520:127.0.0.1:8520
-and open the printed address here.
+Only this machine can open the pages, and only with the token in the printed address. To
+look at a store on a remote machine, forward the port with ssh -L 8520:127.0.0.1:8520 and
+open the printed address on your own machine.
 """
 
 
@@ -49,11 +49,14 @@ def add(subparsers: Any) -> None:
     )
     add_store(parser)
     parser.add_argument(
-        "--port", type=int, metavar="N", help=f"0 is any free one (default: {PORT} or the next)"
+        "--port",
+        type=int,
+        metavar="N",
+        help=f"0 takes any free port (default: {PORT}, or the next free one)",
     )
     parser.add_argument("--no-open", action="store_true", help="do not open the browser")
     parser.add_argument(
-        "--no-token", action="store_true", help="let every user of this machine look"
+        "--no-token", action="store_true", help="let every user of this machine open the pages"
     )
     parser.set_defaults(run=run)
 

@@ -15,7 +15,7 @@ from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, seconds, since
 from llmeval_sdk.cli._output import say, say_wrapped, table
-from llmeval_sdk.cli._watch_state import LEASE_NS, Message, State, StateFile
+from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, StateFile, WatchState
 from llmeval_sdk.cli._watching import Look, look, ready
 from llmeval_sdk.cli._webhook import Webhook
 from llmeval_sdk.config.watching import Watching
@@ -31,16 +31,17 @@ example:
   llmeval watch --alerts alerts.txt       a process of its own, until it is ended
   llmeval watch --alert 'groundedness<0.9' --silence 24h --once
 
-It may look as often as you like: at the bound, all alerts together raise a false
-alarm in at most 5 % of months. An alarm is told once, says when it is over, and
-takes new evidence to come again. What was counted stands in a file beside the
-store, which processes share. Hours are counted once they are five minutes over.
+You may look as often as you like: while every mean stays at its bound, all alerts
+together raise a false alarm in at most 5 % of months. An alarm is reported once, and
+again when it is over; only new evidence can raise it another time. The counts are kept
+in a file beside the store, which processes share. An hour is counted five minutes after
+it has ended.
 
-LLMEVAL_ALERT_WEBHOOK (and LLMEVAL_ALERT_TOKEN, LLMEVAL_ALERT_FORMAT=slack) tells
-alarms to an address; what it does not take now is told at the next look.
+LLMEVAL_ALERT_WEBHOOK (and LLMEVAL_ALERT_TOKEN, LLMEVAL_ALERT_FORMAT=slack) sends
+alarms to a web address; a message that is not accepted is sent again at the next look.
 
-Exit codes: 0 no alarm; 1 an alarm is in force and not silenced; 2 could not be
-done, also where an alert cannot be decided.
+Exit codes: 0 no alarm; 1 an alarm is in force and not silenced; 2 the command could not
+run, or an alert cannot be decided.
 """
 
 
@@ -49,32 +50,41 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "watch",
         help="raise an alarm when the mean of a score leaves its bound",
-        description="Look at a store and raise an alarm when the mean over all traffic leaves its "
-        "bound, by evidence that may be looked at any time.",
+        description="Watch a store and raise an alarm when the mean of a score over all traffic "
+        "leaves its bound. The evidence is valid however often you look.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     add_store(parser)
     parser.add_argument(
         "--alert", type=alert, action="append", default=[], metavar="BOUND",
-        help="a bound that the mean should keep: 'groundedness<0.9'",
+        help="raise an alarm when this becomes true, such as 'groundedness<0.9'; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--alerts", metavar="FILE", help="a file of them, one a line")
-    parser.add_argument("--once", action="store_true", help="look once and end")
+    parser.add_argument("--alerts", metavar="FILE", help="a file with one alert per line")
+    parser.add_argument("--once", action="store_true", help="look once and exit")
     parser.add_argument(
-        "--every", type=seconds, default=300.0, metavar="TIME", help="time between looks: 5m"
+        "--every",
+        type=seconds,
+        default=300.0,
+        metavar="TIME",
+        help="the time between two looks (default: 5m)",
     )
     parser.add_argument(
         "--since", type=since, metavar="TIME",
-        help="where the first look begins (default: the store's first record of the last 30 days)",
+        help="where the first look begins (default: the first record of the last 30 days)",
     )  # fmt: skip
     parser.add_argument(
-        "--silence", type=seconds, metavar="TIME", help="tell nothing of these alerts for so long"
+        "--silence",
+        type=seconds,
+        metavar="TIME",
+        help="report nothing about these alerts for this long, such as 24h",
     )
     parser.add_argument(
-        "--resolve", action="store_true", help="end their alarms; evidence is gathered anew"
+        "--resolve",
+        action="store_true",
+        help="end the alarms of these alerts and start to gather evidence again",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, one object a look")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per look")
     parser.set_defaults(run=run)
 
 
@@ -123,7 +133,7 @@ def _round(
 def _looking(
     args: argparse.Namespace, reader: StoreReader, bounds: list[Bound], viewer: str
 ) -> Any:
-    def work(state: State) -> tuple[list[Look], list[Message]]:
+    def work(state: WatchState) -> tuple[list[Look], list[AlertMessage]]:
         now = time.time_ns()
         looks = look(reader, state, bounds, now, since_ns=args.since, viewer=viewer)
         if args.resolve or args.silence is not None:
@@ -145,10 +155,10 @@ def _looking(
 def _deliver(
     file: StateFile,
     bounds: list[Bound],
-    messages: list[Message],
+    messages: list[AlertMessage],
     hook: Webhook | None,
     telemetry: Telemetry,
-) -> list[tuple[Message, str]]:
+) -> list[tuple[AlertMessage, str]]:
     """Tell what this process took; what nobody took stays in the outbox."""
     untold = []
     for message in messages:
@@ -163,7 +173,7 @@ def _deliver(
         failed = {message.id for message, _ in untold}
         taken = {message.id for message in messages}
 
-        def settle(state: State) -> None:
+        def settle(state: WatchState) -> None:
             state.outbox = [m for m in state.outbox if m.id not in taken or m.id in failed]
             for each in state.outbox:
                 if each.id in failed:
@@ -173,7 +183,7 @@ def _deliver(
     return untold
 
 
-def _show(args: argparse.Namespace, looks: list[Look], messages: list[Message]) -> None:
+def _show(args: argparse.Namespace, looks: list[Look], messages: list[AlertMessage]) -> None:
     if args.json:
         told = [{"id": m.id, "kind": m.kind, "text": m.text, **m.facts} for m in messages]
         say(json.dumps({"alerts": [asdict(each) for each in looks], "told": told}))

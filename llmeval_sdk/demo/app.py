@@ -20,7 +20,7 @@ from llmeval_sdk.demo.grading import HOSTS, normal, sentences
 from llmeval_sdk.demo.search import Index, search, words
 
 
-class Found(TypedDict):
+class FieldValue(TypedDict):
     """A value, how sure the rule is, and the words it was taken from."""
 
     value: str
@@ -28,12 +28,12 @@ class Found(TypedDict):
     evidence: str
 
 
-def find(field: str, package: str, text: str, page: int = 1) -> Found | None:
+def find(field: str, package: str, text: str, page: int = 1) -> FieldValue | None:
     """Apply the rule of a field to one passage of a package's document."""
     return _RULES[field](package, text, page)
 
 
-def _license(_: str, text: str, __: int) -> Found | None:
+def _license(_: str, text: str, __: int) -> FieldValue | None:
     """Take a name beside the word licence, else wording that only one licence has."""
     for line in text.splitlines():
         spdx = licenses.named(line) if re.search("licen[cs]e", line, re.IGNORECASE) else None
@@ -58,7 +58,7 @@ _NOBODY = re.compile(
 )
 
 
-def _author(_: str, text: str, __: int) -> Found | None:
+def _author(_: str, text: str, __: int) -> FieldValue | None:
     """Take whoever holds the copyright, stands under "author", or is thanked for the writing."""
     for match in _COPYRIGHT.finditer(text):
         name = re.split(
@@ -87,7 +87,7 @@ _PASSING = re.compile(
 )
 
 
-def _minimum_python(_: str, text: str, __: int) -> Found | None:
+def _minimum_python(_: str, text: str, __: int) -> FieldValue | None:
     """Take a stated lowest version, else one that is mentioned, never one that came or went."""
     for confidence, pattern in _PYTHONS:
         for match in re.finditer(pattern, text, re.IGNORECASE):
@@ -102,7 +102,7 @@ _REPOSITORY = re.compile(
 )
 
 
-def _repository(package: str, text: str, _: int) -> Found | None:
+def _repository(package: str, text: str, _: int) -> FieldValue | None:
     """Take the repository linked to most, surer when it is called like the package."""
     links = [normal("repository", link) for link in _REPOSITORY.findall(text)]
     own = [link for link in links if _alike(link.rsplit("/", 1)[-1], package)]
@@ -116,9 +116,9 @@ _URL = re.compile(r"https?://[^\s<>\"')\]`]+")
 _NOT_DOCS = re.compile(r"shields\.io|badge|\.(svg|png|gif|jpe?g)\b|/actions/|codecov|/issues")
 
 
-def _documentation(package: str, text: str, _: int) -> Found | None:
+def _documentation(package: str, text: str, _: int) -> FieldValue | None:
     """Take an address on a documentation host, or beside the word documentation."""
-    best: Found | None = None
+    best: FieldValue | None = None
     for match in _URL.finditer(text):
         url = match[0].rstrip(".,;:*_")
         before = text[max(text.rfind("\n", 0, match.start()), match.start() - 40) : match.start()]
@@ -130,7 +130,7 @@ def _documentation(package: str, text: str, _: int) -> Found | None:
     return best
 
 
-def _summary(package: str, text: str, page: int) -> Found | None:
+def _summary(package: str, text: str, page: int) -> FieldValue | None:
     """Take the sentence that says what the package is, surer near the top of the document."""
     name = re.sub(r"[-_ ]", "[-_ ]", package)
     subject = rf"((the )?(python )?\W*{name}\W*( \([^)]*\))?( \w+)?|this( (library|package))?)"
@@ -138,7 +138,7 @@ def _summary(package: str, text: str, page: int) -> Found | None:
     explains = re.compile(
         rf"{subject} (provides|offers|implements|contains|lets|exposes)\b", re.IGNORECASE
     )
-    best: Found | None = None
+    best: FieldValue | None = None
     for sentence in sentences(text):
         if not 3 <= len(words(sentence)) <= 40 or "http" in sentence:
             continue
@@ -149,7 +149,7 @@ def _summary(package: str, text: str, page: int) -> Found | None:
     return best
 
 
-_RULES: dict[str, Callable[[str, str, int], Found | None]] = {
+_RULES: dict[str, Callable[[str, str, int], FieldValue | None]] = {
     "license": _license,
     "author": _author,
     "minimum_python": _minimum_python,
@@ -164,7 +164,7 @@ def _alike(repository: str, package: str) -> bool:
     return mine.removeprefix("python").removesuffix("python") == theirs or mine == theirs
 
 
-def _found(value: str, confidence: float, evidence: str) -> Found:
+def _found(value: str, confidence: float, evidence: str) -> FieldValue:
     return {"value": value, "confidence": round(confidence, 2), "evidence": evidence}
 
 
@@ -177,14 +177,14 @@ def _short(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VotedValue:
     """What the passages agree on, and how sure that makes us: HIGH, MEDIUM or LOW."""
 
     value: str | None
     confidence: str
 
 
-def vote(field: str, found: Iterable[Mapping[str, Any]]) -> Answer:
+def vote(field: str, found: Iterable[Mapping[str, Any]]) -> VotedValue:
     """Sum the confidence of equal values; the spelling used most stands for its group."""
     weight: dict[str, float] = defaultdict(float)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
@@ -193,11 +193,11 @@ def vote(field: str, found: Iterable[Mapping[str, Any]]) -> Answer:
         weight[group] += one["confidence"]
         spelled[group][one["value"]] += 1
     if not weight:
-        return Answer(None, "LOW")
+        return VotedValue(None, "LOW")
     best = max(weight, key=lambda group: weight[group])
     share = weight[best] / sum(weight.values())
     sure = "HIGH" if share > 0.7 and weight[best] >= 0.8 else "MEDIUM" if share > 0.5 else "LOW"
-    return Answer(spelled[best].most_common(1)[0][0], sure)
+    return VotedValue(spelled[best].most_common(1)[0][0], sure)
 
 
 LIMITS = {"bm25": 10, "knn": 10}
@@ -244,6 +244,6 @@ class FieldExtractor:
         return extractions
 
     @llmeval.task
-    def aggregate(self, field: str, extractions: list[dict[str, Any]]) -> Answer:
+    def aggregate(self, field: str, extractions: list[dict[str, Any]]) -> VotedValue:
         """Let the extractions vote; a chunk that both searches found votes twice."""
         return vote(field, extractions)

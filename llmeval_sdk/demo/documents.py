@@ -108,7 +108,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class DocumentChunk:
     """One chunk of one file of a document."""
 
     chunk_id: str
@@ -124,7 +124,7 @@ class Document:
 
     package: str
     version: str
-    passages: tuple[Passage, ...]
+    passages: tuple[DocumentChunk, ...]
     header: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -155,14 +155,14 @@ def compose(
     header: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Document:
     """Cut ``(name, text)`` files into the passages of one document."""
-    passages: list[Passage] = []
+    passages: list[DocumentChunk] = []
     page = 1
     for name, text in files:
         uri = f"{package}-{version}/{name}"
         offset = 0
         for number, piece in enumerate(pieces(_COMMENT.sub("", text)[:FILE_CHARACTERS])):
             here = page + offset // PAGE_CHARACTERS
-            passages.append(Passage(f"{uri}#{number}", uri, here, piece))
+            passages.append(DocumentChunk(f"{uri}#{number}", uri, here, piece))
             offset += len(piece)
         page += 1 + max(offset - 1, 0) // PAGE_CHARACTERS
     return Document(package, version, tuple(passages), header or {})

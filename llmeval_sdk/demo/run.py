@@ -34,20 +34,32 @@ def _parser() -> argparse.ArgumentParser:
         prog="llmeval demo",
         description="Extract fields from the README and licence files of the installed Python"
         " distributions, score every answer, escalate the doubtful ones to a judge, and compare"
-        " with the metadata headers. Without LLMEVAL_JUDGE_MODEL the judge is a local stand-in"
-        " made of rules: free, and no model.",
+        " the answers with the metadata headers. Without LLMEVAL_JUDGE_MODEL the judge is a local"
+        " stand-in made of rules, which is free and not a model.",
     )
     add = parser.add_argument
-    add("--limit", type=_count, default=60, metavar="N", help="distributions at most (default 60)")
+    add(
+        "--limit",
+        type=_count,
+        default=60,
+        metavar="N",
+        help="the most distributions to read (default 60)",
+    )
     add("--fields", type=_fields, default=tuple(FIELDS), metavar="A,B", help=", ".join(FIELDS))
     add("--store", metavar="FILE", help="the store (default: LLMEVAL_STORE or .llmeval/llmeval.db)")
     add(
         "--exporters",
         type=_names,
         metavar="A,B",
-        help="where spans and scores go as well; `local` is always there, the tables come from it",
+        help="further exporters for spans and scores; the tables are read from `local`, which is "
+        "always on",
     )
-    add("--judge-concurrency", type=_count, metavar="N", help="judgements at a time (default 8)")
+    add(
+        "--judge-concurrency",
+        type=_count,
+        metavar="N",
+        help="how many judgements run at a time (default 8)",
+    )
     return parser
 
 

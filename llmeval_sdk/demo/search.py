@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk.demo.documents import Document, Field, Passage
+from llmeval_sdk.demo.documents import Document, DocumentChunk, Field
 
 
 DIMENSIONS = 64
 K1, B = 1.5, 0.75
-Hit = tuple[Passage, float]
+Hit = tuple[DocumentChunk, float]
 _WORD = re.compile(r"[^\W_]+")
 _STOP = frozenset(
     _WORD.findall(

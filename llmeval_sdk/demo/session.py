@@ -107,9 +107,9 @@ def _introduce(
 ) -> None:
     text = (
         f"{len(read_documents)} installed distributions, {len(index)} chunks of README and licence"
-        f" files, {len(answers)} records: one per distribution and field. The metadata headers are"
-        " the ground truth and no part of the searched text. Rules extract, so that no model is"
-        " needed: they make mistakes, and those are what the scores are for."
+        f" files, {len(answers)} records: one per distribution and field. The metadata headers"
+        " are the ground truth and no part of the searched text. Rules extract the values, so that"
+        " no model is needed. The rules make mistakes, and the scores are there to find them."
     )
     if judge == MODEL:
         text += (

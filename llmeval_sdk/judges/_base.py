@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._prompt import Prompt
+from llmeval_sdk.judges._prompt import JudgePrompt
 from llmeval_sdk.judges._stand_in import Rule
-from llmeval_sdk.judges._verdict import Form, read
+from llmeval_sdk.judges._verdict import VerdictForm, read
 from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
 from llmeval_sdk.protocols import LLM, refuse_in_loop
 
@@ -140,7 +140,9 @@ def failure(error: Exception) -> Failure:
     return Failure(kind, str(error)[:ERROR_CHARACTERS])
 
 
-async def ask(llm: LLM, prompt: Prompt, form: Form, *, max_tokens: int = 4096) -> dict[str, Any]:
+async def ask(
+    llm: LLM, prompt: JudgePrompt, form: VerdictForm, *, max_tokens: int = 4096
+) -> dict[str, Any]:
     """Ask once and read the form; raises `JudgeError`."""
     completion = await llm.complete(prompt.messages, schema=form.schema, max_tokens=max_tokens)
     return read(completion.text, form)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk.judges._cut import fair_limit, shortened
-from llmeval_sdk.judges._verdict import Form
+from llmeval_sdk.judges._verdict import VerdictForm
 from llmeval_sdk.model import Message
 
 
@@ -40,7 +40,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class JudgePrompt:
     """A rendered prompt, and the names of the sections that had to be cut."""
 
     messages: tuple[Message, ...]
@@ -55,10 +55,10 @@ class Prompt:
 def render(
     task: str,
     rubric: str,
-    form: Form,
+    form: VerdictForm,
     sections: Sequence[Section],
     examples: Sequence[Example] = (),
-) -> Prompt:
+) -> JudgePrompt:
     """Render a prompt; ``task`` is a judge's ``name/version``, for whoever reads the traffic."""
     boundary = secrets.token_hex(16)
     limit = min(SECTION_CHARACTERS, fair_limit([len(section.text) for section in sections]))
@@ -78,7 +78,7 @@ def render(
         f"{_line('end', section.name, boundary)}"
         for section in sections
     )
-    return Prompt(
+    return JudgePrompt(
         (Message("system", system), Message("user", data)),
         tuple(section.name for section in sections if len(section.text) > limit),
     )

@@ -16,16 +16,16 @@ RATIONALE_CHARACTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class VerdictForm:
     """What a judge has to fill in: a JSON schema for the server, and its words for the model."""
 
     schema: Mapping[str, Any]
     words: str
 
 
-def form(words: str, **properties: Mapping[str, Any]) -> Form:
+def form(words: str, **properties: Mapping[str, Any]) -> VerdictForm:
     """Build a form in the dialect of JSON schema that every strict mode takes."""
-    return Form(_object(properties), words)
+    return VerdictForm(_object(properties), words)
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ FACTS = form(
 )
 
 
-def category(*names: str) -> Form:
+def category(*names: str) -> VerdictForm:
     """Build the form of a judge that sorts into categories."""
     choice = ", ".join(f'"{name}"' for name in names)
     return form(
@@ -78,7 +78,7 @@ def category(*names: str) -> Form:
     )
 
 
-def read(text: str, form: Form) -> dict[str, Any]:
+def read(text: str, form: VerdictForm) -> dict[str, Any]:
     """Read a filled-in form; words of an enum may differ in case.
 
     Raises:

@@ -42,6 +42,10 @@ class LLMJudge(BaseJudge):
     Raises:
         ConfigurationError: An unknown field or ``per``, or a broken template; the message names
             what there is.
+
+    Examples:
+        >>> polite = llmeval.LLMJudge("polite", "Is the answer polite? {response}")
+        >>> llmeval.configure(evaluators=[polite])
     """
 
     def __init__(
@@ -101,7 +105,7 @@ class LLMJudge(BaseJudge):
         )
 
 
-def _form(name: str, output: Literal["yes_no", "score"] | Sequence[str]) -> _verdict.Form:
+def _form(name: str, output: Literal["yes_no", "score"] | Sequence[str]) -> _verdict.VerdictForm:
     if output == "yes_no":
         return _verdict.YES_NO
     if output == "score":

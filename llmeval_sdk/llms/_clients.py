@@ -29,7 +29,7 @@ _warned: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ModelEndpoint:
     """One model of one server."""
 
     provider: Literal["openai", "azure"]
@@ -42,7 +42,7 @@ class Endpoint:
         return self.base_url.startswith("http:")
 
 
-def endpoint(name: str, base_url: str | None = None) -> Endpoint:
+def endpoint(name: str, base_url: str | None = None) -> ModelEndpoint:
     """Read ``model`` or ``provider/model``.
 
     ``openai/…`` without a base URL is OpenAI, ``azure/<deployment>`` is an Azure resource whose
@@ -64,15 +64,15 @@ def endpoint(name: str, base_url: str | None = None) -> Endpoint:
                 f"{name!r} needs the address of your Azure resource: set LLMEVAL_JUDGE_BASE_URL or "
                 "base_url= to https://<resource>.openai.azure.com"
             )
-        return Endpoint("azure", model, base_url.rstrip("/"))
+        return ModelEndpoint("azure", model, base_url.rstrip("/"))
     if base_url is not None and base_url.rstrip("/") != OPENAI_URL:
-        return Endpoint("openai", name.strip(), base_url.rstrip("/"))
+        return ModelEndpoint("openai", name.strip(), base_url.rstrip("/"))
     if slash and provider != "openai":
         raise ConfigurationError(
             f"no address is known for {provider!r} of {name!r}: set LLMEVAL_JUDGE_BASE_URL or "
             "base_url= to its OpenAI-compatible server, or pass an LLM object of your own"
         )
-    return Endpoint("openai", model if slash else name.strip(), OPENAI_URL)
+    return ModelEndpoint("openai", model if slash else name.strip(), OPENAI_URL)
 
 
 def access(base_url: str | None, api_key: Secret | str | None) -> tuple[str | None, Secret | None]:
@@ -139,7 +139,9 @@ class Clients:
 
     __slots__ = ("_api_version", "_endpoint", "_held", "_key")
 
-    def __init__(self, endpoint: Endpoint, key: Secret | None, *, api_version: str | None) -> None:
+    def __init__(
+        self, endpoint: ModelEndpoint, key: Secret | None, *, api_version: str | None
+    ) -> None:
         if find_spec("openai") is None:
             raise missing_extra("a judge model by name", "openai", "openai")
         if key is None and endpoint.base_url == OPENAI_URL:

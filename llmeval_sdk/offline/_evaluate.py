@@ -80,6 +80,12 @@ def evaluate(
         ConfigurationError: an unknown evaluator, a judge without a model to ask, a ``model`` that
             cannot be called, data of no known kind.
         Interrupted: Ctrl-C; the exception has the report so far.
+
+    Examples:
+        >>> rows = [{"request": "What is the roof made of?", "response": "Slate."}]
+        >>> report = llmeval.evaluate(rows, progress=False)
+        >>> len(report.rows)
+        1
     """
     opened = open_data(data)
     work = Work(

@@ -37,7 +37,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class AgreementFigure:
     """A figure with its 95 % bootstrap interval; ``why`` says why either is not given."""
 
     value: float | None = None
@@ -54,7 +54,7 @@ class Agreement:
     categories: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
     """Rows are the people's categories, columns the evaluator's, both in the order above."""
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, AgreementFigure]
     """``accuracy kappa precision recall f1 auroc``."""
     disagreements: tuple[Pair, ...]
     """Worst first: by the distance of the score from the label, where there are scores."""
@@ -110,15 +110,15 @@ def agreement(pairs: Sequence[Pair], *, positive: str = "yes", seed: int = 0) ->
         estimates[name] = (
             _estimate(figure, labels == wanted, ratings == wanted, seed)
             if two_sided
-            else Estimate(why="needs labels and ratings that are yes or no")
+            else AgreementFigure(why="needs labels and ratings that are yes or no")
         )
     scores = [pair.score for pair in pairs if pair.score is not None]
     if two_sided and len(scores) == len(pairs):
         estimates["auroc"] = _estimate(_auroc, labels == 0, np.array(scores), seed)
     else:
-        estimates["auroc"] = Estimate(why="needs yes or no labels and a score for every row")
+        estimates["auroc"] = AgreementFigure(why="needs yes or no labels and a score for every row")
     if len(set(labels)) == 1:
-        only = Estimate(why=f"all labels are {categories[labels[0]]!r}")
+        only = AgreementFigure(why=f"all labels are {categories[labels[0]]!r}")
         estimates |= {"kappa": only, "auroc": only}
     wrong = sorted((pair for pair in pairs if pair.label != pair.rating), key=_mildness)
     confusion = tuple(tuple(map(int, row)) for row in counts)
@@ -166,7 +166,7 @@ def _mildness(pair: Pair) -> tuple[float, str]:
     return -distance, pair.id
 
 
-def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> Estimate:
+def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> AgreementFigure:
     """Compute a figure and its interval, or say why there is none; never NaN."""
     import numpy as np
     from scipy.stats import bootstrap
@@ -175,9 +175,9 @@ def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> Es
         warnings.simplefilter("ignore")  # about resamples that are not defined: dealt with below
         value = float(figure(one, other))
         if not np.isfinite(value):
-            return Estimate(why="not defined: there are no such labels or ratings")
+            return AgreementFigure(why="not defined: there are no such labels or ratings")
         if len(one) < FEW:
-            return Estimate(value, why=f"no interval from fewer than {FEW} rows")
+            return AgreementFigure(value, why=f"no interval from fewer than {FEW} rows")
         drawn = bootstrap(
             (one, other),
             figure,
@@ -190,7 +190,7 @@ def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> Es
         ).bootstrap_distribution
     defined = drawn[np.isfinite(drawn)]
     if len(defined) < CONFIDENCE * len(drawn):
-        return Estimate(value, why="no interval: too few rows of one kind")
+        return AgreementFigure(value, why="no interval: too few rows of one kind")
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(defined, (tail, 1 - tail))
-    return Estimate(value, float(low), float(high))
+    return AgreementFigure(value, float(low), float(high))

@@ -37,7 +37,7 @@ def test_help_lists_the_commands_and_the_exit_codes(llmeval):
     assert done.returncode == 0
     for command in cli.COMMANDS:
         assert f"\n    {command} " in done.stdout
-    assert "0 all is well, 1 a finding, 2 could not be done as asked" in done.stdout
+    assert "0 success, 1 a finding such as a failed gate, 2 the command" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_time_that_is_none_is_a_usage_error(llmeval, store):
     """The message says which forms are understood."""
     done = llmeval("report", "--store", store.path, "--since", "yesterday")
     assert done.returncode == 2
-    assert "'yesterday' is no time: expected 90m, 24h, 7d or 2026-01-31T12:00" in done.stderr
+    assert "'yesterday' is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00" in done.stderr
 
 
 def test_a_store_that_is_not_there_is_explained(llmeval, tmp_path):

@@ -231,7 +231,7 @@ def test_two_versions_of_a_judge_are_never_mixed(traffic, watch):
         ((), "nothing to watch"),
         (("--alert", "groundedness"), "is no alert"),
         (("--alerts", "nowhere.txt"), "cannot be read"),
-        ((*ALERT, "--silence", "long"), "is no length of time"),
+        ((*ALERT, "--silence", "long"), "is not a length of time"),
     ],
 )
 def test_a_mistake_is_said(watch, traffic, args, message):

@@ -12,7 +12,7 @@ from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.offline import Aggregate, Work
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.report import table
-from llmeval_sdk.offline.run.engine import Item
+from llmeval_sdk.offline.run.engine import InputRow
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -124,7 +124,7 @@ def test_parts_merge_into_the_whole(rows):
         evaluators=("document_recall", "semantic_validation", "correctness"),
         llm=FakeLLM(yes_unless_gold),
     )
-    items = [Item(n, record_from(row)) for n, row in enumerate(rows, 1)]
+    items = [InputRow(n, record_from(row)) for n, row in enumerate(rows, 1)]
     whole = work.part(items)[1]
     merged = Aggregate()
     for part in (items[4:], items[:1], items[1:4], []):

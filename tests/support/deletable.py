@@ -13,13 +13,13 @@ PACKAGE = ROOT / "llmeval_sdk"
 PARTS = {
     "viewer": ("viewer",),
     "reading": (
-        "store/comparison.py", "store/course.py", "store/dump.py", "store/feedback.py",
-        "store/hours.py", "store/labels.py", "store/names.py", "store/pages.py",
-        "store/populations.py", "store/query.py", "store/rules.py", "store/traces.py",
-        "store/trends.py", "store/versions.py", "store/walks.py", "estimates/assisted.py",
-        "estimates/calibration.py", "estimates/caught.py", "estimates/correction.py",
-        "estimates/difference.py", "estimates/mean.py", "estimates/running.py",
-        "estimates/sequence.py", "estimates/standardised.py",
+        "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
+        "estimates/correction.py", "estimates/difference.py", "estimates/mean.py",
+        "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
+        "store/comparison.py", "store/course.py", "store/dump.py",
+        "store/feedback.py", "store/hours.py", "store/labels.py",
+        "store/pages.py", "store/populations.py", "store/rules.py",
+        "store/versions.py", "store/views.py", "store/walks.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (

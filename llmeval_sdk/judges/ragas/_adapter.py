@@ -28,7 +28,7 @@ _SHOWN = 4_000
 
 
 @dataclass(slots=True)
-class Call:
+class RagasCall:
     """One call of a model, as it is told to the parent."""
 
     name: str
@@ -50,7 +50,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
     is_async = True
 
     def __init__(self, llm: LLM, *, most_calls: int) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[RagasCall] = []
         self.failure: JudgeError | None = None
         """The latest failed call: Ragas turns some failures into NaN."""
         self._llm = llm
@@ -89,9 +89,9 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
         self.requests += 1
 
     @contextmanager
-    def call(self, name: str) -> Iterator[Call]:
+    def call(self, name: str) -> Iterator[RagasCall]:
         """Note one call while it runs."""
-        call = Call(name, time_ns())
+        call = RagasCall(name, time_ns())
         self.calls.append(call)
         try:
             yield call

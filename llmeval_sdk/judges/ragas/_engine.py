@@ -39,10 +39,10 @@ def open_engine(options: Mapping[str, Any]) -> tuple[Handle, Mapping[str, Any]]:
 
 
 @cache
-def engine(setup: str | None) -> Engine:
+def engine(setup: str | None) -> RagasEngine:
     """Import Ragas and call ``module:function`` once, where one is named."""
     try:
-        ragas = Engine()
+        ragas = RagasEngine()
     except Exception as error:  # a broken Ragas raises what it likes on import
         said = f"{type(error).__name__}: {error}"
         raise JudgeError("not_installed", f"Ragas cannot be imported: {said}") from None
@@ -78,7 +78,7 @@ class _Nobody(LLM):
         )
 
 
-class Engine:
+class RagasEngine:
     """An imported Ragas."""
 
     def __init__(self) -> None:

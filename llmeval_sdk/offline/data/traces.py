@@ -21,14 +21,14 @@ from llmeval_sdk.sources import conventions, messages
 from llmeval_sdk.sources.reading import finished, naming_its_model
 
 
-class Event(NamedTuple):
+class OtlpEvent(NamedTuple):
     """Something that happened in a span."""
 
     name: str
     attributes: Mapping[str, Any]
 
 
-class Plain(NamedTuple):
+class OtlpSpan(NamedTuple):
     """A span with plain attributes."""
 
     id: str
@@ -36,10 +36,10 @@ class Plain(NamedTuple):
     start_ns: int
     end_ns: int
     attributes: Mapping[str, Any]
-    events: tuple[Event, ...]
+    events: tuple[OtlpEvent, ...]
 
 
-def spans_of_export(export: Mapping[str, Any]) -> Iterator[Plain]:
+def spans_of_export(export: Mapping[str, Any]) -> Iterator[OtlpSpan]:
     """Yield the spans of an export request, in the spelling of JSON or of Python."""
     for resource in _list(export, "resourceSpans", "resource_spans"):
         for scope in _list(resource, "scopeSpans", "scope_spans"):
@@ -47,17 +47,17 @@ def spans_of_export(export: Mapping[str, Any]) -> Iterator[Plain]:
                 yield span_of(span)
 
 
-def span_of(span: Mapping[str, Any]) -> Plain:
+def span_of(span: Mapping[str, Any]) -> OtlpSpan:
     """Read one span."""
     parent = span.get("parentSpanId", span.get("parent_span_id"))
-    return Plain(
+    return OtlpSpan(
         str(span.get("spanId", span.get("span_id"))),
         str(parent) if parent and set(str(parent)) != {"0"} else None,
         int(span.get("startTimeUnixNano", span.get("start_time_unix_nano")) or 0),
         int(span.get("endTimeUnixNano", span.get("end_time_unix_nano")) or 0),
         _attributes(span),
         tuple(
-            Event(str(event.get("name")), _attributes(event))
+            OtlpEvent(str(event.get("name")), _attributes(event))
             for event in _list(span, "events", "events")
         ),
     )
@@ -190,9 +190,9 @@ def _span(span: Mapping[str, Any]) -> SpanData | tuple[str, str | None]:
     return _of_attributes(_mlflow(span))
 
 
-def _mlflow(span: Mapping[str, Any]) -> Plain:
+def _mlflow(span: Mapping[str, Any]) -> OtlpSpan:
     context = span.get("context") or {}
-    return Plain(
+    return OtlpSpan(
         str(span.get("span_id") or context.get("span_id")),
         span.get("parent_span_id") or span.get("parent_id") or None,
         int(span.get("start_time_unix_nano") or span.get("start_time") or 0),
@@ -202,7 +202,7 @@ def _mlflow(span: Mapping[str, Any]) -> Plain:
     )
 
 
-def _of_attributes(span: Plain) -> SpanData | tuple[str, str | None]:
+def _of_attributes(span: OtlpSpan) -> SpanData | tuple[str, str | None]:
     """Read a span of another library; of one that speaks of no model, its id and its parent's."""
     data = finished(
         span,

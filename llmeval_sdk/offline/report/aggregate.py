@@ -13,7 +13,7 @@ from llmeval_sdk.offline.report.row import Row
 
 
 @dataclass(slots=True)
-class Tally:
+class EvaluatorTally:
     """What one evaluator said, summed up."""
 
     rated: int = 0
@@ -67,7 +67,7 @@ class Tally:
         for path, amount in contributions(evaluation).items():
             self.sums[path] += amount  # type: ignore[assignment]  # a Counter holds floats too
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: EvaluatorTally) -> None:
         """Take in what another part of the data gave."""
         self.rated += other.rated
         self.failed += other.failed
@@ -100,7 +100,7 @@ class Aggregate:
     rows: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     """Rows on which the model raised, by type."""
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, EvaluatorTally] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
         """Take in one row."""
@@ -110,7 +110,7 @@ class Aggregate:
         for name, evaluation in row.evaluations.items():
             tally = self.tallies.get(name)
             if tally is None:
-                tally = self.tallies[name] = Tally()
+                tally = self.tallies[name] = EvaluatorTally()
             tally.add(evaluation)
 
     def merge(self, other: Aggregate) -> None:
@@ -118,7 +118,7 @@ class Aggregate:
         self.rows += other.rows
         self.errors.update(other.errors)
         for name, tally in other.tallies.items():
-            self.tallies.setdefault(name, Tally()).merge(tally)
+            self.tallies.setdefault(name, EvaluatorTally()).merge(tally)
 
     def metrics(self) -> dict[str, float]:
         """Return the means and shares by path, over the rows that have a value."""
@@ -176,7 +176,7 @@ class Aggregate:
 
 def from_plain(plain: Mapping[str, Any]) -> Aggregate:
     """Read what `Aggregate.to_plain` wrote."""
-    tallies = {name: Tally(**each) for name, each in plain["tallies"].items()}
+    tallies = {name: EvaluatorTally(**each) for name, each in plain["tallies"].items()}
     for name, tally in tallies.items():
         tallies[name] = replace(
             tally,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.offline.report.aggregate import Tally
+from llmeval_sdk.offline.report.aggregate import EvaluatorTally
 from llmeval_sdk.offline.report.outputs import Output, cells, columns
 
 
@@ -56,7 +56,7 @@ def frame(report: Report) -> Any:
     return table
 
 
-def _settled(name: str, output: Output, tally: Tally) -> Output:
+def _settled(name: str, output: Output, tally: EvaluatorTally) -> Output:
     """Say what an evaluator gave that declares nothing; a judge without any value gives words."""
     if output.gives != "any" or output.per_chunk:
         return output

@@ -174,7 +174,7 @@ def _why(report: Report, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ReportGate:
     """What is asked of a report."""
 
     at_least: Mapping[str, float] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Check(NamedTuple):
         return self.word == "ok"
 
 
-def checks(report: Report, gate: Gate) -> list[Check]:
+def checks(report: Report, gate: ReportGate) -> list[Check]:
     """Return what was asked of a report and how it went, what failed first.
 
     Errors of the app and an exhausted budget fail unasked.
@@ -219,7 +219,7 @@ def checks(report: Report, gate: Gate) -> list[Check]:
     return sorted(done, key=lambda check: check.passed)
 
 
-def _bounds(report: Report, gate: Gate) -> Iterator[Check]:
+def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
     missed = below(report, gate.at_least, gate.min_rated)
     for path, bound in gate.at_least.items():
         name, owner = f"{path} >= {bound:g}", owner_of(path, report.outputs)
@@ -232,7 +232,7 @@ def _bounds(report: Report, gate: Gate) -> Iterator[Check]:
             yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} {over}", name, owner)
 
 
-def _against(report: Report, gate: Gate) -> Iterator[Check]:
+def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
     compared = gate.compared
     if compared is None:
         return

@@ -24,7 +24,7 @@ _MARK = b'{"llmeval_report":'
 _BEGINS = re.compile(rb'\{"number":(\d+),"digest":"([0-9a-f]*)"')
 
 
-class Line(NamedTuple):
+class SavedLine(NamedTuple):
     """Where a row stands in the file."""
 
     number: int
@@ -47,7 +47,7 @@ class Saved(NamedTuple):
     """What a file holds."""
 
     header: Mapping[str, Any]
-    lines: list[Line]
+    lines: list[SavedLine]
     end: Mapping[str, Any] | None
     """The last line; ``None`` where the run did not come to its end."""
     length: int
@@ -111,14 +111,14 @@ def scan(path: Path) -> Saved:
             known = False
         if not known:
             raise DataError(f"{path} is no report: write one with Report.save() or --save")
-        lines: list[Line] = []
+        lines: list[SavedLine] = []
         end, at = None, len(first)
         for line in file:
             if not line.endswith(b"\n"):
                 break  # the process was killed while it wrote
             found = _BEGINS.match(line)
             if found is not None:
-                lines.append(Line(int(found[1]), found[2].decode(), at, len(line)))
+                lines.append(SavedLine(int(found[1]), found[2].decode(), at, len(line)))
             elif line.startswith(b'{"end":'):
                 end = json.loads(line)
                 break

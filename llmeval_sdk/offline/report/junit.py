@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.model import STAND_IN, Evaluation
-from llmeval_sdk.offline.report.gate import Check, Gate, checks
+from llmeval_sdk.offline.report.gate import Check, ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import IN_TEXT, STOOD_IN, failures, headline
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Kind = Literal["passed", "failure", "error", "skipped"]
 
 
-def junit(report: Report, gate: Gate) -> str:
+def junit(report: Report, gate: ReportGate) -> str:
     """See `Report.to_junit`.
 
     A row fails by a rating of no or a value of fail or False, and is an error where the model or
@@ -47,7 +47,7 @@ def junit(report: Report, gate: Gate) -> str:
     )
 
 
-def _metrics(gate_checks: list[Check], gate: Gate) -> str:
+def _metrics(gate_checks: list[Check], gate: ReportGate) -> str:
     """Return a case for each thing that was asked, and each metric that has a baseline."""
     changes = () if gate.compared is None else gate.compared.changes
     failures_by_name = {f"{each.path} no worse": "" for each in changes}
@@ -73,7 +73,7 @@ def _case(name: str, body: str) -> str:
     return f'<testcase classname="llmeval" name={quoteattr(_clean(name))}>{body}</testcase>\n'
 
 
-def _outcome(row: Row, gate: Gate, blamed: Container[str | None]) -> tuple[Kind, str]:
+def _outcome(row: Row, gate: ReportGate, blamed: Container[str | None]) -> tuple[Kind, str]:
     """Return how a row went, and the element that says so."""
     wrong = failures(row)
     if row.error is not None:
@@ -95,7 +95,7 @@ def _outcome(row: Row, gate: Gate, blamed: Container[str | None]) -> tuple[Kind,
     return kind, f"<{kind} {message}>{body}</{kind}>"
 
 
-def _kind(wrong: list[Evaluation], gate: Gate, blamed: Container[str | None]) -> Kind:
+def _kind(wrong: list[Evaluation], gate: ReportGate, blamed: Container[str | None]) -> Kind:
     failed = [each.name for each in wrong if each.error is not None]
     if not gate.decides:
         return "error" if failed else "failure"

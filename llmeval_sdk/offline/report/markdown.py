@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.offline.report.gate import Gate, checks
+from llmeval_sdk.offline.report.gate import ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import (
     IN_TEXT,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report.report import Report
 
 
-def markdown(report: Report, *, worst: int, gate: Gate) -> str:
+def markdown(report: Report, *, worst: int, gate: ReportGate) -> str:
     """See `Report.to_markdown`."""
     gate_checks = checks(report, gate)
     parts = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.model import STAND_IN, Evaluation
 from llmeval_sdk.offline.report.compare import Comparison, Regression
-from llmeval_sdk.offline.report.gate import Check, Gate, checks
+from llmeval_sdk.offline.report.gate import Check, ReportGate, checks
 from llmeval_sdk.offline.report.page_markup import STYLE, cells, mark, table, text
 from llmeval_sdk.offline.report.page_metrics import Histograms, metrics
 from llmeval_sdk.offline.report.row import Row, texts
@@ -154,7 +154,7 @@ _POLICY = (
 """Nothing is loaded and nothing runs, whatever a row could smuggle in."""
 
 
-def page(report: Report, *, worst: int, gate: Gate) -> str:
+def page(report: Report, *, worst: int, gate: ReportGate) -> str:
     """See `Report.to_html`. Texts of rows are escaped; nothing is loaded and nothing runs."""
     title = report.experiment or "Evaluation"
     histograms = Histograms(report.aggregate)

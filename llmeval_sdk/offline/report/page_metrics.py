@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import number
-from llmeval_sdk.offline.report.aggregate import Aggregate, Tally
+from llmeval_sdk.offline.report.aggregate import Aggregate, EvaluatorTally
 from llmeval_sdk.offline.report.compare import Change
-from llmeval_sdk.offline.report.gate import Gate, below
+from llmeval_sdk.offline.report.gate import ReportGate, below
 from llmeval_sdk.offline.report.page_markup import cells, mark, metric, table, text
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import STOOD_IN, Line, lines, shown
+from llmeval_sdk.offline.report.summary import STOOD_IN, MetricLine, lines, shown
 
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Histograms:
         )
 
 
-def _ends(tally: Tally) -> tuple[float, float] | None:
+def _ends(tally: EvaluatorTally) -> tuple[float, float] | None:
     if tally.low is None or tally.high is None or len(tally.sums) > 1:
         return None
     if tally.low >= 0 and tally.high <= 1:
@@ -121,10 +121,10 @@ _FAILED = "Failed"
 def metrics(
     report: Report,
     histograms: Histograms,
-    gate: Gate,
+    gate: ReportGate,
 ) -> str:
     """Make the table, in the sections of the schema; above them what failed."""
-    sections: dict[str, list[Line]] = {}
+    sections: dict[str, list[MetricLine]] = {}
     failed = set(below(report, gate.at_least, gate.min_rated))
     failed |= set() if gate.compared is None else {each.path for each in gate.compared.worse}
     for line in lines(report):
@@ -146,7 +146,7 @@ def metrics(
 
 
 def _about(
-    line: Line, histograms: Histograms, at_least: Mapping[str, float]
+    line: MetricLine, histograms: Histograms, at_least: Mapping[str, float]
 ) -> Iterable[tuple[str, str]]:
     less = ' <span class="soft" title="less is better">↓</span>'
     by = f" {mark(STOOD_IN, good=None)}" if line.stood_in else ""

@@ -12,7 +12,7 @@ from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.model import Usage
 from llmeval_sdk.offline.report import journal
 from llmeval_sdk.offline.report.aggregate import Aggregate
-from llmeval_sdk.offline.report.gate import MIN_RATED, Gate, below
+from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, below
 from llmeval_sdk.offline.report.outputs import Output, from_plain, seen_in
 from llmeval_sdk.offline.report.row import Row
 
@@ -23,21 +23,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The rows in the order of the data, and aggregates over the rows that have a value."""
+    """The result of `evaluate`: the rows in the order of the data, and aggregates over them.
+
+    Args:
+        rows: Each row has its ``record`` and its ``evaluations`` by name. Many rows are kept in a
+            file and read when they are asked for.
+        aggregate: The sums that `metrics` is made of; rows without a value are not part of them.
+        experiment: The name of the run.
+        evaluators: The names of the evaluators that ran.
+        skipped: How many bad rows were left out.
+        problems: What was wrong with the first of them.
+        delivery: The account of each exporter.
+        outputs: What kind of value each evaluator gives, even if it gave none.
+    """
 
     rows: Sequence[Row]
-    """Each with its ``record`` and its ``evaluations`` by name; in a file where they are many."""
     aggregate: Aggregate = field(default_factory=Aggregate)
     experiment: str = ""
     evaluators: tuple[str, ...] = ()
     skipped: int = 0
-    """Bad rows that were left out."""
     problems: tuple[str, ...] = ()
-    """What was wrong with the first of them."""
     delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
-    """The account of each exporter."""
     outputs: Mapping[str, Output] = field(default_factory=dict)
-    """What each evaluator gives, whether or not it gave anything."""
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -84,7 +91,7 @@ class Report:
         """Return how it went, the metrics and the worst rows; for a pull request's comment."""
         from llmeval_sdk.offline.report.markdown import markdown
 
-        return markdown(self, worst=worst, gate=Gate(at_least or {}, compared, min_rated))
+        return markdown(self, worst=worst, gate=ReportGate(at_least or {}, compared, min_rated))
 
     def to_html(
         self,
@@ -100,7 +107,7 @@ class Report:
         """
         from llmeval_sdk.offline.report.page import page
 
-        return page(self, worst=worst, gate=Gate(at_least or {}, compared, min_rated))
+        return page(self, worst=worst, gate=ReportGate(at_least or {}, compared, min_rated))
 
     def to_junit(
         self,
@@ -112,7 +119,7 @@ class Report:
         """Return JUnit XML: a case for each bound, each metric with a baseline, and each row."""
         from llmeval_sdk.offline.report.junit import junit
 
-        return junit(self, Gate(at_least or {}, compared, min_rated))
+        return junit(self, ReportGate(at_least or {}, compared, min_rated))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file of JSON lines, whole or not at all.

@@ -70,7 +70,7 @@ def _rank(row: Row, blamed: Container[str | None]) -> tuple[bool, int, int, floa
     return row.error is None, -first, -len(wrong), mean, row.number
 
 
-class Line(NamedTuple):
+class MetricLine(NamedTuple):
     """One metric, or an evaluator without any."""
 
     path: str
@@ -93,7 +93,7 @@ def stood_in(report: Report) -> list[str]:
     return [name for name, tally in report.aggregate.tallies.items() if tally.stood_in]
 
 
-def lines(report: Report) -> list[Line]:
+def lines(report: Report) -> list[MetricLine]:
     """Return a line for each metric, in the order of the evaluators."""
     metric_lines = []
     for name, tally in report.aggregate.tallies.items():
@@ -101,9 +101,9 @@ def lines(report: Report) -> list[Line]:
         rest = sum(tally.reasons.values()) - tally.failed
         about = (tally.rated, tally.failed, rest, "; ".join(reasons), name, bool(tally.stood_in))
         paths = sorted(tally.sums.items(), key=lambda each: (-each[1], each[0]))
-        metric_lines += [Line(path, amount / tally.rated, *about) for path, amount in paths]
+        metric_lines += [MetricLine(path, amount / tally.rated, *about) for path, amount in paths]
         if not paths:
-            metric_lines.append(Line(name, None, *about))
+            metric_lines.append(MetricLine(name, None, *about))
     return metric_lines
 
 

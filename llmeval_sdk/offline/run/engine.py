@@ -132,7 +132,7 @@ def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: b
 DAY = 86_400.0
 
 
-class Item(NamedTuple):
+class InputRow(NamedTuple):
     """One row that is known to be good."""
 
     number: int
@@ -147,7 +147,7 @@ Emit = Callable[[Row], None]
 class _Begun:
     """A row whose heuristics ran and some of whose judges still do."""
 
-    item: Item
+    item: InputRow
     record: Record
     evaluations: dict[str, Evaluation]
     left: int
@@ -178,19 +178,19 @@ class Engine:
     """Set it to have nothing further begun."""
     _ready: deque[tuple[_Begun, Judge]] = field(default_factory=deque)
 
-    def run_free(self, items: Iterable[Item]) -> None:
+    def run_free(self, items: Iterable[InputRow]) -> None:
         """Evaluate rows that need neither a judge nor the app."""
         score, emit = self.chosen.score, self.emit
         for number, record, digest in items:
             emit(Row(record, score(record), number, None, digest))
 
-    async def run(self, items: Iterator[Item]) -> None:
+    async def run(self, items: Iterator[InputRow]) -> None:
         """Evaluate rows; what is done when it is cancelled has been emitted."""
         crew = Crew(self.concurrency, lambda: self._next_job(crew, items))
         crew.call(self.concurrency)
         await crew.finish()
 
-    def _next_job(self, crew: Crew, items: Iterator[Item]) -> Coroutine[Any, Any, None] | None:
+    def _next_job(self, crew: Crew, items: Iterator[InputRow]) -> Coroutine[Any, Any, None] | None:
         """Run the next judge on a row that was begun, or begin the next row."""
         if self.stopped:
             return None
@@ -199,7 +199,7 @@ class Engine:
         item = next(items, None)
         return None if item is None else self._begin(item, crew)
 
-    async def _begin(self, item: Item, crew: Crew) -> None:
+    async def _begin(self, item: InputRow, crew: Crew) -> None:
         """Let the app answer, run the heuristics and queue the judges of one row."""
         record = item.record
         if self.app is not None:

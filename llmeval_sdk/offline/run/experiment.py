@@ -53,7 +53,7 @@ _TRACE_FIELDS = (
 )  # fmt: skip
 
 
-class Recording:
+class RunRecorder:
     """A recorder that keeps the trails of rows, and hands every span on to where it belongs."""
 
     def __init__(
@@ -140,7 +140,7 @@ FLUSH_SECONDS = 120.0
 class Experiment:
     """Records the rows of one run; use it inside `recording`."""
 
-    def __init__(self, name: str, recording: Recording, *, exports: bool) -> None:
+    def __init__(self, name: str, recording: RunRecorder, *, exports: bool) -> None:
         self.name = name
         self.exports = exports
         self._recording = recording
@@ -211,7 +211,7 @@ def recording(
     others = state.recorder
     with runtime.recording(resolved, problems, exporters=exporter_objects, exports=bool(exporters)):
         assert state.recorder is not None
-        recorder = state.recorder = Recording(state.recorder, others, settings.prices)
+        recorder = state.recorder = RunRecorder(state.recorder, others, settings.prices)
         yield Experiment(name, recorder, exports=bool(exporters))
 
 

@@ -28,7 +28,7 @@ from llmeval_sdk.offline.report import journal
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Row, digest_of
 from llmeval_sdk.offline.report.table import Rows
-from llmeval_sdk.offline.run.engine import Chosen, Item
+from llmeval_sdk.offline.run.engine import Chosen, InputRow
 
 
 SPOOLED_BYTES = 64 << 20
@@ -62,7 +62,7 @@ def good_rows(
     answered: bool,
     digests: bool,
     prices: Mapping[str, tuple[float, float]] | None = None,
-) -> Iterator[Item]:
+) -> Iterator[InputRow]:
     """Yield the rows that can be evaluated."""
     seen: set[int] = set()
     for number, place, row in data.rows:
@@ -86,7 +86,7 @@ def good_rows(
         except DataError as error:
             bad.add(error, leave_out=is_exported(row) and is_failed(row))
             continue
-        yield Item(number, record, digest_of(record) if digests else "")
+        yield InputRow(number, record, digest_of(record) if digests else "")
 
 
 class Checked:
@@ -96,7 +96,7 @@ class Checked:
         self._file: Any = tempfile.SpooledTemporaryFile(SPOOLED_BYTES)  # noqa: SIM115
         self.count = 0
 
-    def fill(self, items: Iterable[Item], tick: Callable[[int], None]) -> None:
+    def fill(self, items: Iterable[InputRow], tick: Callable[[int], None]) -> None:
         """Put rows aside; raises `DataError` for one that is bad."""
         for item in items:
             tick(1)
@@ -114,7 +114,7 @@ class Checked:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[InputRow]:
         self._file.seek(0)
         for _ in range(self.count):
             yield pickle.load(self._file)  # noqa: S301 - written above
@@ -172,7 +172,7 @@ class Collected:
         self.rows.append(row)
         self.aggregate.add(row)
 
-    def undone(self, items: Iterable[Item], tick: Callable[[int], None]) -> Iterator[Item]:
+    def undone(self, items: Iterable[InputRow], tick: Callable[[int], None]) -> Iterator[InputRow]:
         """Yield the rows that an interrupted run has not done, and take the others as they are."""
         for item in items:
             done = self._resumed.take(item.number, item.digest) if self._resumed else None

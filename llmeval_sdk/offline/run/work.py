@@ -23,7 +23,7 @@ from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run.app import App, function_of
-from llmeval_sdk.offline.run.engine import Chosen, Emit, Engine, Item, choose
+from llmeval_sdk.offline.run.engine import Chosen, Emit, Engine, InputRow, choose
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
@@ -104,7 +104,7 @@ class Work:
         """Whether rows cost something, so that all are read before the first is evaluated."""
         return self.model is not None or bool(self.chosen.judges)
 
-    def run(self, items: Iterable[Item], emit: Emit) -> Any:
+    def run(self, items: Iterable[InputRow], emit: Emit) -> Any:
         """Evaluate rows and emit each when it is done; return the exporters' accounts."""
         with ExitStack() as stack:
             stack.callback(write_notices)  # no worker is here to do it
@@ -139,7 +139,7 @@ class Work:
                 raise
             return experiment.finish() if experiment is not None else {}
 
-    def part(self, items: Iterable[Item]) -> tuple[list[Row], Aggregate]:
+    def part(self, items: Iterable[InputRow]) -> tuple[list[Row], Aggregate]:
         """Evaluate a part of a data set by itself."""
         rows: list[Row] = []
         self.run(items, rows.append)
@@ -150,8 +150,8 @@ class Work:
         return rows, aggregate
 
     def _traced(
-        self, engine: Engine, experiment: Experiment, items: Iterable[Item]
-    ) -> Iterable[Item]:
+        self, engine: Engine, experiment: Experiment, items: Iterable[InputRow]
+    ) -> Iterable[InputRow]:
         """Give every row a span: that of the app's call, or one that says what was given."""
         if self.exporters:
             emit = engine.emit
