@@ -147,7 +147,7 @@ RUNNER = "runner.integration:"
 """Tag of spans that evaluators made: those are not evaluated."""
 
 
-def evaluated(
+def evaluated(  # noqa: C901
     events: Sequence[tuple[Mapping[str, Any], bool]], evaluators: tuple[Any, ...]
 ) -> Iterable[Span]:
     """Yield a span of ours for each event, which comes with whether a span of ours is above it.

@@ -187,7 +187,7 @@ class _Server(ThreadingHTTPServer):
         """Close the connections that clients keep open, and wait for their threads."""
         deadline = time.monotonic() + _JOIN_SECONDS
         for connection, thread in list(self._open.items()):
-            try:
+            try:  # noqa: SIM105
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass

@@ -227,7 +227,7 @@ ELSEWHERE = {
 """What other systems call our columns: told, not guessed."""
 
 
-def record_from(
+def record_from(  # noqa: C901
     row: Mapping[str, Any] | Record,
     *,
     number: int = 1,

@@ -68,7 +68,7 @@ def good_rows(
     for number, place, row in data.rows:
         try:
             if isinstance(row, DataError):
-                raise DataError(f"{place}: {row}")
+                raise DataError(f"{place}: {row}")  # noqa: TRY301
             if is_exported(row):
                 if is_part(row):
                     continue
@@ -79,7 +79,7 @@ def good_rows(
             if record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million
                 if mark in seen:
-                    raise DataError(
+                    raise DataError(  # noqa: TRY301
                         f"{place}, column 'request_id': {record.request_id!r} was there before"
                     )
                 seen.add(mark)
