@@ -1,4 +1,4 @@
-"""Scores that the app or its users give: ``submit_evaluation`` and ``submit_feedback``."""
+"""Scores by the app's own code and by its users: ``submit_evaluation``, ``submit_feedback``."""
 
 from __future__ import annotations
 
@@ -28,24 +28,32 @@ def submit_evaluation(
     eval_scope: str | None = None,
     ml_app: str | None = None,
 ) -> None:
-    """Submit an evaluation that your own code made. Never raises; what is unusable is counted.
+    """Submit an evaluation that your own code made.
+
+    It never raises. An evaluation that cannot be used is counted.
 
     Args:
-        label: the evaluation's name.
-        value: a number (score), a string (category) or a bool (pass or fail).
-        metric_type: ``score``, ``categorical`` or ``boolean``, as Datadog names them; only needed
-            where it differs from what the type of ``value`` says.
-        span: a span, or what ``export_span()`` returned; the active span by default. Outside any
-            span the evaluation is exported without a target.
-        reasoning: why.
-        assessment: a word for the value, such as ``pass`` or ``fail``.
-        tags: labels to filter by.
-        metadata: anything else.
-        timestamp_ms: when it was made, in milliseconds since the epoch; now by default.
-        span_with_tag_value: instead of a span, in Datadog: the one with this ``tag_key`` and
-            ``tag_value``.
-        eval_scope: ``span``, or ``trace`` with the root's span, in Datadog.
-        ml_app: the app it belongs to in Datadog, where that is another one.
+        label: The evaluation's name.
+        value: A number (score), a string (category) or a bool (pass or fail).
+        metric_type: ``score``, ``categorical`` or ``boolean``, as Datadog names them. It is only
+            needed where the type of ``value`` would say something else.
+        span: A span, or what ``export_span()`` returned; the active span by default. Outside any
+            span, the evaluation is exported without a target.
+        reasoning: Why the value is what it is.
+        assessment: A word for the value, such as ``pass`` or ``fail``.
+        tags: Labels to filter by.
+        metadata: Anything else worth keeping.
+        timestamp_ms: When it was made, in milliseconds since the epoch; now by default.
+        span_with_tag_value: In Datadog, instead of a span: a mapping of ``tag_key`` and
+            ``tag_value`` that picks the span with this tag.
+        eval_scope: In Datadog: ``span``, or ``trace`` together with the root span.
+        ml_app: In Datadog: the app that it belongs to, if that is another one.
+
+    Examples:
+        >>> with llmeval.workflow("answer") as span:
+        ...     span.response = "Slate."
+        ...     llmeval.submit_evaluation(label="cites_a_page", value=False)
+        >>> llmeval.submit_evaluation(label="context_relevance", value=0.85, span=span)
     """
     about: dict[str, Any] = {"eval_scope": eval_scope, "ml_app": ml_app}
     if type(span_with_tag_value) is dict:
@@ -75,11 +83,32 @@ def submit_feedback(
     feedback_join_key: str | None = None,
     ml_app: str | None = None,
 ) -> None:
-    """Submit what a person thinks of an answer; human labels are kept apart from evaluators'.
+    """Submit what a person thinks of an answer.
 
-    The arguments are those of `submit_evaluation`; ``submitter`` says who: ``{"id": "42"}``.
-    In place of a span, ``span_id``, ``trace_id``, ``session_id`` or ``feedback_join_key`` says what
-    it is about, as Datadog takes it.
+    Labels by people are kept apart from those by evaluators. It never raises. Feedback that cannot
+    be used is counted.
+
+    Args:
+        label: The name of the question that the person answered, such as ``helpful``.
+        value: A number (score), a string (category) or a bool (thumbs up or down).
+        metric_type: ``score``, ``categorical`` or ``boolean``; see `submit_evaluation`.
+        span: A span, or what ``export_span()`` returned; the active span by default.
+        reasoning: Why, in the person's words.
+        assessment: A word for the value, such as ``pass`` or ``fail``.
+        submitter: Who the person is, such as ``{"id": "42"}``.
+        tags: Labels to filter by.
+        metadata: Anything else worth keeping.
+        timestamp_ms: When it was given, in milliseconds since the epoch; now by default.
+        span_id: Instead of a span: its id.
+        trace_id: Instead of a span, in Datadog: the trace that the feedback is about.
+        session_id: Instead of a span, in Datadog: the session that the feedback is about.
+        feedback_join_key: Instead of a span, in Datadog: a key that the app gave to the span.
+        ml_app: In Datadog: the app that it belongs to, if that is another one.
+
+    Examples:
+        >>> with llmeval.workflow("answer") as span:
+        ...     span.response = "Slate."
+        >>> llmeval.submit_feedback(label="helpful", value=True, span=span, submitter={"id": "42"})
     """
     about: dict[str, Any] = {"submitter": submitter, "ml_app": ml_app}
     if span is None and span_id:

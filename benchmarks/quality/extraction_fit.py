@@ -18,8 +18,8 @@ from extraction_data import Case
 from scipy.optimize import minimize
 
 from llmeval_sdk.extraction import read
-from llmeval_sdk.heuristics.extraction.keeper import Histories
-from llmeval_sdk.heuristics.extraction.model import Weights, features
+from llmeval_sdk.heuristics.extraction.history import Histories
+from llmeval_sdk.heuristics.extraction.risk import Weights, features
 
 
 PRIOR = {

@@ -17,8 +17,8 @@ from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
 from llmeval_sdk.heuristics.risk import groundedness, response, sentence, text
-from llmeval_sdk.heuristics.risk.additive import Additive
 from llmeval_sdk.heuristics.risk.draft import Sentence
+from llmeval_sdk.heuristics.risk.resources import Additive
 
 
 _PIECE = 600

@@ -9,7 +9,7 @@ from risk_index import Asked, asked
 from risk_stumps import stumps
 
 from llmeval_sdk.heuristics.risk import query, ranking, retrieval
-from llmeval_sdk.heuristics.risk.additive import Additive
+from llmeval_sdk.heuristics.risk.resources import Additive
 
 
 PARTS = {"text": query.NAMES, "hybrid": (*query.NAMES, *ranking.NAMES)}

@@ -7,7 +7,8 @@ policy holds for everything of the app's that may hang:
 ===========================  ======================  ==============================================
 what runs aside              who waits               deadline
 ===========================  ======================  ==============================================
-own heuristics               the worker              5 s for a record, 0.2 s once the process ends
+own heuristics               the worker              5 s for a record; once the process ends,
+                                                     0.2 s, halved by each call that misses it
 ``redact=``                  the worker              2 s for a record
 judges that are plain        the judges' event loop  ``judge_timeout``
 functions

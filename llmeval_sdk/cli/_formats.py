@@ -13,7 +13,7 @@ from llmeval_sdk import _values, config
 from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.store import encode
-from llmeval_sdk.store.dump import Told
+from llmeval_sdk.store.dump import StoredSpan
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -32,12 +32,12 @@ _NESTED = tuple(field.name for field in STORED_FIELDS if field.form in _JSON)
 _SAID = ("evaluations", "not_run", "feedback")
 
 
-def write_jsonl(spans: Iterable[Told], to: TextIO, whole: Whole) -> None:
+def write_jsonl(spans: Iterable[StoredSpan], to: TextIO, whole: Whole) -> None:
     """Write a span per line, with the fields of `SpanData` and lists of what was said of it."""
     to.writelines(f"{encode.dumps(row_of(each, whole))}\n" for each in spans)
 
 
-def write_otlp(spans: Iterable[Told], to: TextIO) -> None:
+def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
     """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
     from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
     from llmeval_sdk.exporters.otel.wire import resource, version
@@ -50,7 +50,9 @@ def write_otlp(spans: Iterable[Told], to: TextIO) -> None:
             to.write(f"{logs_line(events, about, version())}\n")
 
 
-def write_parquet(spans: Iterable[Told], to: Path, whole: Whole, evaluators: Sequence[str]) -> None:
+def write_parquet(
+    spans: Iterable[StoredSpan], to: Path, whole: Whole, evaluators: Sequence[str]
+) -> None:
     """Write a row per span; each evaluator's number is a column, what is nested is JSON text.
 
     ``score_<evaluator>`` holds scores, and 1 or 0 for pass or fail and yes or no; nothing where the
@@ -79,7 +81,7 @@ def write_parquet(spans: Iterable[Told], to: Path, whole: Whole, evaluators: Seq
             writer.write_table(table)
 
 
-def row_of(dumped: Told, whole: Whole) -> dict[str, Any]:
+def row_of(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     """Return a span and what was said of it as plain values; what is absent is left out.
 
     A workflow has the chunks and extractions of the spans below it, and their ``total_usage``.
@@ -108,7 +110,7 @@ def _said(each: Any) -> dict[str, Any]:
     return {**plain.pop("evaluation", {}), **plain}
 
 
-def _flat(dumped: Told, whole: Whole) -> dict[str, Any]:
+def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     span, row = dumped.span, row_of(dumped, whole)
     columns: dict[str, Any] = {name: getattr(span, name) for name in _PLAIN}
     columns |= {name: _cell(name, getattr(span, name) or None) for name in _NESTED}
@@ -148,7 +150,7 @@ def _sparse(value: Any) -> Any:
     return [_sparse(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _parts(spans: Iterable[Told]) -> Iterator[list[Told]]:
+def _parts(spans: Iterable[StoredSpan]) -> Iterator[list[StoredSpan]]:
     rest = iter(spans)
     while part := list(islice(rest, PART)):
         yield part

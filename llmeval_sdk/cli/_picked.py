@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llmeval_sdk import _values
-from llmeval_sdk.store import names, pages, traces
-from llmeval_sdk.store.pages import Item, Said
-from llmeval_sdk.store.query import Place, Query
+from llmeval_sdk.store import pages, views
+from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.walks import Place, Query
 
 
 LOOKED_AT = 2_000
@@ -17,20 +17,22 @@ SECONDS = 5.0
 """How long one page may take."""
 
 
-def listed(reader: StoreReader, query: Query, count: int) -> list[Item]:
+def listed(reader: StoreReader, query: Query, count: int) -> list[ListedSpan]:
     """Return at most so many spans of a query, in its order."""
     found = reader.read(lambda c: pages.page(c, query, rows=count, seconds=SECONDS))
     return list(found.items)
 
 
-def worst(reader: StoreReader, evaluator: str, count: int, since: int | None = None) -> list[Item]:
+def worst(
+    reader: StoreReader, evaluator: str, count: int, since: int | None = None
+) -> list[ListedSpan]:
     """Return the spans that an evaluator scored worst, the worst first; neutral ones are none."""
     order = "highest" if _values.high_is_bad(evaluator) else "lowest"
-    known = reader.read(names.known)
+    known = reader.read(views.known_names)
     if evaluator in known.numeric:
         query = Query(order=order, order_by=evaluator, since=since)  # type: ignore[arg-type]
         return listed(reader, query, count)
-    rated: list[tuple[float, Item]] = []
+    rated: list[tuple[float, ListedSpan]] = []
     for item in _every(reader, Query(evaluator=evaluator, since=since)):
         said = said_of(reader, [item])[item.span_id].get(evaluator)
         good = None if said is None else _values.goodness(evaluator, said.value, said.label)
@@ -39,7 +41,7 @@ def worst(reader: StoreReader, evaluator: str, count: int, since: int | None = N
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
 
 
-def said_of(reader: StoreReader, items: list[Item]) -> dict[str, dict[str, Said]]:
+def said_of(reader: StoreReader, items: list[ListedSpan]) -> dict[str, dict[str, Said]]:
     """Return what evaluators said of each span, by its id."""
     ids = {item.span_id for item in items}
     scores, _ = reader.read(lambda c: pages.said_of(c, ids))
@@ -49,15 +51,15 @@ def said_of(reader: StoreReader, items: list[Item]) -> dict[str, dict[str, Said]
 def of_trace(reader: StoreReader, prefix: str) -> list[str]:
     """Return the spans of the one trace whose id begins so, those with scores first."""
     found = {
-        trace for trace, span in reader.read(lambda c: traces.traces_like(c, prefix)) if not span
+        trace for trace, span in reader.read(lambda c: views.traces_like(c, prefix)) if not span
     }
     if len(found) != 1:
         return []
-    spans, _ = reader.read(lambda c: traces.outline(c, found.pop()))
+    spans, _ = reader.read(lambda c: views.outline(c, found.pop()))
     return [span.span_id for span in sorted(spans, key=lambda span: not span.evaluations)]
 
 
-def _every(reader: StoreReader, query: Query) -> Iterator[Item]:
+def _every(reader: StoreReader, query: Query) -> Iterator[ListedSpan]:
     after: Place | None = None
     looked_at = 0
     while looked_at < LOOKED_AT:

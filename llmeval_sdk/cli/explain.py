@@ -12,9 +12,9 @@ from llmeval_sdk.cli._options import Help, add_store, moment, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
-from llmeval_sdk.store.query import Query
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
+from llmeval_sdk.store.walks import Query
 
 
 _EPILOG = """\

@@ -12,8 +12,8 @@ from llmeval_sdk.cli._formats import write_jsonl, write_otlp, write_parquet
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import tracked
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store import dump, names
-from llmeval_sdk.store.dump import Told
+from llmeval_sdk.store import dump, views
+from llmeval_sdk.store.dump import StoredSpan
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         )
         whole = Whole(reader, wanted)
         if form == "parquet":
-            write_parquet(spans, args.out, whole, reader.read(names.known).evaluators)
+            write_parquet(spans, args.out, whole, reader.read(views.known_names).evaluators)
         elif args.out is None:
             _write_text(form, spans, sys.stdout, whole)
         else:
@@ -98,7 +98,7 @@ def _form_of(out: Path | None) -> str:
     return "parquet" if out is not None and out.suffix == ".parquet" else "jsonl"
 
 
-def _write_text(form: str, spans: Iterable[Told], to: Any, whole: Whole) -> None:
+def _write_text(form: str, spans: Iterable[StoredSpan], to: Any, whole: Whole) -> None:
     if form == "otlp":
         write_otlp(spans, to)
     else:

@@ -12,8 +12,8 @@ from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
 from llmeval_sdk.cli._output import say, table
-from llmeval_sdk.store.pages import Item, Said
-from llmeval_sdk.store.query import Query
+from llmeval_sdk.store.pages import ListedSpan, Said
+from llmeval_sdk.store.walks import Query
 
 
 _EPILOG = """\
@@ -82,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
     return 0 if requests else 1
 
 
-def _show(requests: list[Item], evaluations: dict[str, dict[str, Said]], worst: str | None) -> None:
+def _show(
+    requests: list[ListedSpan], evaluations: dict[str, dict[str, Said]], worst: str | None
+) -> None:
     titles = ("span id", "began", "took", "span", "request", worst or "what is bad")
     rows = [
         (

@@ -12,9 +12,8 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Usage
 from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.backoff import AdaptiveLimit, Breaker
 from llmeval_sdk.policy.books import Reservation
-from llmeval_sdk.policy.breaker import Breaker
-from llmeval_sdk.policy.concurrency import AdaptiveLimit
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.prices import cost
 

@@ -1,8 +1,8 @@
-"""How much work one evaluator may do on one record: one bad record costs only itself.
+"""The limit on the work of one evaluator on one record, so that a bad record costs only itself.
 
-Work is counted by the sizes of what is read, never by a clock, so that the same row has the same
-outcome online and offline, on any machine. A worker that serves an app may add a limit on the
-processor time of its own thread, for a machine that is much slower than the count expects.
+Work is counted by the sizes of what is read and not by a clock, so that the same row has the same
+outcome online, offline and on any machine. A worker that serves an app can also limit the processor
+time of its own thread, for machines that are much slower than the count expects.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from time import thread_time
 
 
 UNITS = 400_000
-"""What one evaluator may spend on one record. A unit is about 0.1 µs, a folded character."""
+"""The units that one evaluator may spend on one record. One folds a character (about 0.1 µs)."""
 MAX_CHARACTERS = 200_000
-"""Characters that one evaluator reads of one record; more is refused before it is read."""
+"""The characters that one evaluator may read of one record. More are refused without reading."""
 
 
 class TooLargeError(Exception):
-    """A record would take an evaluator more work than it may do: the error ``too_large``."""
+    """A record takes more work than an evaluator may do. The error is then ``too_large``."""
 
     type = "too_large"
 
@@ -32,12 +32,12 @@ _limit = _Limit()
 
 
 def limit_processor_time(seconds: float | None) -> None:
-    """Let no evaluator on this thread take more processor time than this for one record."""
+    """Limit the processor time that an evaluator on this thread may take for one record."""
     _limit.seconds = seconds
 
 
-class Budget:
-    """The work that is left for one evaluator and one record."""
+class WorkBudget:
+    """The work that one evaluator may still do on one record."""
 
     __slots__ = ("_until", "left")
 
@@ -45,11 +45,11 @@ class Budget:
         self.left = units
         self._until = float("inf")
         if _limit.seconds is not None:
-            with suppress(OSError):  # a platform without a clock of the thread
+            with suppress(OSError):  # the platform has no clock for a thread
                 self._until = thread_time() + _limit.seconds
 
     def spend(self, units: float) -> None:
-        """Take work from what is left. Raises `TooLargeError` when there is too little."""
+        """Take units from what is left; raises `TooLargeError` if there are too few."""
         self.left -= units
         if self.left < 0:
             raise TooLargeError("the record takes more work than one evaluator may do")
@@ -57,7 +57,7 @@ class Budget:
             raise TooLargeError("the record takes more processor time than one evaluator may have")
 
     def admit(self, characters: int) -> None:
-        """Refuse a text, or several together, that are too long to be read at all."""
+        """Raise `TooLargeError` for texts that are together too long to be read at all."""
         if characters > MAX_CHARACTERS:
             raise TooLargeError(
                 f"{characters:,} characters, of which {MAX_CHARACTERS:,} may be read"

@@ -88,6 +88,11 @@ def heuristic(
 
     Raises:
         ConfigurationError: It cannot be a heuristic; the message says why.
+
+    Examples:
+        >>> @llmeval.heuristic
+        ... def cites_a_page(record: llmeval.Record) -> bool:
+        ...     return "page" in (record.response or "")
     """
 
     def make(function: Callable[[Record], Any]) -> FunctionHeuristic[Any]:

@@ -1,4 +1,4 @@
-"""How sure the aggregation of the extractions is of its value."""
+"""`aggregated_confidence`: how sure the aggregation of the extractions is of its value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ NAMED = ("date", "number", "money")
 
 
 def _aggregated_confidence(record: Record) -> Evaluation:
-    """Read the aggregation's own confidence, or that of the only extraction.
+    """Return the confidence of the aggregation, or of the extraction if there is only one.
 
-    HIGH is 0.90, MEDIUM 0.75, LOW 0.50, anything else or none 0.70; exactly one extraction whose
-    own confidence is truthy gives that number, clamped to 0..1. Capped at 0.50, with
-    ``format_valid: false`` in the metadata, where the value does not match its field's format.
+    The score lies between 0 and 1. ``Record.confidence`` gives 0.90 for HIGH, 0.75 for MEDIUM, 0.50
+    for LOW, and 0.70 for anything else or nothing. If there is exactly one extraction and its
+    confidence is truthy, that number is used instead, clamped to 0..1. A value that does not match
+    the format of its field (``field_config["format"]``) scores 0.50 at most.
+
+    Metadata: ``format_valid``, if the field has a format that could be checked.
     """
     value = None
     if record.extractions is not None and len(record.extractions) == 1:
@@ -43,15 +46,15 @@ def _aggregated_confidence(record: Record) -> Evaluation:
 
 
 def _word(confidence: Any) -> float:
-    """Map a word, case aside; whatever is no known word is 0.70."""
+    """Return the number for a word in any case; 0.70 for anything else."""
     if not isinstance(confidence, str):
         return OTHERWISE
-    found = WORDS.get(confidence)
-    return WORDS.get(confidence.strip().upper(), OTHERWISE) if found is None else found
+    exact = WORDS.get(confidence)
+    return WORDS.get(confidence.strip().upper(), OTHERWISE) if exact is None else exact
 
 
 def _single(confidence: Any) -> float | None:
-    """Read the only extraction's confidence; a falsy one is ``None``."""
+    """Return the confidence of the only extraction, or ``None`` if it is falsy."""
     known = number(confidence)
     if known is not None:
         return min(max(known, 0.0), 1.0) if known else None
@@ -64,7 +67,7 @@ def _single(confidence: Any) -> float | None:
 
 
 def runs_code(record: Record) -> bool:
-    """Say whether the field's format is a function or expression of the app's own."""
+    """Return whether the field's format is a function or an expression that the app wrote."""
     config = record.field_config
     form = config.get("format") if isinstance(config, Mapping) else None
     return form is not None and not (isinstance(form, str) and form.strip().lower() in NAMED)

@@ -1,4 +1,4 @@
-"""Whether the extractions from several sources say the same."""
+"""`multi_source_agreement` and `agreement_pattern`: whether several extractions agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from llmeval_sdk.model import Evaluation, Extraction, Record
 
 
 def _multi_source_agreement(record: Record) -> Evaluation | None:
-    """Share of the most common truthy value, to 3 decimals; 1.0 when there is at most one."""
+    """Return how far the extractions agree on one value.
+
+    The score lies between 0 and 1, rounded to 3 decimals: the number of extractions with the most
+    common value, divided by the number of extractions that have a value. It is 1.0 if at most one
+    has a value, and ``None`` if the record has no ``extractions``. Empty and false values do not
+    count. Metadata: ``unique_values``, the number of different values.
+    """
     if record.extractions is None:
         return None
     share, unique = _agreement(record.extractions)
@@ -19,7 +25,11 @@ def _multi_source_agreement(record: Record) -> Evaluation | None:
 
 
 def _agreement_pattern(record: Record) -> Evaluation | None:
-    """Put the unrounded share into a word."""
+    """Return in a word how far the extractions agree.
+
+    It is made from the unrounded score of `multi_source_agreement`: ``unanimous`` above 0.95,
+    ``majority`` above 0.7, ``mixed`` above 0.4, else ``conflicting``.
+    """
     if record.extractions is None:
         return None
     share, _ = _agreement(record.extractions)
@@ -35,14 +45,14 @@ def _agreement_pattern(record: Record) -> Evaluation | None:
 
 
 _last: tuple[Any, tuple[float, int]] = ((), (1.0, 0))
-"""The extractions that were counted last: both scores of a record count the same ones."""
+"""The extractions that were counted last, and the result, which both scores of a record need."""
 
 
 def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
-    """Count the truthy values: the share of the most common one, and how many differ."""
+    """Return the share of the most common value among the truthy ones, and how many differ."""
     global _last
     last, counted = _last
-    if last is not extractions or type(extractions) is not tuple:  # which nobody can change
+    if last is not extractions or type(extractions) is not tuple:  # a tuple cannot change
         counted = _counted(extractions)
         _last = extractions, counted
     return counted

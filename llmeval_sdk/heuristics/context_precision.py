@@ -1,4 +1,4 @@
-"""Whether what the answer was taken from stood at the top of the ranking."""
+"""`context_precision`: whether the chunks that the answer was taken from were ranked at the top."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ TOP = 10
 
 
 def _context_precision(record: Record) -> Evaluation | None:
-    """Share of the contributing chunks that stand in the top 10, to 3 decimals; 0 without any.
+    """Return how many of the chunks that extractions cite were ranked in the top 10.
 
-    ``avg_rank`` is the mean over all extractions that cite a chunk, to 1 decimal; 0
-    where none does.
+    The score lies between 0 and 1, rounded to 3 decimals: the number of cited chunks in the top 10,
+    divided by the number of cited chunks or by 10, whichever is smaller. It is 0 if no chunk is
+    cited, and ``None`` if the record has no ``extractions``. A chunk's number is its rank.
+
+    Metadata: ``avg_rank``, the mean rank over all extractions that cite a chunk (to 1 decimal, 0 if
+    none does), and ``contributing_chunks``, the number of different chunks that are cited.
     """
     extractions = record.extractions
     if extractions is None:

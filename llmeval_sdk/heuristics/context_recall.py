@@ -1,4 +1,4 @@
-"""Whether retrieval may have missed something: few chunks contributed, or a limit cut it off."""
+"""`context_recall_heuristic` and `recall_warning`: whether retrieval may have missed something."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ KEPT_SHARE = 0.5
 
 
 def _context_recall_heuristic(record: Record) -> Evaluation | None:
-    """Contributing chunks over available ones, lowered where retrieval looks cut off.
+    """Return the share of retrieved chunks that contributed, lowered if retrieval looks cut off.
 
-    Times 0.7 if any method returned at least its limit, else times 0.85 if fewer than half of the
-    chunks before filtering are left; to 3 decimals. The two flags in the metadata are independent.
+    The score lies between 0 and 1, rounded to 3 decimals: the number of different chunks that
+    extractions cite, divided by the number of retrieved chunks. It is multiplied by 0.7 if any
+    retrieval method returned as many chunks as its limit allows, or else by 0.85 if the filter left
+    fewer than half of the chunks. It is ``None`` if the record has no ``retrieved_context`` or no
+    ``extractions``. The limits and the number before the filter come from ``Record.retrieval``.
+
+    Metadata: ``contributing_count``, and ``hit_limit_warning`` and ``high_filtering_warning``,
+    which do not depend on each other.
     """
     chunks, extractions = record.retrieved_context, record.extractions
     if chunks is None or extractions is None:
@@ -40,7 +46,11 @@ def _context_recall_heuristic(record: Record) -> Evaluation | None:
 
 
 def _recall_warning(record: Record) -> Evaluation | None:
-    """Name the graver of the two warnings; nothing where there is neither."""
+    """Return the more serious of two warnings about retrieval, or ``None`` if there is none.
+
+    ``HIT_RETRIEVAL_LIMIT`` means that a retrieval method returned as many chunks as its limit
+    allows; ``HIGH_THRESHOLD_FILTERING`` means that the filter left fewer than half of the chunks.
+    """
     chunks = record.retrieved_context
     if chunks is None or record.extractions is None or record.retrieval is None:
         return None
@@ -53,7 +63,7 @@ def _recall_warning(record: Record) -> Evaluation | None:
 
 
 def _warnings(chunks: tuple[Chunk, ...], retrieval: Any) -> tuple[bool, bool]:
-    """Say whether a method returned its limit, and whether most chunks were filtered out."""
+    """Return whether a method returned its limit, and whether most chunks were filtered out."""
     if type(retrieval) is not dict and not isinstance(retrieval, Mapping):
         return False, False
     limits: Any = retrieval.get("limits")

@@ -1,4 +1,4 @@
-"""How relevant the retrieved chunks look: both methods agree, scores are high, pages differ."""
+"""`context_relevance`: how relevant the retrieved chunks look, judged by their metadata."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from llmeval_sdk.model import Chunk, Evaluation, Record
 
 
 def _context_relevance(record: Record) -> Evaluation | None:
-    """Score 0.4 I + 0.5 S + 0.1 D.
+    """Return how relevant the retrieved chunks look by their ids, scores and pages.
 
-    I is the share of chunk ids that both the lexical and the dense side found, S the mean of the
-    non-zero scores, D the distinct pages over 5, at most 1. Scores are expected in 0..1; outside it
-    S is clamped and the metadata says ``unnormalized_scores``.
+    The score lies between 0 and 1 and is 0.4 I + 0.5 S + 0.1 D. I is the share of chunk ids that
+    both the lexical and the dense side of a hybrid retrieval found. S is the mean of the scores
+    that are not zero. D is the number of different pages divided by 5, at most 1.
 
-    With the scores of one side only and none of them in 0..1, I is 0 and S is 1 whatever was
-    retrieved: the value is nearly the same for every request, and the metadata says
-    ``near_constant``; so it does where chunks have neither scores, pages nor methods, and the value
-    is 0. Where both sides retrieve on scales of their own,
-    ``annotate(retrieval={"scores": "ranks"})`` takes ranks in place of scores: S is then the mean
-    over the chunks of what the two sides give them, 1 for the best of a side down to 1/n for the
-    last of n, and 0 for a chunk that a side lacks. The metadata says ``scores: "ranks"``.
+    Scores are expected between 0 and 1. Beyond that range S is clamped, and the metadata says
+    ``unnormalized_scores``.
+
+    Some retrievals give nearly the same value for every request, and the metadata then says
+    ``near_constant``. That is so if only one side has scores and none of them lies between 0 and 1,
+    because I is then 0 and S is 1 whatever was retrieved. It is also so if the chunks have neither
+    scores nor pages nor methods, where the value is 0.
+
+    If both sides score on scales of their own, ``annotate(retrieval={"scores": "ranks"})`` uses
+    ranks instead of scores. Each side then gives its best of n chunks 1 and its last 1/n, and 0 to
+    a chunk that it did not find; S is the mean over all chunks and both sides. The metadata says
+    ``scores: "ranks"``.
     """
     chunks = record.retrieved_context
     if chunks is None:
@@ -80,7 +85,7 @@ def _context_relevance(record: Record) -> Evaluation | None:
 
 
 def _by_rank(chunks: Sequence[Chunk]) -> float:
-    """Return the mean over distinct chunks of their normalised ranks on both sides."""
+    """Return the mean of the normalised ranks of the distinct chunks on both sides."""
     ranked: dict[str, list[tuple[float, int, Any]]] = {LEXICAL: [], DENSE: []}
     for at, chunk in enumerate(chunks):
         found_by = side(chunk.retrieval_method)

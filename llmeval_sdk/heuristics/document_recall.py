@@ -1,4 +1,4 @@
-"""Whether retrieval found the documents it should have."""
+"""`document_recall`: whether retrieval found the documents that it should have found."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from llmeval_sdk.model import Chunk, Evaluation, Record
 
 
 def _document_recall(record: Record) -> Evaluation | None:
-    """Share of the distinct expected documents that were retrieved, compared by ``doc_uri``.
+    """Return the share of the expected documents that were retrieved.
 
-    A document counts once, however many chunks of it are expected or retrieved. Addresses are
-    compared as they are: ``guide.pdf`` is not ``s3://docs/guide.pdf``.
+    The score lies between 0 and 1: the number of different ``doc_uri`` in
+    ``expected_retrieved_context`` that were retrieved, divided by the number of those expected. A
+    document counts once, however many chunks of it there are. Addresses are compared exactly, so
+    ``guide.pdf`` is not ``s3://docs/guide.pdf``.
 
-    Nothing where no expected chunk names its document, and not applicable where chunks were
-    retrieved and none of them does. Where only some do, the value is the least that it can be, and
-    ``chunks_without_doc_uri`` says how many chunks could be of any document.
+    There is no evaluation if no expected chunk names its document, and the value is ``None`` if
+    chunks were retrieved but none of them does. If only some of them do, the value is the smallest
+    that is possible, and ``chunks_without_doc_uri`` in the metadata counts the others.
     """
     expected_chunks, chunks = record.expected_retrieved_context, record.retrieved_context
     if expected_chunks is None or chunks is None:

@@ -9,15 +9,15 @@ from typing import Any
 _WORDS = ("date", "number", "money")
 _DATE_PATTERN = re.compile(r"%?[YMDBymdb]+[-/., ]+%?[YMDBymdb]+(?:[-/., ]+%?[YMDBymdb]+)?")
 _LONGEST = 1_000
-"""Characters; longer values are not matched, for this may run on the app's own thread."""
+"""The longest value, in characters, that is matched. Matching may run on the app's own thread."""
 
 
 def matches(value: Any, form: Any) -> bool | None:
-    """Say whether a value has its field's format; ``None`` where that cannot be said.
+    """Return whether a value has the format of its field, or ``None`` if that is unknown.
 
-    The format is ``date``, ``number`` or ``money``, a regular expression that has to match all of
-    the value, or a callable, for which ``False``, ``None`` and an exception mean no. A pattern such
-    as ``YYYY-MM-DD`` means a date in any writing. All items of a list have to match.
+    The format is ``date``, ``number`` or ``money``; a regular expression that must match the whole
+    value; or a callable, which says no by returning ``False`` or ``None`` or by raising. A pattern
+    such as ``YYYY-MM-DD`` accepts a date however it is written. All items of a list must match.
     """
     try:
         if isinstance(value, (list, tuple)):
@@ -40,7 +40,7 @@ def _matches(value: Any, form: Any) -> bool | None:
     word = form.strip().lower()
     if word in _WORDS:
         return _is_date(value) if word == "date" else _is_amount(value, money=word == "money")
-    if not word or word.isalpha():  # the name of a format that is not known here
+    if not word or word.isalpha():  # the name of a format that we do not know
         return None
     if _DATE_PATTERN.fullmatch(form):
         return _is_date(value)

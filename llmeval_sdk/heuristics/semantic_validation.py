@@ -1,4 +1,4 @@
-"""Whether extracted values are found in the text they are said to come from."""
+"""`semantic_validation`: whether extracted values stand in the text that they were taken from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
 from llmeval_sdk.model import Evaluation, Record
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 PASS_SHARE = 0.5
 MAX_VALUES = 500
-"""Single values that are checked; the rest is cut, and said to be."""
+"""How many single values are checked. The evaluation says so if there are more."""
 MAX_DEPTH = 8
 SHORT_WORDS = 12
-"""A text of more words, or a sentence, is an answer in prose: a good one need not repeat its
-sources word for word, and a refusal has none, so that without extractions it is not checked."""
+"""A text of more words than this, or a sentence, is an answer in prose. A good answer need not
+repeat its sources word for word, and a refusal has no source, so prose is checked only in
+extractions."""
 _SENTENCE_WORDS = 3
 _ABBREVIATION = 4
 _SHOWN_VALUES = 5
@@ -30,23 +31,28 @@ _SHOWN_CHARACTERS = 80
 
 
 def _semantic_validation(record: Record) -> Evaluation:
-    """Check each extraction's value against its evidence, else against the chunk it cites.
+    """Return whether the extracted values stand in the text that they were taken from.
 
-    ``pass`` means grounded, not right: the value stands in the text, which may be the wrong text,
-    or the wrong place of it. ``fail`` means that no such value was found there, which
-    is also the fate of a value that was inferred: the name of a licence from its wording.
+    The value is ``pass`` if at least half of the values are supported, ``fail`` if fewer are,
+    and ``skipped`` if there is nothing to check. The value of an extraction is looked for in its
+    evidence, or else in the chunk that it cites. A list or mapping is supported if all its items
+    are. Numbers, amounts and dates may be written in another way but must be equal.
 
-    Without extractions the record's value is checked against the retrieved chunks if it is short;
-    an answer in prose is not applicable (``None``): `groundedness_risk` is for those. ``pass`` if
-    at least half of the values are supported, ``skipped`` if there is nothing to check. A list or
-    mapping is supported if all its items are. The metadata has the ``supported_share``, and in
-    ``verdicts`` how each value was found, in the order of the extractions (``None``: not checked).
+    ``pass`` means that the value is grounded and not that it is right, because the text may be the
+    wrong one or the wrong place in it. ``fail`` means that the value was not found, which is also
+    what happens to an inferred value, such as the name of a licence inferred from its wording.
+
+    Without extractions, the record's value is looked for in the retrieved chunks if it is short. An
+    answer in prose gives ``None``, since `groundedness_risk` is made for those.
+
+    Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
+    order of the extractions (``None`` if it was not checked).
     """
     from llmeval_sdk.heuristics.grounding.evidence import Evidence
 
     if not record.extractions and _is_prose(record.value):
         return Evaluation("semantic_validation")
-    budget = Budget()
+    budget = WorkBudget()
     claims = list(_claims(record))
     budget.admit(sum(map(len, {text for _, text in claims})))
     texts: dict[str, Evidence] = {}
@@ -81,7 +87,7 @@ def _semantic_validation(record: Record) -> Evaluation:
 
 
 def _claims(record: Record) -> Iterator[tuple[Any, str]]:
-    """Yield each value with the text that it has to be found in."""
+    """Yield each value with the text in which it has to be found."""
     chunks = record.retrieved_context or ()
     if not record.extractions:
         text = "\n".join(chunk.content for chunk in chunks if isinstance(chunk.content, str))
@@ -108,7 +114,7 @@ def _items(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _is_prose(value: Any) -> bool:
-    """Say whether a value is long, or a sentence; ``Harbour Trading Ltd.`` is none."""
+    """Return whether a value is long or a sentence; ``Harbour Trading Ltd.`` is neither."""
     if not isinstance(value, str):
         return False
     words = value.split(None, SHORT_WORDS)
@@ -121,7 +127,7 @@ def _is_prose(value: Any) -> bool:
 
 
 def _verdict(items: list[Any], evidence: Evidence) -> str | None:
-    """Say how the values were found: the loosest way if there are several, or unsupported."""
+    """Return the loosest of the ways in which the values were found, or ``unsupported``."""
     from llmeval_sdk.heuristics.grounding.support import WAYS, support
 
     found = [way for item in items if (way := support(item, evidence)) is not None]

@@ -1,4 +1,4 @@
-"""What the request took: tokens and seconds. They run only where they are asked for."""
+"""The tokens and seconds that a request took. These heuristics run only if they are named."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llmeval_sdk.model import Evaluation, Record
 
 
 def _total_token_count(record: Record) -> Evaluation | None:
-    """Tokens in and out, over all model calls of the request."""
+    """Return the number of tokens into and out of all model calls of the request."""
     usage = record.usage
     if usage is None:
         return None
@@ -19,7 +19,7 @@ def _total_token_count(record: Record) -> Evaluation | None:
 
 
 def _total_input_token_count(record: Record) -> Evaluation | None:
-    """Tokens that went into model calls."""
+    """Return the number of tokens that went into all model calls of the request."""
     usage = record.usage
     return (
         None if usage is None else Evaluation("total_input_token_count", number(usage.input_tokens))
@@ -27,7 +27,7 @@ def _total_input_token_count(record: Record) -> Evaluation | None:
 
 
 def _total_output_token_count(record: Record) -> Evaluation | None:
-    """Tokens that came out of model calls."""
+    """Return the number of tokens that came out of all model calls of the request."""
     usage = record.usage
     return (
         None
@@ -37,7 +37,7 @@ def _total_output_token_count(record: Record) -> Evaluation | None:
 
 
 def _latency_seconds(record: Record) -> Evaluation | None:
-    """Seconds from the start of the request to its end."""
+    """Return the seconds from the start of the request to its end."""
     seconds = number(record.latency_seconds)
     return None if seconds is None else Evaluation("latency_seconds", seconds)
 

@@ -194,6 +194,12 @@ def judge(
 
     Raises:
         ConfigurationError: An unknown ``per``, or a function of other parameters than it will get.
+
+    Examples:
+        >>> @llmeval.judge(per="chunk")
+        ... def on_topic(record: llmeval.Record, chunk: llmeval.Chunk, llm: llmeval.LLM) -> bool:
+        ...     question = f"Is this about {record.request}? Say yes or no. {chunk.content}"
+        ...     return llm.ask(question).strip().lower() == "yes"
     """
     unit = unit_of("judge", per, assessment_type)
 

@@ -42,6 +42,10 @@ class LLMJudge(BaseJudge):
     Raises:
         ConfigurationError: An unknown field or ``per``, or a broken template; the message names
             what there is.
+
+    Examples:
+        >>> polite = llmeval.LLMJudge("polite", "Is the answer polite? {response}")
+        >>> llmeval.configure(evaluators=[polite])
     """
 
     def __init__(

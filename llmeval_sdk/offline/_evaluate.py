@@ -81,6 +81,12 @@ def evaluate(
         ConfigurationError: an evaluator is unknown, a judge has no model, ``model`` cannot be
             called, or the data is of an unknown kind; the message says what to do.
         Interrupted: Ctrl-C was pressed; the exception has the report of the rows that were done.
+
+    Examples:
+        >>> rows = [{"request": "What is the roof made of?", "response": "Slate."}]
+        >>> report = llmeval.evaluate(rows, progress=False)
+        >>> len(report.rows)
+        1
     """
     opened = open_data(data)
     work = Work(

@@ -283,10 +283,13 @@ class Pipeline:
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
         """Pass a barrier through the worker, wait for judges, pass one through each delivery."""
         barrier = self._worker.barrier(stop=last)
-        complete = barrier.done.wait(max(0.0, judges_until - monotonic()))
-        complete &= self._worker.judging.join(judges_until)
+        scored = barrier.done.wait(max(0.0, judges_until - monotonic()))
+        complete = self._worker.judging.join(judges_until)
         if last:
             self._worker.judging.shut()
+        if not scored:  # half of what is left: what is scored late is delivered all the same
+            scored = barrier.done.wait(max(0.0, (deadline - monotonic()) / 2))
+        complete &= scored
         barriers = [delivery.barrier() for delivery in self._deliveries.values()]
         for each in barriers:  # each of them, so that all have the time there is
             complete &= each.done.wait(max(0.0, deadline - monotonic()))

@@ -25,7 +25,7 @@ from llmeval_sdk.evaluation.resolve import (
 from llmeval_sdk.pipeline._destinations import make_exporters
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
-from llmeval_sdk.policy.gate import Gate
+from llmeval_sdk.policy.gate import JudgeGate
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.protocols import LLM, BaseExporter, Evaluator, Exporter, Heuristic, Judge
@@ -46,7 +46,7 @@ class Plan:
     """Judges considered for every evaluated span."""
     find: Callable[[Any], Evaluator | None]
     """Resolves what a span's own ``evaluators=`` names; ``None`` if unknown, which is counted."""
-    gate: Gate
+    gate: JudgeGate
     llm: Callable[[], LLM | None]
     """Makes the judge model; ``None`` when no judge may spend anything."""
     has_model: bool = False
@@ -155,7 +155,7 @@ def make_plan(
         background=Heuristics(background),
         judges=judges,
         find=finder((*inline, *background, *judges, *requested), settings),
-        gate=Gate(_rules(rules, settings, problems), escalations),
+        gate=JudgeGate(_rules(rules, settings, problems), escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
         keeper=BudgetKeeper(budget, _ledger(settings)),

@@ -1,4 +1,4 @@
-"""Locks that survive a fork: in the child they are new, whoever held them in the parent."""
+"""Locks that survive a fork: a child gets new ones, whoever held them in the parent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _owners: WeakSet[Any] = WeakSet()
 
 
 class Locked:
-    """Base of small shared states: ``with self._lock:``, re-entrant for signals' sake."""
+    """Base of small objects that threads share: they use ``with self._lock:``.
+
+    The lock is re-entrant, because a signal handler may run while its thread holds the lock.
+    """
 
     __slots__ = ("__weakref__", "_lock")
 

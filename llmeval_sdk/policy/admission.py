@@ -25,35 +25,35 @@ NotRunReason = Literal[
 ]
 
 NOT_RUN_REASONS: tuple[NotRunReason, ...] = get_args(NotRunReason)
-"""Every reason why a judge did not run (or gave no result), in the order they are decided."""
+"""All reasons why a judge did not run or gave no result, in the order in which they are decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A judge may run on a record."""
+    """The decision that a judge may run on a record."""
 
     probability: float
-    """Chance that it was let through, over all such records: in 0..1, above 0."""
+    """The chance that such a record is admitted, above 0 and at most 1."""
     why: str
     escalated: bool = False
-    """True where an escalation let it through: it goes before those that run on every record."""
+    """Whether an escalation admitted it. Such records are judged before those that all are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A judge does not run on a record."""
+    """The decision that a judge does not run on a record, and why."""
 
     reason: NotRunReason
     detail: str
     retry_after: float | None = None
-    """Seconds until asking again may succeed; ``None`` when waiting does not help."""
+    """Seconds after which asking again may succeed; ``None`` if waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What one escalation says about one record."""
+    """What one escalation decides about one record."""
 
     run: bool
     probability: float
-    """Chance of ``run``: 1 where the condition holds, else the control rate."""
+    """The chance that ``run`` is true: 1 if the condition holds, else the control rate."""
     why: str

@@ -1,10 +1,12 @@
 """The books of a budget: pure arithmetic on a small text that any ledger can keep.
 
-An account (one for all judges, one for each judge with limits of its own) has calls and tokens by
-second and the money spent today. A minute counts every second that any part of it touches, so no 60
-seconds ever hold a call too many; capacity comes back at most one second late. A reservation counts
-in full until it is settled; its calls age out by themselves and its money is freed when its hold
-ends, so a process that dies in between keeps nothing for ever.
+There is one account for all judges, and one for each judge that has limits of its own. An account
+holds the calls and tokens of each second and the money spent today. A minute counts every second
+that it touches, even in part, so that no 60 seconds ever hold a call too many; capacity therefore
+returns up to one second late.
+
+A reservation counts in full until it is settled. Its calls leave the minute as time passes, and its
+money is freed when its hold ends, so a process that dies in between blocks nothing for ever.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _CENT_DUST = 1e-9
 
 
 class Want(NamedTuple):
-    """An amount of use; ``None`` is unknown."""
+    """An amount of calls, tokens and money; ``None`` means that it is unknown."""
 
     calls: int | None
     tokens: int | None
@@ -33,12 +35,12 @@ class Want(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Use that was granted and is not settled yet."""
+    """Use that was granted and has not been settled."""
 
     id: int
     accounts: tuple[str, ...]
     at: float
-    """Seconds since the epoch; its calls, tokens and money count from here."""
+    """Seconds since the epoch, from which on its calls, tokens and money count."""
     until: float
     calls: int
     tokens: int
@@ -47,7 +49,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What an account has used: calls and tokens of the last minute, money of the UTC day."""
+    """What an account has used: calls and tokens in the last minute, money in this UTC day."""
 
     calls: int
     tokens: int
@@ -60,12 +62,12 @@ class Account:
     """The state of one account."""
 
     seconds: dict[int, list[int]] = field(default_factory=dict)
-    """Second since the epoch -> calls, tokens."""
+    """Calls and tokens by second since the epoch."""
     day: int = 0
     usd: float = 0.0
 
     def within(self, seconds: float, now: float) -> list[tuple[int, int, int]]:
-        """Return (second, calls, tokens) that may lie in the window that ends now, oldest first."""
+        """Return second, calls and tokens of what may lie in the window, oldest first."""
         return sorted(
             (second, calls, tokens)
             for second, (calls, tokens) in self.seconds.items()
@@ -74,16 +76,16 @@ class Account:
 
 
 @dataclass(slots=True)
-class State:
-    """The books, read."""
+class BookState:
+    """The content of the books."""
 
     accounts: dict[str, Account] = field(default_factory=dict)
     open: dict[int, tuple[float, int, float, tuple[str, ...]]] = field(default_factory=dict)
-    """Id -> when its hold ends, its day, its money, its accounts."""
+    """Open reservations by id: when the hold ends, the day, the money and the accounts."""
     next: int = 1
 
     def reserved(self, account: str, now: float) -> float:
-        """Return the money of today that is reserved and not settled."""
+        """Return the money that is reserved today and not settled."""
         return sum(
             usd
             for until, day, usd, accounts in self.open.values()
@@ -91,15 +93,15 @@ class State:
         )
 
     def spent(self, account: str, now: float) -> float:
-        """Return the money settled today."""
+        """Return the money that was settled today."""
         found = self.accounts.get(account)
         return found.usd if found is not None and found.day == now // DAY else 0.0
 
 
-def load(text: str) -> State:
-    """Read the books; empty text is new books. Raises ``ValueError`` for anything else."""
+def load(text: str) -> BookState:
+    """Read the books; an empty text stands for new ones. Raises `ValueError` for any other text."""
     if not text:
-        return State()
+        return BookState()
     try:
         raw = json.loads(text)
         accounts = {
@@ -107,13 +109,13 @@ def load(text: str) -> State:
             for name, (seconds, day, usd) in raw["accounts"].items()
         }
         held = {int(key): (*rest, tuple(names)) for key, (*rest, names) in raw["open"].items()}
-        return State(accounts, held, raw["next"])
+        return BookState(accounts, held, raw["next"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"unreadable budget books: {error!r}") from None
 
 
-def dump(state: State) -> str:
-    """Write the books."""
+def dump(state: BookState) -> str:
+    """Return the books as text."""
     raw: dict[str, Any] = {
         "accounts": {
             name: (account.seconds, account.day, account.usd)
@@ -125,8 +127,10 @@ def dump(state: State) -> str:
     return json.dumps(raw, separators=(",", ":"))
 
 
-def refusal(state: State, limits: Mapping[str, Budget], want: Want, now: float) -> Refused | None:
-    """Say why a want cannot be granted, or ``None`` if it can."""
+def refusal(
+    state: BookState, limits: Mapping[str, Budget], want: Want, now: float
+) -> Refused | None:
+    """Return why an amount cannot be granted, or ``None`` if it can."""
     for name, limit in limits.items():
         account = state.accounts.get(name) or Account()
         found = (
@@ -144,9 +148,9 @@ def refusal(state: State, limits: Mapping[str, Budget], want: Want, now: float) 
 
 
 def reserve(
-    state: State, limits: Mapping[str, Budget], want: Want, now: float, *, hold: float
+    state: BookState, limits: Mapping[str, Budget], want: Want, now: float, *, hold: float
 ) -> Reservation:
-    """Write down a want that was not refused."""
+    """Record that an amount was granted; call `refusal` first."""
     _prune(state, limits, now)
     made = Reservation(
         state.next, tuple(limits), now, now + hold, want.calls or 0, want.tokens or 0, want.usd or 0
@@ -160,11 +164,11 @@ def reserve(
     return made
 
 
-def settle(state: State, made: Reservation, actual: Want, now: float) -> None:
-    """Replace a reservation by what was used, in the second and on the day it was made."""
+def settle(state: BookState, made: Reservation, actual: Want, now: float) -> None:
+    """Replace a reservation by what was used, at the second and day of the reservation."""
     held = state.open.pop(made.id, None)
     if held is None and now < made.until:
-        return  # settled before
+        return  # it was settled before
     calls = made.calls if actual.calls is None else actual.calls
     tokens = made.tokens if actual.tokens is None else actual.tokens
     usd = made.usd if actual.usd is None else actual.usd
@@ -181,7 +185,7 @@ def settle(state: State, made: Reservation, actual: Want, now: float) -> None:
             account.usd += usd
 
 
-def used(state: State, name: str, now: float) -> Used:
+def used(state: BookState, name: str, now: float) -> Used:
     """Return what an account has used."""
     recent = (state.accounts.get(name) or Account()).within(MINUTE, now)
     return Used(
@@ -214,7 +218,7 @@ def _tokens(account: Account, limit: float | None, want: int, now: float) -> _Fo
 
 
 def _unpriced(account: Account, limit: Budget, want: Want, now: float) -> _Found:
-    """Hold back tokens of unknown price, which no limit in dollars would."""
+    """Limit tokens of unknown price, because a limit in dollars cannot."""
     most = limit.unpriced_tokens_per_minute
     if want.usd is not None or limit.usd_per_day is None or limit.tokens_per_minute is not None:
         return None
@@ -229,7 +233,7 @@ def _unpriced(account: Account, limit: Budget, want: Want, now: float) -> _Found
 def _room(
     recent: list[tuple[int, int]], most: float, want: int, window: float, now: float
 ) -> float | None:
-    """Return how long to wait until ``want`` fits: 0 for now, ``None`` for never."""
+    """Return the seconds until ``want`` fits: 0 if it fits now, ``None`` if it never will."""
     if want > most:
         return None
     excess = sum(amount for _, amount in recent) + want - most
@@ -257,8 +261,8 @@ def _money(
     return detail, None if want > limit else DAY - now % DAY
 
 
-def _prune(state: State, limits: Mapping[str, Budget], now: float) -> None:
-    """Forget what no longer counts."""
+def _prune(state: BookState, limits: Mapping[str, Budget], now: float) -> None:
+    """Remove what no longer counts."""
     for name, limit in limits.items():
         account = state.accounts.get(name)
         if account is not None:

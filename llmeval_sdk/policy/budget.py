@@ -1,4 +1,4 @@
-"""The noun: what judges may use at most."""
+"""The `Budget` of judges."""
 
 from __future__ import annotations
 
@@ -11,30 +11,45 @@ from llmeval_sdk.errors import ConfigurationError
 
 
 UNPRICED_TOKENS_PER_MINUTE = 200_000
-"""Sixty calls with some 3,000 tokens each."""
+"""Enough for sixty calls of some 3,000 tokens each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What judges may use at most. ``None`` lifts a limit; 0 allows nothing.
+    """What judges may use at most. ``None`` lifts a limit, 0 allows nothing.
+
+    Args:
+        calls_per_minute: Calls in any 60 seconds. A number below 1 allows one call in
+            ``60 / calls_per_minute`` seconds.
+        tokens_per_minute: Tokens in any 60 seconds.
+        unpriced_tokens_per_minute: Tokens in any 60 seconds, for a model whose price is unknown: it
+            replaces ``usd_per_day``, unless ``tokens_per_minute`` is set or ``usd_per_day`` is
+            ``None``. A judgement that needs more tokens takes the whole minute.
+        usd_per_day: Dollars in a UTC day, for models whose price is known. 0 also refuses models
+            whose price is unknown.
+        concurrency: Calls at the same time, in each process.
+        judges: Further limits for single judges, by name, inside this budget. Their
+            ``concurrency`` is not used.
 
     Raises:
-        ConfigurationError: a limit that is no number of at least 0.
+        ConfigurationError: A limit is not a number of at least 0.
+
+    Examples:
+        >>> llmeval.configure(
+        ...     budget=llmeval.Budget(
+        ...         calls_per_minute=60,
+        ...         usd_per_day=5.0,
+        ...         judges={"safety": llmeval.Budget(usd_per_day=1.0)},
+        ...     )
+        ... )
     """
 
     calls_per_minute: float | None = 60
-    """In any 60 seconds; below 1, one call in 60 / calls_per_minute seconds."""
     tokens_per_minute: float | None = None
     unpriced_tokens_per_minute: float | None = UNPRICED_TOKENS_PER_MINUTE
-    """Stands in for ``usd_per_day`` where the model's price is unknown: tokens in any 60 seconds,
-    unless ``tokens_per_minute`` says how many. A judgement that is larger takes the whole minute.
-    Without a limit in dollars there is none in its stead."""
     usd_per_day: float | None = 5.0
-    """By UTC day, where the model's price is known. 0 refuses models of unknown price as well."""
     concurrency: int = 8
-    """Calls at a time, in each process."""
     judges: Mapping[str, Budget] = field(default_factory=dict, hash=False)
-    """Further limits of single judges, by name, inside this one; their concurrency is not used."""
 
     def __post_init__(self) -> None:
         for limit in (

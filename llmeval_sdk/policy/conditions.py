@@ -1,8 +1,9 @@
 """Conditions on cheap scores: ``below("recall", 0.7) | flagged("warning", "HIT_LIMIT")``.
 
-Logic has three values. A score that is absent, not applicable, failed or not a number makes its
-condition *unknown*; unknown stays unknown under ``~`` and never holds, so a request is not
-escalated because a heuristic could not say anything. A flag that was not raised is known not to be.
+A condition is true, false or unknown. It is unknown if its score is absent, not applicable, failed
+or not a number. The negation of an unknown condition is unknown too, and an unknown condition never
+holds, so no request is escalated only because a heuristic had nothing to say. A flag that was not
+raised is false and not unknown.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ Evaluations = Mapping[str, Evaluation]
 
 
 class Condition:
-    """Something that holds or not for the evaluations of one record."""
+    """Something that is true, false or unknown for the evaluations of one record."""
 
     __slots__ = ()
 
     @abstractmethod
     def truth(self, evaluations: Evaluations) -> bool | None:
-        """Return whether it holds; ``None`` when that cannot be said."""
+        """Return whether the condition is true; ``None`` if that is unknown."""
 
     @abstractmethod
     def names(self) -> frozenset[str]:
-        """Return the evaluators it reads."""
+        """Return the names of the evaluators that the condition reads."""
 
     @abstractmethod
     def explain(self, evaluations: Evaluations) -> str:
-        """Say what made it hold or not, such as ``recall 0.40 < 0.7``."""
+        """Return the comparison that decided, such as ``recall 0.40 < 0.7``."""
 
     def holds(self, evaluations: Evaluations) -> bool:
-        """Say whether it is known to hold."""
+        """Return whether the condition is known to be true."""
         return self.truth(evaluations) is True
 
     __call__ = holds
@@ -59,20 +60,45 @@ class Condition:
 
 
 def below(name: str, threshold: float) -> Condition:
-    """Hold when a score is below a threshold; pass and yes count as 1, fail and no as 0."""
+    """Hold when a score is below a threshold. Pass and yes count as 1, fail and no as 0.
+
+    Args:
+        name: The evaluator whose score is compared.
+        threshold: The number that the score must be less than.
+
+    Examples:
+        >>> condition = llmeval.below("context_relevance", 0.4) | llmeval.flagged("recall_warning")
+        >>> escalation = llmeval.Escalation("groundedness", when=condition)
+    """
     return _Compared(_named("below", name), "<", _number("below", threshold))
 
 
 def above(name: str, threshold: float) -> Condition:
-    """Hold when a score is above a threshold; pass and yes count as 1, fail and no as 0."""
+    """Hold when a score is above a threshold. Pass and yes count as 1, fail and no as 0.
+
+    Args:
+        name: The evaluator whose score is compared.
+        threshold: The number that the score must be greater than.
+
+    Examples:
+        >>> condition = llmeval.above("groundedness_risk", 0.8)
+        >>> escalation = llmeval.Escalation("groundedness", when=condition)
+    """
     return _Compared(_named("above", name), ">", _number("above", threshold))
 
 
 def flagged(name: str, *words: str | bool) -> Condition:
-    """Hold when an evaluation's value or label is one of the words, exactly.
+    """Hold when an evaluation's value or label is exactly one of the words.
 
-    Without words: when a check failed (``False``), or a category is neither good, such as ``pass``
-    or ``yes``, nor neutral, such as ``skipped`` or ``abstained``; a score alone is no flag.
+    Args:
+        name: The evaluator whose outcome is compared.
+        *words: The words. Without any, the condition holds when a check failed (``False``), or when
+            a category is neither good, such as ``pass`` or ``yes``, nor neutral, such as
+            ``skipped`` or ``abstained``; a number alone is no flag.
+
+    Examples:
+        >>> condition = llmeval.flagged("recall_warning", "HIT_RETRIEVAL_LIMIT")
+        >>> escalation = llmeval.Escalation("context_recall_llm", when=condition)
     """
     for word in words:
         if not isinstance(word, (str, bool)):
@@ -83,7 +109,7 @@ def flagged(name: str, *words: str | bool) -> Condition:
 
 
 def score_of(evaluation: Evaluation | None) -> float | None:
-    """Return an evaluation's number, or ``None`` where there is no usable one."""
+    """Return an evaluation's value as a number, or ``None`` if there is none to use."""
     if evaluation is None or evaluation.error is not None:
         return None
     return _values.number(evaluation.value)
@@ -151,7 +177,7 @@ class _Flagged(Condition):
 class _Joined(Condition):
     parts: tuple[Condition, ...]
     enough: bool
-    """The truth of one part that settles the whole: True joins by "or", False by "and"."""
+    """The truth of one part that decides the whole: ``True`` for "or", ``False`` for "and"."""
 
     def truth(self, evaluations: Evaluations) -> bool | None:
         unknown = False
@@ -215,7 +241,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_warning(category: str) -> bool:
-    """Say whether a category is neither the best of its kind nor neutral."""
+    """Return whether a category is neither the best of its kind nor neutral."""
     return not _values.is_neutral(category) and _values.goodness("", category) != 1.0
 
 

@@ -1,4 +1,4 @@
-"""Escalation: the cheap score was bad, ask this judge."""
+"""`Escalation`: which judge to ask if a cheap score was bad."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ class Escalation:
     Args:
         judge: The judge, or its name.
         when: A condition made by `below`, `above` and `flagged`.
+        control_rate: The part of all other records that is judged as well, at random, so that
+            averages can be corrected. With ``when`` it is 0 by default. With ``share`` it is 0.45
+            of the share by default, which measures averages twice as exactly as a rate of 0.02
+            does and catches a tenth fewer bad records. A rate above 0.05 falls with the risk, but
+            never below 0.05.
         share: The part of the records, in 0..1, to judge: those whose risk is highest. Records
             without an answer (`abstention_risk` applies to them) are not among them, unless ``by``
             names that score.
@@ -38,15 +43,16 @@ class Escalation:
             with both kinds spends one share on them together.
         of: ``"extractions"`` or ``"answers"``: ``share`` is of these records only. For two judges
             that divide the traffic between them.
-        control_rate: The part of all other records that is judged as well, at random, so that
-            averages can be corrected. With ``when`` it is 0 by default. Inside a share it is the
-            knob between catching and measuring: 0.45 of the share by default, which measures twice
-            as exactly as 0.02 does and catches a tenth fewer bad records; a rate above 0.05 falls
-            with the risk, and never below 0.05.
         budget: The former name of ``share``; it works until version 0.3.
 
     Raises:
-        ConfigurationError: an argument cannot be used; the message says what to write instead.
+        ConfigurationError: An argument cannot be used; the message says what to write instead.
+
+    Examples:
+        >>> escalations = [
+        ...     llmeval.Escalation("groundedness", share=0.2),
+        ...     llmeval.Escalation("safety", when=llmeval.flagged("recall_warning")),
+        ... ]
     """
 
     judge: str | Judge
@@ -109,20 +115,20 @@ class Escalation:
 
     @property
     def control(self) -> float:
-        """The control rate in force."""
+        """The control rate that applies, given or by default."""
         if self.control_rate is not None:
             return self.control_rate
         return 0.0 if self.share is None else default_control(self.share)
 
     @property
     def risks(self) -> tuple[str, ...]:
-        """The scores that a share may go by; empty with ``when``."""
+        """The scores by which a share may choose records; empty with ``when``."""
         if self.share is None:
             return ()
         return (EXTRACTION_RISK, ANSWER_RISK) if self.by is None else (self.by,)
 
     def names(self) -> frozenset[str]:
-        """Return the evaluators that this reads: they have to run before it can decide."""
+        """Return the evaluators that have to run before `decide` can be called."""
         if self.when is not None:
             return self.when.names()
         kinds = (
@@ -135,8 +141,8 @@ class Escalation:
     ) -> Ruling:
         """Decide whether to ask the judge about one record.
 
-        ``key`` identifies the record (its trace id, or trace and span id): the same key draws the
-        same. Without its ``quota``, a share is spent at random.
+        ``key`` identifies the record by its trace id, or by its trace and span id; the same key
+        always gives the same draw. Without a ``quota``, a share picks records at random.
         """
         if self.share is not None:
             return self._decide_share(evaluations, key, quota or Quota(self.share, self.control))
@@ -165,7 +171,10 @@ class Escalation:
 
 
 def default_escalation(threshold: float = 0.7) -> Escalation:
-    """Make the rule for extraction records: low or cut-off recall asks ``context_recall_llm``."""
+    """Return the default rule: low or cut-off recall asks ``context_recall_llm``.
+
+    It applies to records with extractions, and ``threshold`` is the recall below which it asks.
+    """
     low = below("context_recall_heuristic", threshold)
     cut_off = flagged("recall_warning", "HIT_RETRIEVAL_LIMIT")
     return Escalation("context_recall_llm", when=low | cut_off)

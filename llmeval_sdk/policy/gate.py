@@ -1,8 +1,8 @@
 """The gate: everything that decides from the record itself whether a judge runs on it.
 
-In this order: applicable, enabled, escalated, sampled. What depends on the moment (cached, budget,
-breaker, queue) is decided by the pipeline afterwards; the reasons for all of it stand in
-`admission.NOT_RUN_REASONS`.
+The order is: applicable, enabled, escalated, sampled. What depends on the moment (cached, budget,
+breaker, queue) is decided afterwards by the pipeline. `admission.NOT_RUN_REASONS` names the reasons
+for all of these decisions.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from llmeval_sdk.protocols import Judge
 
 
 STREAMS = 256
-"""Span names that have a quota of their own; the rest of them share one."""
+"""How many span names have a quota of their own; all further ones share one."""
 
 _OFF = {"no_judge_model": "no model is named: set LLMEVAL_JUDGE_MODEL or configure(llm=…)"}
 
 
-class Gate:
-    """Decides for one judge on one record, with what chance it was let through.
+class JudgeGate:
+    """Decides whether a judge runs on a record, and with what chance it was admitted.
 
-    A judge with escalations runs when any of them says so *and* the sampling rules let it; the
-    chance is the product. Escalations draw per span and rules per trace, independently.
+    A judge with escalations runs if any of them asks for it *and* the sampling rules admit it, so
+    its chance is the product of the two. Escalations draw by span and rules by trace, and the two
+    draws are independent.
     """
 
     __slots__ = ("_escalations", "_quotas", "_rules")
@@ -44,17 +45,17 @@ class Gate:
             self._escalations.setdefault(escalation.name, []).append(escalation)
 
     def names(self, judge: str) -> frozenset[str]:
-        """Return the evaluators whose outcomes `decide` reads for a judge."""
+        """Return the evaluators whose results `decide` needs for a judge."""
         return frozenset().union(*(each.names() for each in self._escalations.get(judge, ())))
 
     @property
     def shares(self) -> frozenset[tuple[str, str]]:
-        """The judges that run on a share of the records, each with the scores that it goes by."""
+        """The judges that run on a share of the records, each with a score that chooses them."""
         every = (each for escalations in self._escalations.values() for each in escalations)
         return frozenset((each.name, risk) for each in every for risk in each.risks)
 
     def warm(self, judge: str, span_name: str | None, by: str, scores: Iterable[float]) -> None:
-        """Give a judge's escalations by share the recent scores of a span, oldest first."""
+        """Tell the escalations of a judge the recent scores of a span name, oldest first."""
         past = list(scores)
         for place, escalation in enumerate(self._escalations.get(judge, ())):
             quota = self._quota(escalation, place, span_name)
@@ -97,7 +98,7 @@ class Gate:
         return Admitted(escalated.probability * rate, why, escalated=True)
 
     def _escalate(self, judge: str, record: Record, evaluations: Evaluations) -> Ruling | None:
-        """Join a judge's escalations. They share one draw, so the largest chance is the chance."""
+        """Join the escalations of a judge. They share one draw, so the largest chance counts."""
         escalations = self._escalations.get(judge)
         if not escalations:
             return None

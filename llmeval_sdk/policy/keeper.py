@@ -1,7 +1,7 @@
-"""The budget's keeper: every judge call is reserved before it is made and settled afterwards.
+"""The keeper of a budget: it reserves every judge call before it is made and settles it afterwards.
 
-The books are kept by a ledger, in this process or shared by all processes of a host; what is
-written in them is decided by `books`.
+A ledger stores the books, for this process or for all processes of a host. `books` decides what is
+written in them.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from llmeval_sdk.policy.budget import Budget
 
 T = TypeVar("T")
 HOLD_SECONDS = 600.0
-"""Money of a reservation that nobody settles is free again after this time."""
+"""After this time the money of a reservation that nobody has settled is free again."""
 
 
 class Ledger(Protocol):
-    """Where the books are kept: a text that is changed under an exclusive lock."""
+    """Stores the books: a text that is changed under an exclusive lock."""
 
     def update(self, change: Callable[[str], tuple[str | None, T]], /) -> T:
-        """Replace the text by what ``change`` makes of it (``None``: leave it); return the rest.
+        """Change the text and return a result.
 
-        ``change`` is quick and pure. The first text is empty. An exception leaves it as it was.
+        ``change`` takes the text, which is empty at first, and returns the new text and the result;
+        ``None`` as the new text leaves it unchanged, and so does an exception. ``change`` has to be
+        quick and pure.
         """
 
 
 class MemoryLedger(Locked):
-    """Books of this process alone."""
+    """Keeps the books in memory, for this process alone."""
 
     __slots__ = ("_text",)
 
@@ -51,9 +53,9 @@ class MemoryLedger(Locked):
 
 
 class BudgetKeeper:
-    """Grants and settles reservations against a Budget, exactly, with any number of threads.
+    """Grants and settles reservations against a `Budget`; exact with any number of threads.
 
-    ``clock`` gives seconds since the epoch. Processes that share a ledger share its limits.
+    Processes that share a ledger share the limits. ``clock`` returns seconds since the epoch.
     """
 
     __slots__ = ("_budget", "_clock", "_ledger")
@@ -72,9 +74,9 @@ class BudgetKeeper:
     def reserve(
         self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
     ) -> Reservation | Refused:
-        """Ask for the most that a judgement may use; ``usd=None`` says that its price is unknown.
+        """Reserve the most that a judgement may use; ``usd=None`` means that its price is unknown.
 
-        A ledger that cannot be used refuses: no budget, no spending.
+        If the ledger cannot be used, the answer is a refusal, because nothing is spent unchecked.
         """
         want = Want(calls, tokens, usd)
         limits = self._limits(judge)
@@ -101,9 +103,9 @@ class BudgetKeeper:
         tokens: int | None = None,
         usd: float | None = None,
     ) -> None:
-        """Write down what was used; ``None`` keeps what was reserved. Call it once.
+        """Record what was used, once per reservation; ``None`` keeps the amount that was reserved.
 
-        Raises whatever the ledger raises; the reservation then runs out by itself.
+        Raises whatever the ledger raises; the reservation then ends by itself.
         """
 
         def change(text: str) -> tuple[str | None, None]:
@@ -114,17 +116,17 @@ class BudgetKeeper:
         self._ledger.update(change)
 
     def release(self, reservation: Reservation) -> None:
-        """Give a reservation back: the call was never made."""
+        """Return a reservation whose call was never made."""
         self.settle(reservation, calls=0, tokens=0, usd=0.0)
 
     def close(self) -> None:
-        """Let go of what the ledger holds; using it again opens it again."""
+        """Close the ledger; using it again opens it again."""
         close = getattr(self._ledger, "close", None)
         if close is not None:
             close()
 
     def used(self, judge: str | None = None) -> Used:
-        """Return what was used, in all or by one judge that has limits of its own."""
+        """Return what all judges have used, or one judge that has limits of its own."""
         account = "" if judge is None else judge
         return self._ledger.update(
             lambda text: (None, books.used(books.load(text), account, self._clock()))
@@ -136,7 +138,7 @@ class BudgetKeeper:
 
 
 class Unlimited(BudgetKeeper):
-    """Grants everything and keeps no books: an offline run that was given no budget."""
+    """Grants everything and keeps no books, for offline runs without a budget."""
 
     __slots__ = ()
 
@@ -146,8 +148,8 @@ class Unlimited(BudgetKeeper):
     def reserve(
         self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
     ) -> Reservation:
-        """Grant it."""
+        """Grant the reservation."""
         return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)
 
     def settle(self, reservation: Reservation, **used: Any) -> None:
-        """Write nothing down."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""What models cost, as far as it is known; `prices.json` is data and approximate."""
+"""What models cost, as far as that is known. The prices in `prices.json` are approximate."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ MILLION = 1_000_000
 
 _VENDOR = re.compile(r"^(?:[a-z]{2,6}\.)?(?:openai|anthropic|mistral|google)\.")
 _VERSION = re.compile(r"(?:[-@:.](?:\d+|v\d+|latest|preview|exp))*")
-"""What may follow a known name: dates and versions, not another word such as ``-audio``."""
+"""What may follow a known name: dates and versions, but no other word such as ``-audio``."""
 
 
 class Price(NamedTuple):
-    """USD per 1,000,000 tokens."""
+    """The price of a model in US dollars per 1,000,000 tokens."""
 
     input: float
     output: float
 
     def cost(self, usage: Usage) -> float:
-        """Return the USD of a usage; tokens of unknown direction count as output."""
+        """Return the cost of a usage in US dollars; tokens of unknown direction count as output."""
         unknown = max(usage.total_tokens - usage.input_tokens - usage.output_tokens, 0)
         dear = usage.output_tokens + unknown
         return (usage.input_tokens * self.input + dear * self.output) / MILLION
 
 
 def price_of(model: str, *, own: Mapping[str, tuple[float, float]] | None = None) -> Price | None:
-    """Find a model's price by its name; ``None`` when it is unknown, and only tokens are counted.
+    """Return a model's price, or ``None`` if it is unknown.
 
-    The longest known name that the model's name begins with wins, where only dates and versions
-    follow (``gpt-4o-mini-2024-07-18``). A provider in front (``openai/gpt-4o``,
-    ``us.anthropic.claude-…``) is ignored unless the whole name is known. ``own`` prices win.
+    The price is that of the longest known name with which the model's name begins, if only dates
+    and versions follow (``gpt-4o-mini-2024-07-18``). A provider in front (``openai/gpt-4o``,
+    ``us.anthropic.claude-…``) is ignored unless the whole name is known. The prices in ``own`` (US
+    dollars per million input and output tokens) come first.
     """
     return (_found(model, own) if own else None) or _listed_price(model)
 
@@ -46,7 +47,7 @@ def price_of(model: str, *, own: Mapping[str, tuple[float, float]] | None = None
 def cost(
     model: str, usage: Usage, *, own: Mapping[str, tuple[float, float]] | None = None
 ) -> float | None:
-    """Return the USD of a usage, as the provider said or by the price list; ``None`` if unknown."""
+    """Return what a usage cost in US dollars, by the provider or the price list."""
     if usage.cost_usd is not None:
         return usage.cost_usd
     price = price_of(model, own=own)
@@ -54,7 +55,7 @@ def cost(
 
 
 def with_cost(span: SpanData, *, own: Mapping[str, tuple[float, float]] | None = None) -> SpanData:
-    """Return a span of a model call with what it cost; as it is where that is unknown or said."""
+    """Return a model call's span with its cost, if that is known and not there yet."""
     if span.usage is None:
         return span
     usage = _priced(span.usage, span.model_name, own)
@@ -66,9 +67,10 @@ def total(
     *,
     own: Mapping[str, tuple[float, float]] | None = None,
 ) -> Usage | None:
-    """Sum what calls of models used, each with its model's name; ``None`` where there were none.
+    """Return the sum of what model calls used, or ``None`` if there were no calls.
 
-    The cost is that of the calls whose price is known; ``None`` where none is.
+    Each call comes with the name of its model. The cost covers the calls whose price is known, and
+    is ``None`` if no price is known.
     """
     found: Usage | None = None
     for usage, model in calls:
@@ -80,7 +82,7 @@ def total(
 def _priced(
     usage: Usage, model: str | None, own: Mapping[str, tuple[float, float]] | None
 ) -> Usage:
-    """Return a usage with its cost; the same object where that is unknown or was said."""
+    """Return a usage with its cost; the same object if the cost is unknown or already there."""
     if usage.cost_usd is not None or not model:
         return usage
     usd = cost(model, usage, own=own)

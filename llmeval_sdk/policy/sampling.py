@@ -1,9 +1,10 @@
 """Sampling rules: the chance that a paid judge runs, in Datadog's JSON form.
 
-First match wins, names are exact, no match means run, and one draw per trace decides for every
-judge, so that a trace is whole and a lower rate's traces lie within a higher one's. Where Datadog
-fails open or crashes, ours fails closed: a rule that cannot be understood counts as rate 0 for
-whatever it could have matched, and unreadable JSON as rate 0 for all.
+The first rule that matches wins, names must match exactly, and without a match the judge runs. One
+draw per trace decides for all judges, so that a trace is judged as a whole and the traces of a
+lower rate are among those of a higher one. Datadog fails open or crashes on a bad rule, and ours
+fails closed: a rule that cannot be understood means rate 0 for whatever it could have matched, and
+JSON that cannot be read means rate 0 for everything.
 """
 
 from __future__ import annotations
@@ -23,10 +24,18 @@ _KEYS = ("sample_rate", "evaluator", "evaluator_label", "span_name")
 
 @dataclass(frozen=True, slots=True)
 class SamplingRule:
-    """The chance, in 0..1, that a paid judge runs.
+    """The chance that a paid judge runs.
 
-    ``evaluator`` and ``span_name`` are exact names; ``None`` matches any. A rate that is no number
-    in 0..1 raises `ConfigurationError`.
+    Args:
+        sample_rate: The chance: from 0 (never) to 1 (always).
+        evaluator: The exact name of the judge; ``None`` matches any.
+        span_name: The exact name of the span; ``None`` matches any.
+
+    Raises:
+        ConfigurationError: The rate is no number in 0..1, or a name is empty.
+
+    Examples:
+        >>> llmeval.configure(sampling_rules=[llmeval.SamplingRule(0.05, evaluator="safety")])
     """
 
     sample_rate: float
@@ -48,21 +57,21 @@ class SamplingRule:
                 )
 
     def matches(self, evaluator: str, span_name: str | None) -> bool:
-        """Say whether this rule is about an evaluator on a span."""
+        """Return whether the rule is about an evaluator on spans of a name."""
         return self.evaluator in (None, evaluator) and self.span_name in (None, span_name)
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingRules:
-    """Rules in order, and what was wrong with the text they came from."""
+    """Sampling rules in order, and the problems of the text that they were read from."""
 
     rules: tuple[SamplingRule, ...] = ()
     problems: tuple[str, ...] = ()
-    """One line each, for people."""
+    """The problems, one line each, as people read them."""
 
     @classmethod
     def of(cls, rules: Iterable[SamplingRule]) -> SamplingRules:
-        """Take rules made in Python; raises `ConfigurationError` for anything else."""
+        """Make rules of `SamplingRule` objects; raises `ConfigurationError` for others."""
         known = tuple(rules)
         for rule in known:
             if not isinstance(rule, SamplingRule):
@@ -72,7 +81,7 @@ class SamplingRules:
         return cls(known)
 
     def rate(self, evaluator: str, span_name: str | None) -> float:
-        """Return the chance, in 0..1, that an evaluator runs on a span of this name."""
+        """Return the chance, from 0 to 1, that an evaluator runs on a span of this name."""
         for rule in self.rules:
             if rule.matches(evaluator, span_name):
                 return float(rule.sample_rate)
@@ -81,7 +90,7 @@ class SamplingRules:
     def decide(
         self, evaluator: str, span_name: str | None, trace_id: str | None
     ) -> tuple[bool, float]:
-        """Return whether the evaluator runs in this trace, and the chance it had."""
+        """Return whether the evaluator runs in this trace, and with what chance."""
         rate = self.rate(evaluator, span_name)
         return rate >= 1 or (rate > 0 and sampling_draw(trace_id) < rate), rate
 
@@ -89,9 +98,9 @@ class SamplingRules:
 def parse_rules(text: str | None) -> SamplingRules:
     """Read Datadog's JSON list of ``{sample_rate, evaluator_label?, span_name?}``; never raises.
 
-    ``evaluator`` is read like ``evaluator_label``. A rate may be a numeric string, as Datadog reads
-    it; one outside 0..1, or of another type, makes a bad rule. No text, or an empty list, is no
-    rules.
+    ``evaluator`` means the same as ``evaluator_label``. A rate may be a numeric string, which
+    Datadog accepts too. A rate outside 0 to 1 or of another type makes the rule a bad one. No text
+    and an empty list both mean that there are no rules.
     """
     if text is None or not text.strip():
         return SamplingRules()
@@ -113,7 +122,7 @@ def _closed(problem: str) -> SamplingRules:
 
 
 def _rule(entry: Any, place: int, problems: list[str]) -> SamplingRule:
-    """Read one entry; a bad one becomes rate 0 for all that it could have been meant for."""
+    """Read one entry; a bad one becomes rate 0 for everything it may have been meant for."""
     if not isinstance(entry, dict):
         problems.append(_line(f"sampling rule {place} is no object; nothing from it on runs"))
         return SamplingRule(0.0)
@@ -150,7 +159,7 @@ def _rate(entry: dict[str, Any], wrong: list[str]) -> float:
 
 
 def _is_rate(rate: Any) -> bool:
-    """Tell a chance in 0..1 from other numbers, NaN and booleans."""
+    """Return whether a rate is a number from 0 to 1; NaN and booleans are not."""
     is_number = isinstance(rate, Real) and not isinstance(rate, bool)
     return is_number and bool(0 <= rate <= 1)
 

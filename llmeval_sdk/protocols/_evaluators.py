@@ -59,9 +59,10 @@ class Learner(Protocol):
 
 
 class LLM(Protocol):
-    """A judge model. Subclass it and write ``complete``; ``ask`` comes with it."""
+    """A model that judges ask. Derive from it and write ``complete``; it brings ``ask``."""
 
     model: str
+    """The model's name, which prices go by and which each judgement records."""
 
     @abstractmethod
     async def complete(
@@ -72,12 +73,25 @@ class LLM(Protocol):
         schema: Mapping[str, Any] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
-        """Answer a chat; ``schema`` is the JSON schema that the answer has to satisfy."""
+        """Answer a chat.
+
+        Args:
+            messages: The turns of the chat, the oldest first.
+            schema: The JSON schema that the answer has to satisfy, if it has to be JSON.
+            max_tokens: How many tokens the answer may have at most.
+
+        Raises:
+            JudgeError: The model could not be reached, or refused.
+        """
 
     def ask(
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
     ) -> str:
-        """Answer one prompt and wait for it: what a judge that is a plain function calls."""
+        """Answer one prompt and wait for it, for a judge that is a plain function.
+
+        Raises:
+            RuntimeError: It was called in an event loop, which it would block.
+        """
         import asyncio
 
         refuse_in_loop()

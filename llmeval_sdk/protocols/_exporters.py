@@ -26,14 +26,14 @@ from llmeval_sdk.model import Batch
 
 
 class Exporter(Protocol):
-    """Where spans and evaluations go.
+    """A place that spans and evaluations are sent to, such as a store or a backend.
 
-    All calls come from one thread, the exporter's own delivery thread, one after the other. It is a
-    daemon: an exporter that hangs holds up neither the scoring nor other exporters, nor the exit.
+    All calls come from the exporter's own delivery thread, one after the other. The thread is a
+    daemon, so an exporter that hangs delays neither the scoring, nor other exporters, nor the exit.
     """
 
     name: str
-    """What settings, counters and logs call it; each name is used by one exporter at a time."""
+    """Its name in settings, counters and logs. Only one exporter at a time uses it."""
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
         """Send or write one batch of at most 500 records.

@@ -16,9 +16,9 @@ from llmeval_sdk.estimates.standardised import (
     needed,
     standardised_difference,
 )
-from llmeval_sdk.store.names import known
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.versions import Collected, Version, collect
+from llmeval_sdk.store.views import known_names
 
 
 MOST_SHOWN = 10
@@ -89,7 +89,7 @@ def compare(
 
     Raises `ConfigurationError` for an evaluator or baseline that is not there.
     """
-    names = reader.read(known)
+    names = reader.read(known_names)
     judges = list(names.judges)
     if evaluator is not None:
         if evaluator not in names.evaluators:

@@ -1,9 +1,10 @@
-"""Connections that a fork never carries over.
+"""Connections to SQLite that are closed before a fork.
 
-SQLite must not be open across a fork: a child that opens the same file inherits the library's
-record of locks that it does not hold, and its commits vanish when the parent closes. So a fork
-waits a moment until no statement runs and closes the connection; both sides open their own when
-they next need one. Where that was not possible, the child never touches the file (`Inherited`).
+SQLite must not be open across a fork. A child that opens the same file inherits the library's
+record of locks that it does not hold, and its commits vanish when the parent closes the file. So a
+fork waits a moment until no statement runs and then closes the connection; parent and child each
+open their own when they next need one. If a statement ran on, the child never touches the file
+(`Inherited`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from contextlib import contextmanager
 
 
 FORK_WAIT_SECONDS = 0.5
-"""How long a fork waits for a statement to end; statements take milliseconds, only to make the file
-takes longer where the disk is busy."""
+"""How long a fork waits for a statement to end. Statements take milliseconds, and only creating the
+file takes longer, when the disk is busy."""
 
 Opener = Callable[[], sqlite3.Connection]
 Anchor = Callable[[], sqlite3.Connection | None]
@@ -32,8 +33,9 @@ class Inherited(Exception):  # noqa: N818 - a state, not a mistake
 class Database:
     """One lazily opened connection, used by one thread at a time.
 
-    ``anchor`` opens a read-only connection to the same file. While there is one, closing the other
-    does not copy the log into the file and wait for the disk, so a fork costs microseconds.
+    ``anchor`` opens a second, read-only connection to the same file. While it is open, closing
+    the first one does not copy the log into the file and wait for the disk, so that a fork costs
+    microseconds.
     """
 
     def __init__(
@@ -50,16 +52,18 @@ class Database:
         self._held_for_fork = False
         self._fork_waits = False
         self.forks = False
-        """True once this process, or the one it came from, forked with the file in use: forks wait
-        for what is done at a time, and after each the file is opened again."""
+        """Whether this process, or the one it was forked from, has forked with the file in use.
+        Work is then done in smaller pieces, since forks wait for each and then reopen the file."""
         _databases[:] = [ref for ref in _databases if ref() is not None]
         _databases.append(weakref.ref(self))
 
     @contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection; hold it for a few milliseconds only, a fork may be waiting.
+        """Lend the connection, for a few milliseconds only, because a fork may be waiting.
 
-        Raises `Inherited` in a child that must not open the file, and whatever opening raises.
+        Raises:
+            Inherited: this process is a child that must not open the file.
+            Exception: whatever opening the file raises.
         """
         if os.getpid() != self._pid:
             self._in_child()
@@ -72,7 +76,9 @@ class Database:
                 if missing:
                     self._connection = self._opener()
                     self._anchor = self._open_anchor()
-                if missing and not opened:  # a turn of its own: it takes as long as a transaction
+                if (
+                    missing and not opened
+                ):  # opening takes as long as a transaction, so a fork may go next
                     opened = True
                     continue
                 assert self._connection is not None
@@ -81,7 +87,7 @@ class Database:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock, but let a fork that waits for it go first: the lock itself is not fair."""
+        """Hold the lock, but let a waiting fork go first, because the lock itself is not fair."""
         deadline = time.monotonic() + FORK_WAIT_SECONDS
         while self._fork_waits and time.monotonic() < deadline:
             time.sleep(0.0005)
@@ -120,7 +126,7 @@ class Database:
         self._pid = os.getpid()
         self._held_for_fork = self._fork_waits = False
         self._lock = threading.Lock()
-        left = [each for each in (self._connection, self._anchor) if each is not None]
+        left = [c for c in (self._connection, self._anchor) if c is not None]
         self._connection = self._anchor = None
         for connection in left:
             _leak(connection)
@@ -129,13 +135,13 @@ class Database:
 
 
 def _leak(connection: sqlite3.Connection) -> None:
-    """Keep an inherited connection from ever being closed: that would undo the parent's writes."""
+    """Never close an inherited connection, because closing it would undo the parent's writes."""
     _leaked.append(connection)
     try:
         import ctypes
 
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-    except Exception:  # no ctypes in this build: the list keeps it until the interpreter ends
+    except Exception:  # without ctypes, the list keeps it until the interpreter ends
         return
 
 

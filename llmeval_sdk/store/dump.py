@@ -1,4 +1,4 @@
-"""Reading a store from end to end: every span with what was said of it, a slice at a time."""
+"""Reading a store from end to end, a slice at a time: each span with all that was said of it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from llmeval_sdk.store.rows import COLUMNS, Row
 
 
 SLICE = 200
-"""Spans per reading: no reading lasts long enough to hold up the writer's checkpoints."""
+"""How many spans one reading takes. A longer one would hold up the writer's checkpoints."""
 
 
-class Told(NamedTuple):
-    """One span with all that was said of it."""
+class StoredSpan(NamedTuple):
+    """One span with its evaluations, the judges that did not run, and people's feedback."""
 
     span: SpanData
     evaluations: tuple[EvaluationEvent, ...]
@@ -27,58 +27,63 @@ class Told(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Which spans are wanted; ``since`` (inclusive) and ``until`` are nanoseconds."""
+    """Which spans to read, by start time and name.
+
+    ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
+    """
 
     since: int | None = None
     until: int | None = None
     span_name: str | None = None
 
     def where(self) -> tuple[str, tuple[Any, ...]]:
-        """Return the condition in SQL, and its values."""
-        given = {
+        """Return the condition in SQL, and its arguments."""
+        conditions = {
             "start_ns >= ?": self.since,
             "start_ns < ?": self.until,
             "name = ?": self.span_name,
         }
-        wanted = {condition: value for condition, value in given.items() if value is not None}
-        return " AND ".join(wanted) or "1", tuple(wanted.values())
+        present = {condition: value for condition, value in conditions.items() if value is not None}
+        return " AND ".join(present) or "1", tuple(present.values())
 
 
-def count(reader: StoreReader, wanted: Selection) -> int:
+def count(reader: StoreReader, selection: Selection) -> int:
     """Count the spans of a selection."""
-    where, values = wanted.where()
+    where, values = selection.where()
     query = f"SELECT count(*) FROM spans WHERE {where}"  # noqa: S608
     return reader.read(lambda connection: int(connection.execute(query, values).fetchone()[0]))
 
 
-def dump(reader: StoreReader, wanted: Selection) -> Iterator[Told]:
-    """Give the spans of a selection in their order of arrival.
+def dump(reader: StoreReader, selection: Selection) -> Iterator[StoredSpan]:
+    """Yield the spans of a selection in the order in which they arrived.
 
-    What is written meanwhile comes too; a span that is pruned meanwhile is left out.
+    Spans that are written meanwhile are included, and spans that are pruned meanwhile are left out.
     """
     after = 0
     while True:
-        found = reader.read(partial(_slice, wanted=wanted, after=after))
-        if not found:
+        batch = reader.read(partial(_slice, selection=selection, after=after))
+        if not batch:
             return
-        yield from (told for _, told in found)
-        after = found[-1][0]
+        yield from (span for _, span in batch)
+        after = batch[-1][0]
 
 
-def _slice(connection: sqlite3.Connection, wanted: Selection, after: int) -> list[tuple[int, Told]]:
-    where, values = wanted.where()
-    found = connection.execute(
+def _slice(
+    connection: sqlite3.Connection, selection: Selection, after: int
+) -> list[tuple[int, StoredSpan]]:
+    where, values = selection.where()
+    span_rows = connection.execute(
         f"SELECT seq,{','.join(COLUMNS['spans'])} FROM spans "  # noqa: S608
         f"WHERE seq > ? AND {where} ORDER BY seq LIMIT {SLICE}",
         (after, *values),
     ).fetchall()
-    spans = [(row[0], rows.span_of(row[1:])) for row in found]
+    spans = [(row[0], rows.span_of(row[1:])) for row in span_rows]
     ids = [span.span_id for _, span in spans]
     evaluations = _about(connection, "evaluations", ids, rows.evaluation_of)
     not_run = _about(connection, "not_run", ids, rows.not_run_of)
     feedback = _about(connection, "feedback", ids, rows.evaluation_of)
     return [
-        (seq, Told(span, _of(evaluations, span), _of(not_run, span), _of(feedback, span)))
+        (seq, StoredSpan(span, _of(evaluations, span), _of(not_run, span), _of(feedback, span)))
         for seq, span in spans
     ]
 
@@ -86,20 +91,20 @@ def _slice(connection: sqlite3.Connection, wanted: Selection, after: int) -> lis
 def _about(
     connection: sqlite3.Connection, table: str, ids: Sequence[str], read: Any
 ) -> dict[str, list[Any]]:
-    """Return what a table holds about some spans, by span id."""
+    """Return what a table holds about some spans, by span id; ``read`` turns a row into a noun."""
     query = (
         f"SELECT {','.join(COLUMNS[table])} FROM {table} "  # noqa: S608
         f"WHERE span_id IN ({','.join('?' * len(ids))}) ORDER BY time_ns, seq"
     )
-    found: dict[str, list[Any]] = {}
+    by_span: dict[str, list[Any]] = {}
     row: Row
     for row in connection.execute(query, ids):
-        said = read(row)
-        found.setdefault(said.target.span_id, []).append(said)
-    return found
+        noun = read(row)
+        by_span.setdefault(noun.target.span_id, []).append(noun)
+    return by_span
 
 
-def _of(found: dict[str, list[Any]], span: SpanData) -> tuple[Any, ...]:
-    """Pick what is about this span: another trace may have a span of the same id."""
-    known = found.get(span.span_id, ())
-    return tuple(said for said in known if said.target.trace_id in (None, span.trace_id))
+def _of(by_span: dict[str, list[Any]], span: SpanData) -> tuple[Any, ...]:
+    """Return what is about this span and not about one of the same id in another trace."""
+    nouns = by_span.get(span.span_id, ())
+    return tuple(noun for noun in nouns if noun.target.trace_id in (None, span.trace_id))

@@ -1,8 +1,8 @@
-"""Pages of spans for a list: filtered, in order, and each within a bounded time.
+"""Pages of a list of spans: filtered, in order, and each read within a bounded time.
 
-A page walks one index (see `walks`) and checks the other filters row by row, until it is full or
-its time is up. Then it says how far it looked and where to go on, so a rare match in a
-store of millions costs several short pages instead of one long wait.
+A page walks along one index (see `walks`) and checks the other filters row by row, until it is full
+or its time is up. It then says how many spans it looked at and where the next page begins. So a
+rare match in a store of millions costs several short pages instead of one long wait.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.store import walks
-from llmeval_sdk.store.query import Place, Query
+from llmeval_sdk.store.walks import Place, Query
 
 
 PAGE_ROWS = 50
 PAGE_SECONDS = 0.12
-"""How long a page looks for matches; what it has by then is the page."""
+"""How long a page looks for matches before it returns those that it has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One span of a page, with the beginning of what it holds."""
+class ListedSpan:
+    """One span of a page, with the beginnings of its texts."""
 
     seq: int
     trace_id: str
@@ -38,21 +38,21 @@ class Item:
     error_type: str | None
     session_id: str | None
     request: str | None
-    """The first 300 characters of its JSON."""
+    """The first 300 characters of the request as JSON; `response` is cut in the same way."""
     response: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some spans in order, and how far the search for them went."""
+    """Some spans of a list in order, and how far the search for them went."""
 
-    items: tuple[Item, ...]
+    items: tuple[ListedSpan, ...]
     next: Place | None
-    """Where the next page begins; ``None`` at the end."""
+    """The place after which the next page begins; ``None`` at the end of the list."""
     looked_at: int
     """How many spans were checked against the filters."""
     full: bool
-    """All the rows that were asked for were found; otherwise time or spans ran out."""
+    """Whether the page has all the rows that it may have; if not, time or spans ran out."""
 
 
 def page(
@@ -63,51 +63,51 @@ def page(
     rows: int = PAGE_ROWS,
     seconds: float = PAGE_SECONDS,
 ) -> Page:
-    """Read the page of ``query`` that begins after a place."""
+    """Read the page of a list that begins after a place, or the first page without one."""
     deadline = time.monotonic() + seconds
-    found: dict[int, None] = {}  # in order, and each span once, however often it was scored
+    matching: dict[int, None] = {}  # ordered, and each span once, however often it was scored
     looked_at, end = 0, False
-    sql, given = walks.choose(query).candidates(after)
-    for key, seq, span, matches in connection.execute(sql, given):
+    sql, arguments = walks.choose(query).candidates(after)
+    for key, seq, span, matches in connection.execute(sql, arguments):
         looked_at += 1
         after = Place(key, seq)
         if matches:
-            found[span] = None
-        if len(found) == rows or time.monotonic() >= deadline:
+            matching[span] = None
+        if len(matching) == rows or time.monotonic() >= deadline:
             break
     else:
         end = True
-    items = _items(connection, found)
-    return Page(items, None if end else after, looked_at, full=len(found) == rows)
+    items = _items(connection, matching)
+    return Page(items, None if end else after, looked_at, full=len(matching) == rows)
 
 
-def _items(connection: sqlite3.Connection, wanted: Iterable[int]) -> tuple[Item, ...]:
+def _items(connection: sqlite3.Connection, wanted: Iterable[int]) -> tuple[ListedSpan, ...]:
     seqs = list(wanted)
     sql = _ITEMS.format(",".join("?" * len(seqs)))
-    by_seq = {row[0]: Item(*row) for row in connection.execute(sql, seqs)}
+    by_seq = {row[0]: ListedSpan(*row) for row in connection.execute(sql, seqs)}
     return tuple(by_seq[seq] for seq in seqs)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One score, refusal or label of a span, as a list shows it."""
+    """What a list shows under one name for a span: a score, a refusal or a person's label."""
 
     name: str
     value: Any = None
-    """As stored: a float, 0 or 1 for a bool, a text, or ``None``."""
+    """The value as the store holds it: a float, 0 or 1 for a bool, a text, or ``None``."""
     label: str | None = None
     error: str | None = None
     reason: str | None = None
-    """Why it did not run; then there is nothing else."""
+    """Why a judge did not run; the other fields are then empty."""
     judge: bool = False
     near_constant: bool = False
-    """Its metadata says that the score is nearly the same whatever happened."""
+    """Whether the metadata says that the score is nearly the same whatever happened."""
 
 
 def said_of(
     connection: sqlite3.Connection, span_ids: Iterable[str]
 ) -> tuple[dict[str, dict[str, Said]], dict[str, dict[str, Said]]]:
-    """Return what evaluators and what people said of some spans, the latest of each name."""
+    """Return the latest scores and the latest labels of some spans, by span id and name."""
     wanted = list(span_ids)
     marks = ",".join("?" * len(wanted))
     scores: dict[str, dict[str, Said]] = {}

@@ -1,4 +1,4 @@
-"""What is needed to say something about all traffic from the records that were judged."""
+"""The judged records of a store, collected so that estimates about all traffic can be made."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from llmeval_sdk import _values
 
 
 Key = tuple[str, str | None, int | None]
-"""Judge, span name and where its period began, in nanoseconds since the epoch."""
+"""A judge, a span name, and the beginning of a period in nanoseconds since the epoch."""
 Row = tuple[Any, ...]
 
 
 @dataclass(slots=True)
 class Judged:
-    """One judge on the spans of one name in one period."""
+    """What one judge said, and did not say, about the spans of one name in one period."""
 
     values: list[float] = field(default_factory=list)
-    """Numbers: scores, and 1 or 0 for pass, fail, yes and no."""
+    """The scores, with 1 for pass and yes and 0 for fail and no."""
     chances: list[float] = field(default_factory=list)
-    """The inclusion probability of each value; 0 where it is unknown."""
+    """The inclusion probability of each value; 0 stands for an unknown one."""
     span_ids: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
-    """The spans that were not escalated or not sampled."""
+    """The ids of the spans that were not escalated or not sampled."""
     categories: Counter[str] = field(default_factory=Counter)
-    """How often it answered a word that is no number; neutral ones, such as skipped, included."""
+    """How often it gave each word that is no number, including neutral ones such as ``skipped``."""
     answered: int = 0
-    """Judgements without an error, also those that are no number."""
+    """How many judgements have no error, whether or not they are numbers."""
     reasons: Counter[str] = field(default_factory=Counter)
     cost_usd: float | None = None
     versions: set[str] = field(default_factory=set)
-    """The versions of the judge whose verdicts these are."""
+    """The versions of the judge that gave these verdicts."""
 
     def add(self, other: Judged) -> None:
-        """Join in another period, or another span name."""
+        """Add what the judge said in another period or about spans of another name."""
         self.values += other.values
         self.chances += other.chances
         self.span_ids += other.span_ids
@@ -57,21 +57,25 @@ def judged(
     period_ns: int = 0,
     every_kind: bool = False,
 ) -> dict[Key, Judged]:
-    """Collect judgements, and the records without one, by judge, span name and period.
+    """Collect what judges said, and which records they did not judge, by `Key`.
 
-    ``scores`` and ``not_run`` are conditions with their arguments; a ``period_ns`` of 0 is one
-    period for all. Heuristics count as judges with ``every_kind``.
+    Args:
+        connection: a store that is open.
+        scores: SQL that selects evaluations, and its arguments.
+        not_run: SQL that selects judgements that did not run, and its arguments.
+        period_ns: the length of a period; 0 puts all times into one.
+        every_kind: whether heuristics are collected as well as judges.
     """
-    found: dict[Key, Judged] = {}
+    by_key: dict[Key, Judged] = {}
 
     def at(name: str, span_name: str | None, time_ns: int) -> Judged:
         key = name, span_name, time_ns - time_ns % period_ns if period_ns else None
-        if (each := found.get(key)) is None:
-            each = found[key] = Judged()
-        return each
+        if (sample := by_key.get(key)) is None:
+            sample = by_key[key] = Judged()
+        return sample
 
     kind = "" if every_kind else "AND evaluator_kind = 'judge'"
-    where, given = scores
+    where, arguments = scores
     numbers: dict[Any, float | None] = {}
     for (
         name,
@@ -83,11 +87,11 @@ def judged(
         chance,
         cost,
         version,
-    ) in connection.execute(_JUDGED.format(where or "WHERE 1", kind), given):
-        each = at(name, span_name, time_ns)
+    ) in connection.execute(_JUDGED.format(where or "WHERE 1", kind), arguments):
+        sample = at(name, span_name, time_ns)
         if cost is not None:
-            each.cost_usd = (each.cost_usd or 0.0) + cost
-        each.answered += not failed and (value is not None or not every_kind)
+            sample.cost_usd = (sample.cost_usd or 0.0) + cost
+        sample.answered += not failed and (value is not None or not every_kind)
         if failed:
             continue
         if type(value) is float:
@@ -97,27 +101,27 @@ def judged(
         else:
             number = numbers[value] = _values.number(value)
         if number is not None:
-            each.versions.add(version or "")
-            each.values.append(number)
-            each.chances.append(chance or 0.0)
-            each.span_ids.append(span_id)
+            sample.versions.add(version or "")
+            sample.values.append(number)
+            sample.chances.append(chance or 0.0)
+            sample.span_ids.append(span_id)
         elif isinstance(value, str):
-            each.categories[value] += 1
-    where, given = not_run
+            sample.categories[value] += 1
+    where, arguments = not_run
     for name, span_name, time_ns, span_id, reason in connection.execute(
-        _NOT_RUN.format(where), given
+        _NOT_RUN.format(where), arguments
     ):
-        each = at(name, span_name, time_ns)
-        each.reasons[reason] += 1
+        sample = at(name, span_name, time_ns)
+        sample.reasons[reason] += 1
         if reason in ("not_escalated", "not_sampled"):
-            each.passed_over.append(span_id)
-    return dict(sorted(found.items(), key=lambda item: tuple(str(part or "") for part in item[0])))
+            sample.passed_over.append(span_id)
+    return dict(sorted(by_key.items(), key=lambda item: tuple(str(part or "") for part in item[0])))
 
 
 def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float]:
-    """Return an evaluator's scores by span."""
-    found = connection.execute(_BY_SPAN, (name,))
-    return {span_id: float(value) for span_id, value in found}
+    """Return an evaluator's scores by span id."""
+    rows = connection.execute(_BY_SPAN, (name,))
+    return {span_id: float(value) for span_id, value in rows}
 
 
 _JUDGED = """

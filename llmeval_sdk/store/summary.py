@@ -1,4 +1,4 @@
-"""What the scores say, over many records: counts, means, shares and distributions."""
+"""Summaries of scores over many records: counts, means, shares and distributions."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class ScoreSummary:
-    """The evaluations of one evaluator on the spans of one name."""
+    """A summary of what one evaluator said about the spans of one name."""
 
     evaluator: str
     evaluator_kind: str
     span_name: str | None
     count: int = 0
-    """Evaluations that have a value."""
+    """How many evaluations have a value."""
     errors: int = 0
     not_applicable: int = 0
-    """Evaluations that have neither a value nor an error."""
+    """How many evaluations have neither a value nor an error."""
     mean: float | None = None
-    """Plain mean; pass and yes count 1, fail and no count 0; ``None`` with other categories."""
+    """The plain mean, counting pass and yes as 1, fail and no as 0; ``None`` for other words."""
     low: float | None = None
     high: float | None = None
-    """The range of `histogram`: 0..1 where every score lies in it, else smallest to largest."""
+    """The range of `histogram`: 0 to 1 if all scores lie in it, else smallest to largest."""
     histogram: tuple[int, ...] = ()
-    """Scores in ten equal parts of the range, lowest first."""
+    """How many scores lie in each of ten equal parts of the range, lowest first."""
     categories: Mapping[str, int] = field(default_factory=dict)
-    """How often each category was given, most frequent first; for booleans ``pass``, ``fail``."""
+    """How often each category was given, most frequent first; booleans are ``pass``, ``fail``."""
     cost_usd: float | None = None
     total_tokens: int = 0
 
@@ -50,11 +50,11 @@ class NotRunSummary:
     reason: str
     count: int
     detail: str
-    """The latest one's words."""
+    """The detail of the latest of them."""
 
 
 class _Group:
-    """What is summed up for one evaluator and span name while its rows pass by."""
+    """The running sums for one evaluator and span name."""
 
     __slots__ = (
         "categories", "cost", "errors", "not_applicable", "scores", "tokens",
@@ -67,7 +67,7 @@ class _Group:
         self.cost: float | None = None
 
     def mean(self) -> float | None:
-        """Return the mean; ``None`` where an answer neither is a number nor neutral."""
+        """Return the mean, or ``None`` if any answer is neither a number nor neutral."""
         count, total = len(self.scores), sum(self.scores)
         for word, times in self.categories.items():
             if (rating := _values.number(word)) is not None:
@@ -78,14 +78,15 @@ class _Group:
         return total / count if count else None
 
 
-def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> list[ScoreSummary]:
+def score_summary(connection: sqlite3.Connection, where: str, arguments: Row) -> list[ScoreSummary]:
     """Summarise the evaluations that a condition selects, in one pass over them.
 
-    Summed up here, because SQLite's GROUP BY would sort the rows: twice the time over millions.
+    The sums are made here because SQLite's GROUP BY would sort the rows first, which doubles the
+    time for millions of them.
     """
     groups: dict[tuple[str, str, str | None], _Group] = {}
     for name, kind, span_name, value, failed, cost, tokens in connection.execute(
-        _SCORES.format(where), given
+        _SCORES.format(where), arguments
     ):
         group = groups.get((name, kind, span_name))
         if group is None:
@@ -105,10 +106,12 @@ def score_summary(connection: sqlite3.Connection, where: str, given: Row) -> lis
     return [_summary(*key, groups[key]) for key in keys]
 
 
-def not_run_summary(connection: sqlite3.Connection, where: str, given: Row) -> list[NotRunSummary]:
+def not_run_summary(
+    connection: sqlite3.Connection, where: str, arguments: Row
+) -> list[NotRunSummary]:
     """Count the judges that did not run, by judge and reason, most frequent first."""
-    found = connection.execute(_NOT_RUN.format(where), given)
-    return [NotRunSummary(row[0], row[1], row[2], row[3] or "") for row in found]
+    rows = connection.execute(_NOT_RUN.format(where), arguments)
+    return [NotRunSummary(row[0], row[1], row[2], row[3] or "") for row in rows]
 
 
 _SCORES = """

@@ -1,45 +1,89 @@
-"""Which index a list of spans walks along, and what it checks on the way.
+"""Queries for lists of spans, and the index that each one walks along.
 
-A walk gives candidates in the order of the list. A filter that the index settles is part of the
-walk; any other is a condition on the candidate's span. A ``+`` before a column keeps SQLite from
-choosing that column's index, where another one is meant.
+A walk gives candidates in the order of the list. A filter that the index decides is part of the
+walk; every other filter is a condition on the candidate's span. A ``+`` before a column keeps
+SQLite from choosing that column's index where another index is meant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import _values, model
 from llmeval_sdk.store.encode import dumps
-from llmeval_sdk.store.query import Place, Query
 
 
-Given = dict[str, Any]
+Judged = Literal["", "yes", "escalated", "control", "no"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which spans a list shows, and in which order. A field that is not set does not filter.
+
+    A list shows the root spans of the app's traces. A filter by a span's own name, error or score
+    shows the spans that fit, roots or not.
+    """
+
+    span_name: str | None = None
+    evaluator: str | None = None
+    """Show the spans that this evaluator scored; the next three fields limit its values."""
+    below: float | None = None
+    above: float | None = None
+    verdict: str | None = None
+    """The category that it gave; ``pass`` and ``fail`` also stand for booleans."""
+    judged: Judged = ""
+    """``yes``: a judge ran; ``escalated``: because of a cheap score; ``control``: in the control
+    sample; ``no``: none ran."""
+    reason: str | None = None
+    """Show the spans on which the judge named by ``evaluator`` did not run for this reason."""
+    failed: bool = False
+    """Show the spans that raised an error while their parent did not."""
+    text: str | None = None
+    """A text in a request, response, chunk or extraction of the trace; ASCII case is ignored."""
+    since: int | None = None
+    until: int | None = None
+    """Times in nanoseconds since the epoch; ``until`` is exclusive."""
+    judges: bool = False
+    """Whether the judges' own runs are listed too."""
+    order: Literal["newest", "lowest", "highest"] = "newest"
+    order_by: str | None = None
+    """The evaluator by whose score ``lowest`` and ``highest`` sort."""
+
+
+class Place(NamedTuple):
+    """A position in the order of a query: the sort key, and ``seq`` to decide between equals."""
+
+    key: float
+    seq: int
+
+
+Arguments = dict[str, Any]
 
 JUDGE_TAG = f'"{model.JUDGE_TAG}"'
-"""In the tags of every span of a judge's own run."""
+"""The tag that every span of a judge's own run has, as the stored JSON contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One way along an index."""
+    """One way through the candidates for a list, along one index."""
 
     source: str
-    """What stands behind ``FROM``; the span is called ``s``, and its evaluation ``w``."""
+    """The SQL after ``FROM``; it calls the span ``s`` and its evaluation ``w``."""
     where: str
     key: str
-    """The column that orders it; ``seq`` of the same table decides between equals."""
+    """The column to order by; ``seq`` of the same table decides between equals."""
     conditions: tuple[str, ...]
-    """What a candidate's span must meet."""
-    given: Given
+    """The conditions that the span of a candidate must meet to be listed."""
+    arguments: Arguments
     descending: bool = True
 
-    def candidates(self, after: Place | None) -> tuple[str, Given]:
-        """Return the query for the candidates after a place: key, seq, the span's seq, a match?
+    def candidates(self, after: Place | None) -> tuple[str, Arguments]:
+        """Return the SQL for the candidates after a place, and its arguments.
 
-        They are neither sorted nor read ahead, so whoever has enough can stop.
+        Each row holds the key, ``seq``, the span's ``seq``, and whether the span meets the
+        conditions. SQLite neither sorts the rows nor reads ahead, so reading can stop at any row.
         """
         way, sign = ("DESC", "<") if self.descending else ("ASC", ">")
         seq = f"{self.key[0]}.seq"
@@ -52,7 +96,7 @@ class Walk:
             beyond=f"AND ({self.key}, {seq}) {sign} (:key, :seq)" if after else "",
             matches=" AND ".join(("s.seq IS NOT NULL", *self.conditions)),
         )
-        return sql, {**self.given, **(after._asdict() if after else {})}
+        return sql, {**self.arguments, **(after._asdict() if after else {})}
 
 
 _CANDIDATES = """
@@ -64,10 +108,10 @@ _UNSCORED = _SCORED.replace("evaluations", "not_run")
 
 
 def choose(query: Query) -> Walk:
-    """Choose the walk that leaves the least to check."""
+    """Return the walk that leaves the fewest candidates to check."""
     checks = dict(_checks(query))
-    given = _given(query)
-    since = "" if query.since is None else " AND w.time_ns >= :since"  # spans begin before
+    arguments = _arguments(query)
+    since = "" if query.since is None else " AND w.time_ns >= :since"
     if query.order != "newest" and query.order_by is not None:
         where = "w.name = :order_by AND w.value IS NOT NULL AND w.value < ''"
         if query.order_by == query.evaluator and query.reason is None:
@@ -76,22 +120,22 @@ def choose(query: Query) -> Walk:
         if not _values.is_unrated(query.order_by):
             checks["tried"] = _TRIED
         down = query.order == "highest"
-        return Walk(_SCORED, where, "w.value", tuple(checks.values()), given, descending=down)
+        return Walk(_SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down)
     if query.evaluator is not None and query.reason is not None:
         where = f"w.evaluator = :evaluator{since}"
-        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), given)
+        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments)
     if query.evaluator is not None:
         checks.pop("evaluator")
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), given)
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
     if query.judged not in ("", "no"):
         checks["once"] = _LATEST_JUDGEMENT
         where = f"w.evaluator_kind = 'judge'{since}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), given)
-    return _of_spans(query, checks, given)
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
+    return _of_spans(query, checks, arguments)
 
 
-def _of_spans(query: Query, checks: dict[str, str], given: Given) -> Walk:
+def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Walk:
     if query.failed:
         where = "s.error_type IS NOT NULL"
     elif query.span_name is not None:
@@ -100,11 +144,11 @@ def _of_spans(query: Query, checks: dict[str, str], given: Given) -> Walk:
         where = "s.parent_id IS NULL"
     bounds = [checks.pop(name) for name in ("since", "until") if name in checks]
     where = " AND ".join((where, *bounds))
-    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), given)
+    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), arguments)
 
 
 def _checks(query: Query) -> Iterator[tuple[str, str]]:
-    """Give one condition on the span ``s`` for each filter."""
+    """Yield the name of each filter with its condition on the span ``s``."""
     if not query.judges:
         yield "judges", "instr(ifnull(s.tags, ''), :judge_tag) = 0"
     if query.since is not None:
@@ -126,7 +170,7 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
 
 
 def _value(table: str, query: Query) -> str:
-    """Return the conditions on an evaluation's value; numbers stand before texts in its order."""
+    """Return the conditions on an evaluation's value, in which numbers sort before texts."""
     parts = {
         "below": f"{table}.value < :below",
         "above": f"{table}.value > :above AND {table}.value < ''",
@@ -137,13 +181,13 @@ def _value(table: str, query: Query) -> str:
     )
 
 
-def _given(query: Query) -> Given:
+def _arguments(query: Query) -> Arguments:
     names = ("since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason")
-    given: Given = {name: getattr(query, name) for name in names}
-    given |= {"order_by": query.order_by, "judge_tag": JUDGE_TAG}
-    given["verdict_flag"] = {"pass": 1, "fail": 0}.get(query.verdict or "")
-    given["text"] = None if query.text is None else _pattern(query.text)
-    return given
+    arguments: Arguments = {name: getattr(query, name) for name in names}
+    arguments |= {"order_by": query.order_by, "judge_tag": JUDGE_TAG}
+    arguments["verdict_flag"] = {"pass": 1, "fail": 0}.get(query.verdict or "")
+    arguments["text"] = None if query.text is None else _pattern(query.text)
+    return arguments
 
 
 def _pattern(text: str) -> str:
@@ -159,8 +203,8 @@ _TRIED = (
     " AND NOT EXISTS (SELECT 1 FROM evaluations a WHERE a.span_id = w.span_id"
     f" AND a.id = w.span_id || '-{_values.ABSTENTION}' AND a.value IS NOT NULL)"
 )
-"""Leaves out of the worst and the best what is neither: what its label says, such as skipped, and
-every score of a record that has no answer."""
+"""Leaves out of a list sorted by score what is neither good nor bad: a score whose label says so,
+such as ``skipped``, and every score of a record that has no answer."""
 
 _EVALUATED = (
     "EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator{})"

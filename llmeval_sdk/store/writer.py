@@ -1,4 +1,4 @@
-"""The writing side of the store. Only a delivery thread calls it, never the app's own."""
+"""The writing side of the store. Delivery threads call it, and never a thread of the app."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from llmeval_sdk.store.rows import COLUMNS, Row
 
 TRANSACTION_ROWS = 500
 ROWS_BESIDE_FORKS = 64
-"""In a process that forks, which waits for the end of a transaction."""
+"""The rows of a transaction in a process that forks, because a fork waits for its end."""
 LOG_BYTES_BESIDE_FORKS = 1 << 20
-"""After a fork, who opens the file next reads the whole log, which took 60 ms for 16 MB."""
+"""The size of the log in a process that forks: whoever opens the file next reads all of it, which
+took 60 ms for 16 MB."""
 SETTLE_SECONDS = 0.5
-"""How often such a log is moved into the file; it stays as it is while others read it."""
+"""How often such a log is moved into the file. While others read the log it cannot be moved."""
 MEMORY_BYTES = 32 << 20
-"""Bound of the stand-in in memory."""
+"""The largest size of the store in memory that stands in for a file."""
 AGE_CHECK_SECONDS = 60.0
 PRUNE_SECONDS = 0.25
-"""How long one `StoreWriter.prune` goes on; the next one goes on from there."""
+"""How long one `StoreWriter.prune` may take; the next one continues where it stopped."""
 
 _MANY = sqlite3.sqlite_version_info >= (3, 32)
-_SIZES = (128, 64, 32, 16, 8, 4, 2, 1)[0 if _MANY else 2 :]  # older releases: 999 parameters
-# Rows go in many to a statement: each statement gives up the interpreter's lock and, beside a busy
-# thread of the app, waits milliseconds to get it back. One by one that is 240 rows a second.
+_SIZES = (128, 64, 32, 16, 8, 4, 2, 1)[0 if _MANY else 2 :]  # older releases take 999 parameters
+# One statement inserts many rows. Each statement gives up the interpreter's lock and, beside a
+# busy thread of the app, waits milliseconds to get it back: row by row, that was 240 rows a second.
 
 _REFUSED = (UnicodeEncodeError, OverflowError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 _REASONS = {"full": "disk_full", "readonly": "store_read_only", "locked": "store_locked"}
@@ -54,14 +55,14 @@ Work = Callable[[sqlite3.Connection], _T]
 class StoreWriter:
     """Writes batches to one SQLite file that other processes may be writing too.
 
-    Records are keyed, so a batch that is delivered twice leaves each once: spans by trace and span,
-    the others by span and id; the later one stays. A file that cannot be written is replaced by a
-    store in memory, and `fallback_reason` says why.
+    Records have keys, so a batch that is delivered twice is stored once, and the later delivery
+    wins: spans are keyed by trace and span id, all others by span id and their own id. If the file
+    cannot be written, a store in memory stands in for it, and `fallback_reason` says why.
 
     Args:
-        path: the file, made (0600, in its own 0700 folder) when first written.
-        max_bytes: the oldest traces go above this size; 0 is no bound.
-        max_days: traces older than this go; 0 is no bound.
+        path: the file. The first write creates it with mode 0600, in a folder with mode 0700.
+        max_bytes: above this size the oldest traces are deleted; 0 means no bound.
+        max_days: traces older than this are deleted; 0 means no bound.
         busy_timeout: seconds to wait while other processes write.
     """
 
@@ -91,23 +92,23 @@ class StoreWriter:
         """
         refused: dict[str, int] = {}
         if self.fallback_reason is None and self._file_id not in (None, _file_id(self.path)):
-            self._database.close()  # the file was deleted or replaced under us
+            self._database.close()  # somebody deleted or replaced the file
         size = ROWS_BESIDE_FORKS if self._database.forks else TRANSACTION_ROWS
         for part in _slices(batch, refused, size):
             self._transact(partial(_insert, part))
-        with suppress(ExportError):  # what was written is written; the next batch prunes
+        with suppress(ExportError):  # the batch is stored; the next one will prune
             self._prune_if_due()
             self._settle_if_due()
         return refused or None
 
     def note_losses(self, key: str, lost: losses.Losses) -> None:
-        """Note what this process could not deliver so far, for those who only have the store."""
+        """Store what this process could not deliver so far, for readers who have only the store."""
         self._transact(partial(losses.note, key=key, lost=lost))
 
     def prune(self) -> int:
-        """Delete what is beyond the bounds, oldest traces first; returns how many rows went.
+        """Delete what is beyond the bounds, oldest traces first, and return the number of rows.
 
-        ``write`` does it by itself. It stops after a quarter of a second and goes on next time.
+        `write` calls this by itself. It stops after a quarter of a second and continues next time.
         """
         deadline = time.monotonic() + PRUNE_SECONDS
         total = self._drop(deadline, by_age=True)
@@ -116,7 +117,7 @@ class StoreWriter:
         return total
 
     def settle(self) -> None:
-        """Move the log into the file, so that what was freed leaves the disk while others read."""
+        """Move the log into the file, so that freed space is returned to the disk."""
         self._transact(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), begin="")
 
     def _settle_if_due(self) -> None:
@@ -129,7 +130,7 @@ class StoreWriter:
             self.settle()
 
     def _prune_if_due(self) -> None:
-        """Look at the size after every batch, at the age every minute."""
+        """Prune by size after every batch, and by age once a minute."""
         now = time.monotonic()
         if now >= self._next_age_check:
             self._next_age_check = now + AGE_CHECK_SECONDS
@@ -157,7 +158,7 @@ class StoreWriter:
 
     @property
     def location(self) -> str:
-        """What a `StoreReader` of this process opens: the path, or the stand-in's URI."""
+        """What a `StoreReader` of this process opens: the path, or the URI of the stand-in."""
         if self.fallback_reason is None:
             return str(self.path)
         return f"file:llmeval-{os.getpid()}-{id(self):x}?mode=memory&cache=shared"
@@ -177,7 +178,7 @@ class StoreWriter:
         self._database = Database(lambda: open_memory(self.location), in_memory=True)
 
     def _transact(self, work: Work[_T], *, begin: str = "BEGIN IMMEDIATE") -> _T:
-        """Do one piece of work in one transaction, waiting for other processes between tries."""
+        """Run ``work`` in one transaction, and wait for other processes between tries."""
         deadline = time.monotonic() + self._busy_timeout
         while True:
             try:
@@ -196,7 +197,7 @@ class StoreWriter:
         text = str(error)
         reason = next((name for word, name in _REASONS.items() if word in text), "store_failed")
         if reason in ("store_failed", "store_read_only"):
-            self._database.close()  # opening it again says whether the file is still usable
+            self._database.close()  # opening it again shows whether the file is still usable
         return ExportError(reason, f"{self.path}: {text}", retryable="malformed" not in text)
 
 
@@ -232,28 +233,28 @@ def _size(path: str) -> int:
 def _slices(
     batch: Batch, refused: dict[str, int], size: int
 ) -> Iterator[list[tuple[str, list[Row]]]]:
-    """Give the rows of a batch by table, a transaction's worth at a time."""
+    """Yield the rows of a batch by table, as many at a time as fit into one transaction."""
     people = [e for e in batch.evaluations if e.evaluation.evaluator_kind == "human"]
     others = [e for e in batch.evaluations if e.evaluation.evaluator_kind != "human"]
-    found: list[tuple[str, list[Row]]] = []
+    ready: list[tuple[str, list[Row]]] = []
     room = size
     for table, nouns, to_row in (
         ("spans", batch.spans, rows.span_row),
         ("evaluations", others, rows.evaluation_row),
         ("feedback", people, rows.evaluation_row),
-        ("not_run", batch.not_run, rows.not_run_row),  # rows of plain text: none is refused
+        ("not_run", batch.not_run, rows.not_run_row),  # plain text, which SQLite never refuses
     ):
         start = 0
         while start < len(nouns):
             part = nouns[start : start + room]
-            found.append((table, list(_built(part, to_row, refused))))
+            ready.append((table, list(_built(part, to_row, refused))))
             start += len(part)
             room -= len(part)
             if not room:
-                yield found
-                found, room = [], size
-    if found:
-        yield found
+                yield ready
+                ready, room = [], size
+    if ready:
+        yield ready
 
 
 def _built(nouns: Iterable[Any], to_row: Any, refused: dict[str, int]) -> Iterator[Row]:
@@ -266,16 +267,16 @@ def _built(nouns: Iterable[Any], to_row: Any, refused: dict[str, int]) -> Iterat
 
 
 def _insert(part: list[tuple[str, list[Row]]], connection: sqlite3.Connection) -> None:
-    for table, found in part:
-        _insert_rows(connection, table, found)
+    for table, table_rows in part:
+        _insert_rows(connection, table, table_rows)
 
 
-def _insert_rows(connection: sqlite3.Connection, table: str, found: list[Row]) -> None:
+def _insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:
     start = 0
     for size in _SIZES:
         statement = _STATEMENTS[table, size]
-        while len(found) - start >= size:
-            values = [value for row in found[start : start + size] for value in row]
+        while len(table_rows) - start >= size:
+            values = [value for row in table_rows[start : start + size] for value in row]
             try:
                 connection.execute(statement, values)
             except _REFUSED:

@@ -11,7 +11,8 @@ from llmeval_sdk.tracing._annotate import (
     disabled,
     export_span,
 )
-from llmeval_sdk.tracing._kinds import agent, embedding, llm, retrieval, task, tool, workflow
+from llmeval_sdk.tracing._kinds import agent, retrieval, task, tool, workflow
+from llmeval_sdk.tracing._model_kinds import embedding, llm
 from llmeval_sdk.tracing._propagate import ContextExecutor, extract, inject, wrap_context
 from llmeval_sdk.tracing._span import Span
 

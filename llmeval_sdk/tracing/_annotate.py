@@ -1,4 +1,4 @@
-"""Saying more about a span: ``annotate``, ``annotation_context``; reading the current one."""
+"""Functions about the active span: add to it, read it, switch tracing off around a block."""
 
 from __future__ import annotations
 
@@ -20,15 +20,31 @@ _inherited: ContextVar[tuple[Mapping[str, Any], ...]] = ContextVar(
 
 
 def current_span() -> Span | None:
-    """Return the active span, or ``None`` outside any."""
+    """Return the span that is active here, or ``None`` outside any.
+
+    Examples:
+        >>> with llmeval.workflow("answer"):
+        ...     llmeval.current_span().name
+        'answer'
+    """
     span = current.get()
     return span if type(span) is Span else None
 
 
 def export_span(span: Span | None = None) -> dict[str, str] | None:
-    """Return ``{"trace_id", "span_id"}`` of a span, the active one by default, to submit scores on.
+    """Return the ids of a span, so that scores can be submitted on it later or elsewhere.
 
-    Returns ``None`` outside a span. While the Datadog exporter is on, the ids are Datadog's.
+    Args:
+        span: The span; the active one by default.
+
+    Returns:
+        A mapping of ``trace_id`` and ``span_id``, or ``None`` outside a span. While the Datadog
+        exporter is on, the ids are Datadog's.
+
+    Examples:
+        >>> with llmeval.workflow("answer"):
+        ...     ids = llmeval.export_span()
+        >>> llmeval.submit_evaluation(label="polite", value=True, span=ids)
     """
     span = span or current_span()
     if span is None:
@@ -75,34 +91,48 @@ def annotate(
     output_data: Any = None,
     **others: Any,
 ) -> None:
-    """Add to a span, the active one by default. Never raises; what comes too late is counted.
+    """Add to a span: what was asked, retrieved, extracted and answered, and anything else.
+
+    It never raises. What comes after the span has ended is not kept, and is counted.
 
     Args:
-        span: the span to add to.
-        request: what was asked.
-        response: what was answered.
-        retrieved_context: the passages in rank order; each a text, a mapping, a Chunk or a document
-            object of a retrieval library.
-        extractions: what was taken from the chunks: mappings with ``value``, ``chunk_number``
-            (1-based), ``confidence`` and ``evidence``.
-        value: the aggregated value, where it is not the response.
-        confidence: the aggregation's own confidence, 0..1 or HIGH, MEDIUM, LOW.
-        field_config: what is known of an extracted field: ``name``, ``description``, ``format``.
-        retrieval: ``limits`` by method, ``total_before_filter``, and ``scores``: ``"ranks"`` has
-            ``context_relevance`` take ranks in place of scores that are on different scales.
-        expected_facts: ground truth, one fact each.
-        expected_response: ground truth as a whole answer.
-        expected_retrieved_context: ground-truth chunks; each needs ``doc_uri``.
-        prompt: the prompt of an LLM call.
-        metadata: anything else worth keeping.
-        metrics: numbers, such as ``input_tokens`` and ``output_tokens``.
-        tags: labels to filter by; ``session_id`` sets the session.
-        session_id: the session or conversation that the span belongs to.
-        user_id: the app's user; kept as a tag.
-        input_data: the same as ``request``, as ddtrace names it.
-        output_data: the same as ``response``, as ddtrace names it.
-        **others: other libraries' names for these are read; any further name is left out, counted
-            and said once.
+        span: The span to add to; the active one by default.
+        request: What was asked.
+        response: What was answered.
+        retrieved_context: The passages in rank order; each is a text, a mapping, a `Chunk` or a
+            document object of a retrieval library.
+        extractions: What an LLM took from the chunks: each an `Extraction`, or a mapping with
+            ``value``, ``chunk_number`` (beginning with 1), ``confidence`` and ``evidence``.
+        value: The aggregated value, where it is not the response.
+        confidence: The aggregation's own confidence: 0..1, or HIGH, MEDIUM or LOW.
+        field_config: What is known about an extracted field: ``name``, ``description``, ``format``.
+        retrieval: How the search went: ``limits`` by method and ``total_before_filter``. With
+            ``"scores": "ranks"``, ``context_relevance`` uses ranks instead of scores, for scores on
+            different scales.
+        expected_facts: Ground truth, one fact in each item.
+        expected_response: Ground truth as a complete answer.
+        expected_retrieved_context: Ground-truth chunks; each needs ``doc_uri``.
+        prompt: The prompt of an LLM call.
+        metadata: Anything else worth keeping.
+        metrics: Numbers, such as ``input_tokens`` and ``output_tokens``.
+        tags: Labels to filter by; ``session_id`` among them sets the session.
+        session_id: The session or conversation that the span belongs to.
+        user_id: The app's user; kept as a tag.
+        input_data: Another name for ``request``, which ddtrace uses.
+        output_data: Another name for ``response``, which ddtrace uses.
+        **others: Names that other libraries use for these fields. Any other name is not kept; it is
+            counted and logged once.
+
+    Examples:
+        >>> @llmeval.workflow
+        ... def year_built(document: str) -> str:
+        ...     llmeval.annotate(
+        ...         extractions=[{"value": "1932", "chunk_number": 1, "confidence": "HIGH"}],
+        ...         retrieval={"limits": {"bm25": 20}, "total_before_filter": 60},
+        ...     )
+        ...     return "1932"
+        >>> year_built("survey.pdf")
+        '1932'
     """
     target = span if type(span) is Span else current.get()
     if type(target) is not Span:
@@ -145,8 +175,21 @@ def annotation_context(
 ) -> Iterator[None]:
     """Annotate every span that starts inside the block, such as those of instrumented clients.
 
-    The prompt and the name go to ``llm`` spans only, the rest to all. Further names are read as
-    `annotate` reads them: what is no field is left out, counted and said once.
+    Args:
+        prompt: The prompt; only ``llm`` spans get it.
+        tags: Labels to filter by.
+        name: Another name for the span; only ``llm`` spans get it.
+        metadata: Anything else worth keeping.
+        field_config: What is known about an extracted field: ``name``, ``description``, ``format``.
+        session_id: The session or conversation that the spans belong to.
+        user_id: The app's user; kept as a tag.
+        **others: Further fields of `annotate`. Any other name is not kept; it is counted and logged
+            once.
+
+    Examples:
+        >>> with llmeval.annotation_context(tags={"team": "roofs"}, session_id="chat-7"):
+        ...     with llmeval.workflow("answer") as span:
+        ...         span.response = "Slate."
     """
     added = {"prompt": prompt, "tags": tags, "name": name, "metadata": metadata, **others}
     added.update(field_config=field_config, session_id=session_id, user_id=user_id)
@@ -175,7 +218,7 @@ _LLM_ONLY = ("prompt", "name")
 
 
 def inherit(span: Span) -> None:
-    """Give a new span what the annotation contexts around it say."""
+    """Annotate a new span with the fields of the annotation contexts around it."""
     for fields in _inherited.get():
         if span.kind == "llm":
             span.annotate(**fields)
@@ -192,13 +235,19 @@ def off() -> None:
 
 
 def is_off() -> bool:
-    """Say whether this thread or task is inside `disabled`, or was switched `off`."""
+    """Return whether this thread or task is inside `disabled`, or was switched `off`."""
     return current.get() is _OFF
 
 
 @contextmanager
 def disabled() -> Iterator[None]:
-    """Trace and evaluate nothing inside the block, in this task or thread."""
+    """Trace and evaluate nothing inside the block, in this task or thread only.
+
+    Examples:
+        >>> with llmeval.disabled():
+        ...     llmeval.enabled()
+        False
+    """
     try:
         before = current.get()
         current.set(_OFF)

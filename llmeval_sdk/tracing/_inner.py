@@ -14,8 +14,8 @@ from llmeval_sdk.tracing._finished import (
     without_content,
 )
 from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
-from llmeval_sdk.tracing._kinds import Scope
 from llmeval_sdk.tracing._portable import from_plain, to_plain
+from llmeval_sdk.tracing._scope import Scope
 from llmeval_sdk.tracing._span import Link, Spec
 from llmeval_sdk.tracing._state import Recorder, State, current, install, recorder, state
 

@@ -1,216 +1,251 @@
-"""The seven kinds of span, each a decorator, a called decorator and a context manager."""
+"""The kinds of span that run the app's own code; `_model_kinds` has ``llm`` and ``embedding``.
+
+Each is a function with real parameters and a docstring of its own, so that `help` and editors can
+show them. All do the same: see `Scope`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from llmeval_sdk._process.shield import swallow
-from llmeval_sdk.model import SpanKind
-from llmeval_sdk.tracing._annotate import inherit
-from llmeval_sdk.tracing._shapes import traced
-from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
-from llmeval_sdk.tracing._state import current, make_current, state
+from llmeval_sdk.tracing._scope import Scope, decorated_or_scope
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
-MAX_NAME = 1_000
-"""Characters of a name or session that are kept."""
 
 
-class Kind:
-    """What ``llmeval.workflow`` and its siblings are."""
+@overload
+def workflow(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def workflow(
+    name: str | None = None,
+    *,
+    evaluators: Sequence[Any] = ...,
+    session_id: str | None = ...,
+    tags: Mapping[str, str] | None = ...,
+    request: Any = ...,
+    metadata: Mapping[str, Any] | None = ...,
+) -> Scope: ...
+def workflow(
+    name: Any = None,
+    *,
+    evaluators: Sequence[Any] = (),
+    session_id: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    request: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Any:
+    """Trace one request to the app, from the question to the answer.
 
-    __slots__ = ("_kind",)
+    Everything that runs inside becomes part of its trace, and the finished workflow is what
+    evaluators score. It works on plain functions, coroutines, generators and async generators, and
+    never raises into them.
 
-    def __init__(self, kind: SpanKind) -> None:
-        self._kind = kind
+    Args:
+        name: The span's name; by default that of the decorated function. As a bare decorator
+            (``@workflow``), this argument is the function.
+        evaluators: Evaluators to run on the span beside the built-in heuristics: names or objects.
+        session_id: The session or conversation; the spans below it belong to it, too.
+        tags: Labels to filter by.
+        request: What was asked. Only for a ``with`` block: a decorated
+            function's arguments are captured.
+        metadata: Anything else worth keeping. Only for a ``with`` block.
 
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
-
-    @overload
-    def __call__(
-        self,
-        name: str | None = None,
-        /,
-        *,
-        evaluators: Sequence[Any] = (),
-        session_id: str | None = None,
-        tags: dict[str, str] | None = None,
-        request: Any = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> Scope: ...
-
-    @overload
-    def __call__(
-        self,
-        *,
-        name: str,
-        evaluators: Sequence[Any] = ...,
-        session_id: str | None = ...,
-        tags: dict[str, str] | None = ...,
-        request: Any = ...,
-        metadata: dict[str, Any] | None = ...,
-    ) -> Scope: ...
-
-    def __call__(self, *given: Any, **options: Any) -> Any:
-        """Decorate a function, or make a scope that decorates one or opens a span.
-
-        Args:
-            *given: the function to trace, or the span's name.
-            **options: ``name`` (default: the function's), ``evaluators`` to run on the span beside
-                the built-in heuristics (names or objects), ``session_id``, ``tags``; for a context
-                manager also ``request`` and ``metadata``.
-        """
-        (first,) = given or (None,)
-        if callable(first) or isinstance(first, (staticmethod, classmethod)):
-            return Scope(self._kind)(first)
-        if first is not None:
-            options["name"] = first
-        return Scope(self._kind, **options)
-
-    def __repr__(self) -> str:
-        return f"llmeval_sdk.{self._kind}"
+    Examples:
+        >>> @llmeval.workflow
+        ... def answer(question: str) -> str:
+        ...     return "Slate."
+        >>> answer("What is the roof made of?")
+        'Slate.'
+        >>> with llmeval.workflow("answer", request="What is the roof made of?") as span:
+        ...     span.response = "Slate."
+    """
+    return decorated_or_scope("workflow", name, evaluators, session_id, tags, request, metadata)
 
 
-class LLMKind(Kind):
-    """``llm`` and ``embedding``, which also know their model."""
+@overload
+def task(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def task(
+    name: str | None = None,
+    *,
+    evaluators: Sequence[Any] = ...,
+    session_id: str | None = ...,
+    tags: Mapping[str, str] | None = ...,
+    request: Any = ...,
+    metadata: Mapping[str, Any] | None = ...,
+) -> Scope: ...
+def task(
+    name: Any = None,
+    *,
+    evaluators: Sequence[Any] = (),
+    session_id: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    request: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Any:
+    """Trace one step of a request that has no kind of its own, such as parsing or formatting.
 
-    __slots__ = ()
+    The step becomes a span below the active one. Evaluators run on it only where ``evaluators``
+    names some.
 
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+    Args:
+        name: The span's name; by default that of the decorated function. As a bare decorator
+            (``@task``), this argument is the function.
+        evaluators: Evaluators to run on the span: names or objects.
+        session_id: The session or conversation; the spans below it belong to it, too.
+        tags: Labels to filter by.
+        request: What it works on. Only for a ``with`` block: a decorated
+            function's arguments are captured.
+        metadata: Anything else worth keeping. Only for a ``with`` block.
 
-    @overload
-    def __call__(
-        self,
-        model_or_name: str | None = None,
-        /,
-        *,
-        model_name: str | None = None,
-        model_provider: str | None = None,
-        name: str | None = None,
-        model: str | None = None,
-        evaluators: Sequence[Any] = (),
-        session_id: str | None = None,
-        tags: dict[str, str] | None = None,
-        request: Any = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> Scope: ...
-
-    def __call__(self, *given: Any, **options: Any) -> Any:
-        """Decorate a function, or make a scope; ``model_name`` (or ``model``) names the model.
-
-        A text without a keyword is the model's name, as in ddtrace; beside a ``model_name`` it is
-        the span's.
-        """
-        model = options.pop("model", None)
-        if model is not None:
-            options.setdefault("model_name", model)
-        if given and isinstance(given[0], str) and options.get("model_name") is None:
-            options["model_name"], given = given[0], ()
-        return super().__call__(*given, **options)
-
-
-class Scope:
-    """A span that is described and not begun: use it as a decorator or in a ``with`` block."""
-
-    __slots__ = ("_annotations", "_entered", "_name", "_options")
-
-    def __init__(
-        self,
-        kind: SpanKind,
-        *,
-        name: str | None = None,
-        evaluators: Sequence[Any] = (),
-        request: Any = None,
-        metadata: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> None:
-        if isinstance(evaluators, str):
-            raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
-        self._name = name[:MAX_NAME] if type(name) is str else name
-        session = options.get("session_id")
-        if type(session) is str:
-            options["session_id"] = session[:MAX_NAME]
-        self._options: dict[str, Any] = {"kind": kind, "evaluators": tuple(evaluators), **options}
-        Spec(name=name or str(kind), **self._options)  # a wrong option is told at once
-        self._annotations = {"request": request, "metadata": metadata}
-        self._entered: list[tuple[Span | None, Span | Link | None]] = []
-        """The spans under way, each with what was current before: one scope may be used again."""
-
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-        """Decorate a function of any shape."""
-        plain = getattr(function, "__func__", function)
-        inner = getattr(plain, "func", plain)
-        name = self._name or str(getattr(inner, "__name__", "call"))
-        spec = Spec(name=name, **self._options)
-        if spec.evaluators:
-            state.asked.append((spec.name, spec.evaluators))
-        return traced(function, spec)
-
-    def __enter__(self) -> Span:
-        """Begin the span and make it current."""
-        spec = Spec(name=self._name or self._options["kind"], **self._options)
-        span = None
-        before = current.get()
-        if state.enabled:
-            try:
-                span = start(spec, before)
-                if span is not None:
-                    inherit(span)
-                    span.annotate(**self._annotations)
-            except Exception as error:
-                if not swallow("span.start", error):
-                    raise
-        self._entered.append((span, before))
-        if span is None:
-            return _unrecorded(spec)
-        make_current(span)
-        return span
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the span and put back what was current, in the context that entered."""
-        now = current.get()
-        places = [place for place, (span, _) in enumerate(self._entered) if span is now]
-        span, before = self._entered.pop(places[-1] if places else -1)
-        if span is None:
-            return
-        if now is span:
-            make_current(before)
-        finish(span, error)
-
-    async def __aenter__(self) -> Span:
-        """Begin the span; ``async with`` works too."""
-        return self.__enter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the span."""
-        self.__exit__(kind, error, trace)
+    Examples:
+        >>> @llmeval.task
+        ... def normalised(question: str) -> str:
+        ...     return question.strip().casefold()
+        >>> normalised(" Slate? ")
+        'slate?'
+    """
+    return decorated_or_scope("task", name, evaluators, session_id, tags, request, metadata)
 
 
-def _unrecorded(spec: Spec) -> Span:
-    """Make a span that nobody sees, so that the block can write to it all the same."""
-    return Span(spec, None)
+@overload
+def retrieval(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def retrieval(
+    name: str | None = None,
+    *,
+    evaluators: Sequence[Any] = ...,
+    session_id: str | None = ...,
+    tags: Mapping[str, str] | None = ...,
+    request: Any = ...,
+    metadata: Mapping[str, Any] | None = ...,
+) -> Scope: ...
+def retrieval(
+    name: Any = None,
+    *,
+    evaluators: Sequence[Any] = (),
+    session_id: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    request: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Any:
+    """Trace a search; the passages that it returns become the request's retrieved context.
+
+    A passage is a text, a mapping with ``content`` or ``text``, a `Chunk`, or a document of a
+    retrieval library; they stand in rank order. In a ``with`` block, assign them to
+    ``span.retrieved_context``.
+
+    Args:
+        name: The span's name; by default that of the decorated function. As a bare decorator
+            (``@retrieval``), this argument is the function.
+        evaluators: Evaluators to run on the span: names or objects.
+        session_id: The session or conversation; the spans below it belong to it, too.
+        tags: Labels to filter by.
+        request: What was searched for. Only for a ``with`` block: a decorated
+            function's arguments are captured.
+        metadata: Anything else worth keeping. Only for a ``with`` block.
+
+    Examples:
+        >>> @llmeval.retrieval
+        ... def search(question: str) -> list[dict]:
+        ...     return [{"content": "The roof is slate.", "doc_uri": "survey.pdf", "score": 0.9}]
+        >>> chunks = search("What is the roof made of?")
+        >>> with llmeval.retrieval("search", request="What is the roof made of?") as span:
+        ...     span.retrieved_context = chunks
+    """
+    return decorated_or_scope("retrieval", name, evaluators, session_id, tags, request, metadata)
 
 
-workflow = Kind("workflow")
-task = Kind("task")
-retrieval = Kind("retrieval")
-tool = Kind("tool")
-agent = Kind("agent")
-llm = LLMKind("llm")
-embedding = LLMKind("embedding")
+@overload
+def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def tool(
+    name: str | None = None,
+    *,
+    evaluators: Sequence[Any] = ...,
+    session_id: str | None = ...,
+    tags: Mapping[str, str] | None = ...,
+    request: Any = ...,
+    metadata: Mapping[str, Any] | None = ...,
+) -> Scope: ...
+def tool(
+    name: Any = None,
+    *,
+    evaluators: Sequence[Any] = (),
+    session_id: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    request: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Any:
+    """Trace a call of a tool, usually one that a model asked for.
+
+    The arguments and the result are captured as the span's request and response.
+
+    Args:
+        name: The span's name; by default that of the decorated function. As a bare decorator
+            (``@tool``), this argument is the function.
+        evaluators: Evaluators to run on the span: names or objects.
+        session_id: The session or conversation; the spans below it belong to it, too.
+        tags: Labels to filter by.
+        request: What the tool was called with. Only for a ``with`` block: a decorated
+            function's arguments are captured.
+        metadata: Anything else worth keeping. Only for a ``with`` block.
+
+    Examples:
+        >>> @llmeval.tool(name="calculator")
+        ... def add(left: float, right: float) -> float:
+        ...     return left + right
+        >>> add(1, 2)
+        3
+    """
+    return decorated_or_scope("tool", name, evaluators, session_id, tags, request, metadata)
+
+
+@overload
+def agent(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def agent(
+    name: str | None = None,
+    *,
+    evaluators: Sequence[Any] = ...,
+    session_id: str | None = ...,
+    tags: Mapping[str, str] | None = ...,
+    request: Any = ...,
+    metadata: Mapping[str, Any] | None = ...,
+) -> Scope: ...
+def agent(
+    name: Any = None,
+    *,
+    evaluators: Sequence[Any] = (),
+    session_id: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    request: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Any:
+    """Trace a run of an agent: a loop in which a model decides what happens next.
+
+    Like a workflow, a finished agent is scored by evaluators, with what happened inside it.
+
+    Args:
+        name: The span's name; by default that of the decorated function. As a bare decorator
+            (``@agent``), this argument is the function.
+        evaluators: Evaluators to run on the span beside the built-in heuristics: names or objects.
+        session_id: The session or conversation; the spans below it belong to it, too.
+        tags: Labels to filter by.
+        request: The agent's task. Only for a ``with`` block: a decorated
+            function's arguments are captured.
+        metadata: Anything else worth keeping. Only for a ``with`` block.
+
+    Examples:
+        >>> @llmeval.agent
+        ... def surveyor(question: str) -> str:
+        ...     with llmeval.tool("look_up", request=question) as call:
+        ...         call.response = "slate"
+        ...     return "The roof is slate."
+        >>> surveyor("What is the roof made of?")
+        'The roof is slate.'
+    """
+    return decorated_or_scope("agent", name, evaluators, session_id, tags, request, metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple, final
@@ -46,7 +47,7 @@ class Spec(NamedTuple):
     name: str
     evaluators: tuple[Any, ...] = ()
     session_id: str | None = None
-    tags: dict[str, str] | None = None
+    tags: Mapping[str, str] | None = None
     model_name: str | None = None
     model_provider: str | None = None
 

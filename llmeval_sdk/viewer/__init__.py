@@ -1,7 +1,7 @@
-"""Web pages over the store: traces, their scores, and what people say of them.
+"""Web pages that show the store: traces, their scores, and what people said about them.
 
-``llmeval view`` serves them on this machine. An app mounts them with a token that visitors must
-know, or openly where its own log-in stands before them::
+``llmeval view`` serves the pages on this machine. An app can mount them, either with a token that
+visitors must know, or openly if the app's own log-in protects them::
 
     app.mount("/llmeval", llmeval.viewer.app(token=secret, hosts=["app.example.com"]))
 """
@@ -31,31 +31,32 @@ def app(
 ) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
 
-    Its ``close()``, for a server that is about to stop, closes the store and ends the streams that
-    open pages hold; by themselves they end within 20 seconds.
+    A server that is about to stop can call the app's ``close()``, which closes the store and ends
+    the streams that open pages hold. Without that call the streams end within 20 seconds.
 
     Args:
-        store: the file, which need not exist yet; otherwise the one that this process writes, by
-            ``configure()`` or ``LLMEVAL_STORE``. Of that one, the page of scores also shows what
-            the process delivered and what it dropped, and why.
-        token: what a visitor's first address has to hold, as ``?token=…``; the browser is then let
-            in for twelve hours. Make it long: ``secrets.token_urlsafe(24)``.
-        open: pass ``True`` instead of a token where the app's own log-in stands before the pages.
-            They show every prompt and answer to whoever reaches them.
-        hosts: the names in the ``Host`` header that are answered, such as ``app.example.com`` (any
-            port) or ``127.0.0.1:8000``; ``["*"]`` answers to all. By default ``localhost`` and bare
-            addresses, so that no foreign page can reach the viewer by a name of its own.
-        feedback: whether visitors may label traces.
+        store: The file to show, which need not exist yet. By default it is the file that this
+            process writes (set by ``configure()`` or ``LLMEVAL_STORE``), and the page of scores
+            then also shows what the process delivered, what it dropped, and why.
+        token: A secret that a visitor's first address must hold, as ``?token=…``. The browser is
+            then let in for twelve hours. Make it long: ``secrets.token_urlsafe(24)``.
+        open: Pass ``True`` instead of a token if the app's own log-in protects the pages. They
+            show every prompt and answer to whoever reaches them.
+        hosts: The ``Host`` headers that the viewer answers to, such as ``app.example.com`` (any
+            port) or ``127.0.0.1:8000``; ``["*"]`` allows all. By default only ``localhost`` and
+            bare addresses are allowed, so that no foreign page can reach the viewer by binding a
+            name of its own to this machine.
+        feedback: Whether visitors may label traces.
 
     Raises:
-        ConfigurationError: there is neither a token nor ``open=True``, or there are both.
-        MissingExtraError: Starlette or Jinja is not installed.
+        ConfigurationError: Neither a token nor ``open=True`` was passed, or both were.
+        MissingExtraError: Starlette or Jinja is not installed; the extra ``viewer`` brings both.
     """
     if bool(token) == open:
         raise ConfigurationError(
-            "viewer.app() shows every prompt and answer in the store: pass token=… for visitors to "
-            "open the pages with ?token=…, or open=True where the app's own log-in stands before "
-            "them" + (" (not both)" if open else "")
+            "viewer.app() shows every prompt and answer in the store, so say who may see them: "
+            "pass token=… (visitors then open the pages with ?token=…), or open=True if the app's "
+            "own log-in protects them" + (" (not both)" if open else "")
         )
     try:
         from llmeval_sdk.viewer._application import build

@@ -1,4 +1,4 @@
-"""The viewer's routes, put together."""
+"""The viewer as one app: its routes, what they share, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from llmeval_sdk.viewer import _feedback, _live, _scores, _trace, _traces, _versions
+from llmeval_sdk.viewer import _scores, _trace, _traces, _versions
 from llmeval_sdk.viewer._guard import Guard
-from llmeval_sdk.viewer._readers import NoStoreError, Readers
+from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What all pages share."""
+    """What all pages of one viewer share."""
 
     readers: Readers
-    watch: _live.Watch
+    watch: Watch
     feedback: bool
 
 
 class Viewer(Guard):
-    """The viewer as an ASGI app, for `viewer.app`."""
+    """The ASGI app that `llmeval_sdk.viewer.app` returns."""
 
     def __init__(
         self, inner: Starlette, *, token: str | None, hosts: Collection[str] | None
@@ -39,7 +39,7 @@ class Viewer(Guard):
         self._site: Site = inner.state.site
 
     def close(self) -> None:
-        """Let open streams of news end within a second, and close the store."""
+        """Close the store, and end the streams of open pages within a second."""
         self._site.watch.stop()
         self._site.readers.close()
 
@@ -51,7 +51,7 @@ def build(
     hosts: Collection[str] | None,
     feedback: bool,
 ) -> Viewer:
-    """Put the app together; see `llmeval_sdk.viewer.app`."""
+    """Build the app from the arguments of `llmeval_sdk.viewer.app`."""
     readers = Readers(store)
     routes = [
         Route("/", _traces.show),
@@ -60,13 +60,13 @@ def build(
         Route("/scores", _scores.overview),
         Route("/scores/{evaluator:path}", _scores.detail),
         Route("/versions", _versions.show),
-        Route("/feedback", _feedback.submit, methods=["POST"]),
-        Route("/events", _live.stream),
+        Route("/feedback", _trace.submit_label, methods=["POST"]),
+        Route("/events", stream),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
     ]
     handlers = {NoStoreError: _no_store, HTTPException: _failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
-    inner.state.site = Site(readers, _live.Watch(readers), feedback)
+    inner.state.site = Site(readers, Watch(readers), feedback)
     return Viewer(inner, token=token, hosts=hosts)
 
 

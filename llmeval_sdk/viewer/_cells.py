@@ -1,8 +1,8 @@
-"""Scores as cells: a text, how good that is, and how long its bar is."""
+"""The pieces of a page: a score as a cell, and a long text with the parts to look at marked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from llmeval_sdk._terminal import number
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.store.pages import Said
 from llmeval_sdk.store.reasons import explain
+from llmeval_sdk.viewer._render import MAX_TEXT
 
 
 Tone = Literal["good", "fair", "bad", "plain", "quiet"]
@@ -23,12 +24,12 @@ class Cell:
     text: str
     tone: Tone = "plain"
     share: float | None = None
-    """Length of the bar, 0..1; ``None`` where the value is no share."""
+    """Length of the bar, from 0 to 1; ``None`` for a value that is not a share."""
     title: str = ""
 
 
 def cell_of_said(said: Said) -> Cell:
-    """Return the cell of a score in a list; its value is as it is stored."""
+    """Return the cell of a score whose value is written as the store holds it."""
     if said.reason is not None:
         words = said.reason.replace("_", " ")
         return Cell(words, "quiet", title=f"Did not run. {explain(said.reason).meaning}")
@@ -47,7 +48,10 @@ def cell_of(evaluation: Evaluation) -> Cell:
 
 
 def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
-    """Return the cells of a span in a list; those of a record without an answer have no colour."""
+    """Return the cells of a span in a list.
+
+    They have no colour if the record has no answer, because then no score is good or bad.
+    """
     cells = {name: cell_of_said(said) for name, said in scores.items()}
     abstention = scores.get(_values.ABSTENTION)
     if abstention is None or abstention.value is None:
@@ -66,8 +70,8 @@ def cell(name: str, value: Any, label: str | None = None, *, near_constant: bool
     """Return the cell of a value."""
     is_rated = not isinstance(value, str) and not _values.is_unrated(name)
     if label and is_rated and _values.is_neutral(label):
-        said = "Not applicable" if value is None else number(value)
-        return Cell(label, "quiet", title=f"{said}: {label}, neither good nor bad")
+        shown = "Not applicable" if value is None else number(value)
+        return Cell(label, "quiet", title=f"{shown}: {label}, neither good nor bad")
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
     standing = _values.standing(name, value, label)
@@ -81,3 +85,61 @@ def cell(name: str, value: Any, label: str | None = None, *, near_constant: bool
     is_share = 0 <= value <= 1 and not _values.is_measure(name)
     text = f"{value:.2f}" if is_share else number(value)
     return Cell(text, tone, value if is_share else None, label or "")
+
+
+MAX_MARKS = 200
+_BOX = 400, 10
+"""How many characters and lines fit the smallest box, the one on a phone."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """As much of a text as a page shows, cut into marked and plain parts."""
+
+    parts: tuple[tuple[str, bool], ...]
+    """The parts in order, each with whether it is marked."""
+    rest: int
+    """How many characters are left out at the end."""
+
+    @property
+    def scrolls(self) -> bool:
+        """Whether the text may need a scroll bar; its box must then be reachable by keyboard."""
+        texts = [text for text, _ in self.parts]
+        return sum(map(len, texts)) > _BOX[0] or sum(text.count("\n") for text in texts) > _BOX[1]
+
+
+def marked(text: str, spans: Iterable[Sequence[int]] = (), limit: int = MAX_TEXT) -> MarkedText:
+    """Cut a text into parts, marking the ranges ``[start, end]`` of its characters.
+
+    Ranges that make no sense are ignored, and at most `MAX_MARKS` are used.
+    """
+    shown = text[:limit]
+    parts: list[tuple[str, bool]] = []
+    at = 0
+    for start, end in sorted(_usable(spans, len(shown)))[:MAX_MARKS]:
+        if end > at:
+            parts += [(shown[at : max(start, at)], False), (shown[max(start, at) : end], True)]
+            at = end
+    parts.append((shown[at:], False))
+    return MarkedText(tuple((part, on) for part, on in parts if part), len(text) - len(shown))
+
+
+def places(text: str, quotes: Iterable[str | None]) -> list[tuple[int, int]]:
+    """Return the range of the first occurrence of each quote that the text contains."""
+    ranges = []
+    for quote in quotes:
+        start = text.find(quote) if quote else -1
+        if quote and start >= 0:
+            ranges.append((start, start + len(quote)))
+    return ranges
+
+
+def _usable(spans: object, length: int) -> list[tuple[int, int]]:
+    """Return what is a range of characters; stored metadata may hold anything else."""
+    ranges = []
+    for span in spans if isinstance(spans, Iterable) else ():
+        if isinstance(span, (list, tuple)) and len(span) == 2:
+            start, end = span
+            if type(start) is int and type(end) is int and 0 <= start < end:
+                ranges.append((start, min(end, length)))
+    return ranges

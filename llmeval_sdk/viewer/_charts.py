@@ -1,7 +1,7 @@
-"""The charts of the score pages: what stands where, drawn with `_svg`.
+"""The charts of the score pages, drawn with `_svg`.
 
-Each chart is drawn twice, for a wide screen and for a phone, where one made small would have
-letters too small; the style sheet shows one of them.
+Each chart is drawn twice, for a wide screen and for a phone, and the style sheet shows one of the
+two. A single drawing, scaled down for a phone, would have letters too small to read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.viewer._figures import Figures
-from llmeval_sdk.viewer._format import number, when
+from llmeval_sdk.viewer._render import number, when
 from llmeval_sdk.viewer._svg import GRID, LETTER, SERIES, Drawing, fitted, ticks
 
 
@@ -26,11 +26,11 @@ MOST_SERIES = len(SERIES)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 10, 24
 _ROW = 26
 _FORMATS = ((1, "%H:%M:%S.%f"), (60, "%H:%M:%S"), (86_400, "%d %b %H:%M"), (1 << 60, "%d %b"))
-"""How times are written where a period is shorter than so many seconds."""
+"""How times are written if a period is shorter than this many seconds."""
 
 
 def drawn(draw: Callable[[float, str], Markup], title: str) -> Markup:
-    """Draw a chart for a wide screen and for a phone."""
+    """Return the chart as HTML that holds both drawings."""
     both = Markup('<div class="desk">{}</div><div class="phone">{}</div>')
     return both.format(draw(WIDE, title), draw(NARROW, title))
 
@@ -46,27 +46,28 @@ class Point:
     count: int = 0
 
 
-def points_of(found: Sequence[Population]) -> tuple[list[Point], list[Point]]:
-    """Return the estimates over all traffic, and the plain means of what was judged, by period."""
+def points_of(populations: Sequence[Population]) -> tuple[list[Point], list[Point]]:
+    """Return two lists of points: estimates over all traffic, and means of what was judged."""
     every, judged = [], []
-    for each in found:
-        begin, estimate, count = each.period_ns or 0, each.estimate, each.funnel.scored
+    for population in populations:
+        begin, count = population.period_ns or 0, population.funnel.scored
+        estimate = population.estimate
         if estimate is not None:
             every.append(Point(begin, estimate.mean, estimate.low, estimate.high, count))
-        if each.mean is not None:
-            judged.append(Point(begin, each.mean, count=count))
+        if population.mean is not None:
+            judged.append(Point(begin, population.mean, count=count))
     return every, judged
 
 
 def over_time(
     points: Sequence[Point], period_ns: int, beside: Sequence[Point] = ()
 ) -> Callable[[float, str], Markup]:
-    """Return a chart of means with their intervals, and dashed what is to be compared with them."""
-    ends = [end for each in points for end in (each.low, each.high, each.mean) if end is not None]
-    values = [value for value in (*ends, *(each.mean for each in beside)) if isfinite(value)]
+    """Return a chart of means with their intervals; ``beside`` them is a dashed line."""
+    ends = [end for p in points for end in (p.low, p.high, p.mean) if end is not None]
+    values = [value for value in (*ends, *(p.mean for p in beside)) if isfinite(value)]
     low, high = min(values, default=0.0), max(values, default=1.0)
     low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), high)
-    times = [each.time_ns for each in (*points, *beside)]
+    times = [p.time_ns for p in (*points, *beside)]
 
     def draw(width: float, title: str) -> Markup:
         frame = _Frame(width, title, low, high)
@@ -78,35 +79,35 @@ def over_time(
             if point.low is not None and point.high is not None:
                 frame.picture.band(x, frame.y(point.low), frame.y(point.high))
                 interval = f", 95 % from {number(point.low)} to {number(point.high)}"
-            told = f"{_clock(point.time_ns, period_ns)}: {number(point.mean)}{interval}"
-            frame.picture.dot(x, frame.y(point.mean), f"{told}, {point.count} scored")
+            label = f"{_clock(point.time_ns, period_ns)}: {number(point.mean)}{interval}"
+            frame.picture.dot(x, frame.y(point.mean), f"{label}, {point.count} scored")
         return frame.picture.done()
 
     return draw
 
 
-def distribution(found: Figures) -> Callable[[float, str], Markup]:
-    """Return how often scores lie in each part of their range."""
-    step = (found.high - found.low) / max(len(found.histogram), 1)
+def distribution(figures: Figures) -> Callable[[float, str], Markup]:
+    """Return a bar chart of how often scores lie in each part of their range."""
+    step = (figures.high - figures.low) / max(len(figures.histogram), 1)
 
     def draw(width: float, title: str) -> Markup:
-        frame = _Frame(width, title, 0, max(found.histogram, default=1), whole=True)
-        part = frame.width / max(len(found.histogram), 1)
-        for n, count in enumerate(found.histogram):
-            start, top = found.low + n * step, frame.y(count)
+        frame = _Frame(width, title, 0, max(figures.histogram, default=1), whole=True)
+        part = frame.width / max(len(figures.histogram), 1)
+        for n, count in enumerate(figures.histogram):
+            start, top = figures.low + n * step, frame.y(count)
             label = f"{number(start)} to {number(start + step)}: {count} records"
             box = (frame.left + n * part + 1, top, part - 2, frame.bottom - top)
             frame.picture.bar(box, label)
-        for n in range(0, len(found.histogram) + 1, 2 if width == WIDE else 5):
+        for n in range(0, len(figures.histogram) + 1, 2 if width == WIDE else 5):
             x = frame.left + n * part
-            frame.picture.text(x, frame.bottom + 15, number(found.low + n * step))
+            frame.picture.text(x, frame.bottom + 15, number(figures.low + n * step))
         return frame.picture.done()
 
     return draw
 
 
 def categories(counts: Mapping[str, int]) -> Callable[[float, str], Markup]:
-    """Return how often each category was given."""
+    """Return a bar chart of how often each of the most frequent categories was given."""
     shown = list(counts.items())[:MOST_WORDS]
     most = max((times for _, times in shown), default=1) or 1
     longest = max((len(word) for word, _ in shown), default=0)
@@ -128,7 +129,7 @@ def categories(counts: Mapping[str, int]) -> Callable[[float, str], Markup]:
 def words_over_time(
     rows: Sequence[tuple[int, str, int]], period_ns: int
 ) -> Callable[[float, str], Markup]:
-    """Return the share of each category over time; the rarest are one series."""
+    """Return a stacked chart of the share of each category by period; the rarest are one series."""
     totals: dict[str, int] = {}
     by_period: dict[int, dict[str, int]] = {}
     for begin, word, times in rows:
@@ -163,7 +164,10 @@ def words_over_time(
 
 
 class _Frame:
-    """A drawing with a scale on its left."""
+    """A drawing with a vertical scale on its left.
+
+    ``whole`` labels whole numbers only, and ``share`` writes them as percentages.
+    """
 
     def __init__(
         self, width: float, title: str, low: float, high: float, *,
@@ -191,7 +195,7 @@ class _Frame:
 def _time_axis(
     frame: _Frame, first: int, last: int, period_ns: int, inset: float = 10
 ) -> Callable[[int], float]:
-    """Write the times below a frame, as many as have room; return where a time stands."""
+    """Write as many times below a frame as fit; return a function from a time to its x."""
     room = frame.width - 2 * inset
 
     def at(time_ns: int) -> float:

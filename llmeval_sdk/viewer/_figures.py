@@ -1,4 +1,4 @@
-"""What many scores of one evaluator come to."""
+"""The figures of one evaluator: what many of its scores add up to."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from dataclasses import dataclass
 from math import isfinite
 
 from llmeval_sdk import _values
-from llmeval_sdk.store.trends import Recent
+from llmeval_sdk.store.views import Recent
 
 
 BINS = 10
 POINTS = 40
-"""Periods of a trend at most."""
+"""The largest number of periods in a trend."""
 _STEPS = (
     0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000,
 )  # fmt: skip
-"""Lengths of a period in seconds."""
+"""The lengths that a period may have, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The scores of one evaluator, summed up."""
+    """A summary of the scores of one evaluator."""
 
     name: str
     judge: bool
     count: int
     mean: float | None
-    """Plain mean; yes and pass count 1, no and fail count 0; ``None`` with other categories."""
+    """The plain mean, counting yes and pass as 1, no and fail as 0; ``None`` for other words."""
     low: float
     high: float
     """The range of `histogram`."""
     histogram: tuple[int, ...]
     categories: Mapping[str, int]
-    """Most frequent first."""
+    """How often each category was given, most frequent first."""
     failed: int
     not_applicable: int
     capped: bool
@@ -45,9 +45,9 @@ class Figures:
         return [(name, times, times / self.count) for name, times in self.categories.items()]
 
 
-def figures(name: str, found: Recent, *, judge: bool) -> Figures:
-    """Sum scores up."""
-    there = [value for value in found.values if value is not None]
+def figures(name: str, recent: Recent, *, judge: bool) -> Figures:
+    """Summarise the latest scores of an evaluator."""
+    there = [value for value in recent.values if value is not None]
     numbers = [value for value in there if type(value) is float and isfinite(value)]
     words = Counter(_word(value) for value in there if type(value) is not float)
     rated = [_values.number(value) for value in there if not _values.is_neutral(value)]
@@ -64,9 +64,9 @@ def figures(name: str, found: Recent, *, judge: bool) -> Figures:
         high,
         _histogram(numbers, low, high),
         dict(words.most_common()),
-        found.failed,
-        len(found.values) - len(there) - found.failed,
-        found.capped,
+        recent.failed,
+        len(recent.values) - len(there) - recent.failed,
+        recent.capped,
     )
 
 
@@ -87,21 +87,24 @@ def _histogram(numbers: Sequence[float], low: float, high: float) -> tuple[int, 
 
 
 def period_of(times: Sequence[int]) -> int:
-    """Return how long the periods of a trend are, in nanoseconds."""
+    """Return the length, in nanoseconds, that divides these times into at most `POINTS` periods."""
     seconds = (max(times) - min(times)) / 1e9 if times else 0.0
     step = next((step for step in _STEPS if seconds / step <= POINTS), _STEPS[-1])
     return int(step * 1e9)
 
 
-def means_by_period(found: Recent, period_ns: int) -> list[tuple[int, float, int]]:
-    """Return the begin, mean and count of each period that has scores; none with categories."""
+def means_by_period(recent: Recent, period_ns: int) -> list[tuple[int, float, int]]:
+    """Return the beginning, mean and count of each period that has scores.
+
+    There are none if any value is a category, because words have no mean.
+    """
     if any(
         isinstance(value, str) and _values.number(value) is None and not _values.is_neutral(value)
-        for value in found.values
+        for value in recent.values
     ):
         return []
     sums: dict[int, list[float]] = {}
-    for time_ns, value in zip(found.times, found.values, strict=True):
+    for time_ns, value in zip(recent.times, recent.values, strict=True):
         number = _values.number(value)
         if number is not None:
             total = sums.setdefault(time_ns - time_ns % period_ns, [0.0, 0])
@@ -110,10 +113,10 @@ def means_by_period(found: Recent, period_ns: int) -> list[tuple[int, float, int
     return [(begin, total / times, int(times)) for begin, (total, times) in sorted(sums.items())]
 
 
-def words_by_period(found: Recent, period_ns: int) -> list[tuple[int, str, int]]:
+def words_by_period(recent: Recent, period_ns: int) -> list[tuple[int, str, int]]:
     """Return how often each category was given in each period."""
     counts: Counter[tuple[int, str]] = Counter()
-    for time_ns, value in zip(found.times, found.values, strict=True):
+    for time_ns, value in zip(recent.times, recent.values, strict=True):
         if value is not None and type(value) is not float:
             counts[time_ns - time_ns % period_ns, _word(value)] += 1
     return [(begin, word, times) for (begin, word), times in sorted(counts.items())]

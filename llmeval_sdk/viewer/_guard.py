@@ -1,8 +1,8 @@
 """Who may see the pages, and what a page may do in the browser.
 
-Stored texts are hostile, and so may be other pages that the same browser has open: a foreign
-``Host`` is DNS rebinding, a cross-site POST is forgery, and a script that is not ours is an
-injection. Each is refused here, in one place, whatever the page behind it does.
+Stored texts may be hostile, and so may other pages that are open in the same browser. A foreign
+``Host`` header means DNS rebinding, a POST from another site means request forgery, and a script
+that is not ours was injected. All three are refused in this one place, whatever page was asked for.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ HEADERS = {
     "x-frame-options": "DENY",
 }
 PASS_SECONDS = 12 * 3_600
-"""How long a browser is let in after it showed the token."""
+"""For how many seconds a browser is let in after it has shown the token."""
 _PORT = re.compile(r":\d+$")
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Guard:
-    """Lets requests through to ``app`` that come from the right visitor, host and page."""
+    """ASGI middleware: only requests from the right visitor, host and page reach ``app``."""
 
     def __init__(self, app: ASGIApp, *, token: str | None, hosts: Collection[str] | None) -> None:
         self._app = app
@@ -49,7 +49,7 @@ class Guard:
         self._pass = None if token is None else Pass(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or hand the request on."""
+        """Refuse the request, redirect it, or pass it on to the app."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -67,29 +67,29 @@ class Guard:
     def _refusal(self, request: Request) -> PlainTextResponse | None:
         if not _is_known(request.headers.get("host", ""), self._hosts):
             return _refused(
-                "This viewer does not answer to that name. Open the address it printed; where an "
-                "app mounts it, name the app's host: llmeval.viewer.app(hosts=[...])."
+                "This viewer does not answer to that name. Open the address that it printed. If an "
+                "app mounts the viewer, name the app's host: llmeval.viewer.app(hosts=[...])."
             )
         if not self._knows_token(request):
             return _refused(
                 "The token is missing, wrong or too old. Open the whole address that was printed."
             )
         if request.method not in _SAFE_METHODS and not _is_own(request):
-            return _refused("This was sent from another page.")
+            return _refused("This form was sent from a page of another site, so it was refused.")
         return None
 
     def _knows_token(self, request: Request) -> bool:
         if self._token is None or self._pass is None:
             return True
-        given = request.query_params.get("token")
-        if given is not None and hmac.compare_digest(given.encode(), self._token.encode()):
+        token = request.query_params.get("token")
+        if token is not None and hmac.compare_digest(token.encode(), self._token.encode()):
             return True
         return self._pass.is_valid(request.cookies.get(_cookie_name(request), ""), _port(request))
 
     def _without_token(self, request: Request) -> Response | None:
-        """Send a browser that was shown the token on to the same page without it."""
-        asked = request.headers.get("sec-fetch-dest"), request.headers.get("sec-fetch-site")
-        is_visit = asked in (("document", "none"), ("document", "same-origin"))
+        """Redirect a browser that came with the token to the same address without it."""
+        fetch = request.headers.get("sec-fetch-dest"), request.headers.get("sec-fetch-site")
+        is_visit = fetch in (("document", "none"), ("document", "same-origin"))
         if self._pass is None or "token" not in request.query_params or not is_visit:
             return None
         rest = [(k, v) for k, v in request.query_params.multi_items() if k != "token"]
@@ -109,10 +109,10 @@ class Guard:
 
 
 class Pass:
-    """What a browser shows after the first page: not the token, and only for a port and a time.
+    """Makes and checks the cookie that a browser shows instead of the token after its first page.
 
-    The browser sends cookies to every server of the same host. What another of them reads there is
-    no use on another port and ends by itself, and the token cannot be told from it.
+    A browser sends its cookies to every server of the same host, whatever the port. So a pass is
+    valid for one port and for a limited time, and the token cannot be computed from it.
     """
 
     def __init__(self, token: str) -> None:
@@ -136,10 +136,10 @@ class Pass:
 
 
 def _is_known(host: str, hosts: Collection[str] | None) -> bool:
-    """Say whether a ``Host`` header is one of ours.
+    """Return whether the viewer answers to this ``Host`` header.
 
-    Without a list, addresses and ``localhost`` are: a foreign page reaches this server only by a
-    name that its owner bound to our address, never by the address itself.
+    Without a list of hosts it answers to ``localhost`` and to bare addresses. That is safe, because
+    DNS rebinding needs a name that the attacker has bound to our address.
     """
     host = host.lower()
     name = host[: host.rfind(":")] if _PORT.search(host) else host
@@ -160,7 +160,7 @@ def _port(request: Request) -> int:
 
 
 def _cookie_name(request: Request) -> str:
-    return f"llmeval-{_port(request)}"  # viewers on other ports share the browser's jar
+    return f"llmeval-{_port(request)}"  # the browser sends cookies to viewers on other ports too
 
 
 def _refused(why: str) -> PlainTextResponse:
@@ -168,7 +168,10 @@ def _refused(why: str) -> PlainTextResponse:
 
 
 def _is_own(request: Request) -> bool:
-    """Say whether a page of ours sent it; whoever sends neither header is no browser."""
+    """Return whether one of our pages sent the request, or a client that is no browser.
+
+    A browser sends at least one of the two headers with every POST.
+    """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"

@@ -1,8 +1,9 @@
-"""Scores over time: all evaluators side by side, and one by itself."""
+"""The pages of scores: all evaluators side by side, and the charts of one of them."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +15,14 @@ from starlette.responses import Response
 
 from llmeval_sdk import runtime
 from llmeval_sdk.pipeline import ExporterStats
-from llmeval_sdk.store import losses, names, trends
+from llmeval_sdk.store import losses, views
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
-from llmeval_sdk.viewer import _charts, _live, _people
+from llmeval_sdk.store.views import KnownNames
+from llmeval_sdk.viewer import _charts
+from llmeval_sdk.viewer._cells import cell_of
 from llmeval_sdk.viewer._charts import Point, points_of
 from llmeval_sdk.viewer._figures import (
     Figures,
@@ -29,8 +32,9 @@ from llmeval_sdk.viewer._figures import (
     quantile,
     words_by_period,
 )
-from llmeval_sdk.viewer._filters import RANGES
+from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import page
+from llmeval_sdk.viewer._traces import RANGES
 
 
 STEPS = ("eligible", "selected", "budgeted", "run", "scored")
@@ -39,25 +43,25 @@ LEAST_PERIOD_NS = 60_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class JudgeFigures:
     """What one judge did and what it cost."""
 
     figures: Figures
     since: int | None
-    """When the records begin that are summed up here, in nanoseconds since the epoch."""
+    """The time of the earliest record counted here, in nanoseconds since the epoch."""
     capped: bool
-    """There are older ones."""
+    """Whether older records were left out."""
     population: Population
     reasons: tuple[tuple[str, int, Reason], ...]
     """Why it did not run, most frequent first."""
     median: float | None
     """Seconds a judgement takes."""
     slow: float | None
-    """Seconds that 95 % stay below."""
+    """Seconds below which 95 % of the judgements stay."""
     total_tokens: int
     cost_usd: float | None
     stand_in: bool
-    """Rules gave its latest verdicts that stand in for a model."""
+    """Whether its latest verdicts came from rules that stand in for a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +77,17 @@ def overview(request: Request) -> Response:
     """Answer with every evaluator's figures."""
     since = _since(request)
     with request.app.state.site.readers.lend() as reader:
-        known = reader.read(names.known)
+        known = reader.read(views.known_names)
         judges = [_judge(reader, name, since) for name in known.judges]
         heuristics = [_figures(reader, name, since, judge=False)[0] for name in known.heuristics]
-        people = _people.said(reader, known)
+        people = _label_counts(reader, known)
         lost = reader.read(losses.total)
-        state = reader.read(_live.state)
-    agreement = next((each for each in heuristics if each.name == AGREEMENT and each.count), None)
+        state = reader.read(state_of)
+    agreement = next((h for h in heuristics if h.name == AGREEMENT and h.count), None)
     return page(
         request, "scores.html",
         judges=judges,
-        heuristics=[each for each in heuristics if each.count + each.failed],
+        heuristics=[h for h in heuristics if h.count + h.failed],
         agreement=agreement and _charts.drawn(
             _charts.categories(agreement.categories), "How far extractions agree"
         ),
@@ -94,7 +98,7 @@ def overview(request: Request) -> Response:
 
 
 def _accounts(request: Request) -> Mapping[str, ExporterStats]:
-    """Return the account of each exporter of this process, if this is the store it writes."""
+    """Return the account of each exporter if this process writes the store that is shown."""
     own = path_of(runtime.settings().store) == request.app.state.site.readers.path
     return runtime.stats().exporters if own else {}
 
@@ -103,12 +107,12 @@ def detail(request: Request) -> Response:
     """Answer with one evaluator's charts."""
     name, since = request.path_params["evaluator"], _since(request)
     with request.app.state.site.readers.lend() as reader:
-        known = reader.read(names.known)
+        known = reader.read(views.known_names)
         if name not in known.evaluators:
             raise HTTPException(404, "No such evaluator has scored anything in this store.")
         judge = _judge(reader, name, since) if name in known.judges else None
         begin = judge.since if judge else since
-        found, recent = _figures(reader, name, begin, judge=judge is not None)
+        summary, recent = _figures(reader, name, begin, judge=judge is not None)
         period = period_of(recent.times)
         if judge is None:
             points = [
@@ -117,29 +121,29 @@ def detail(request: Request) -> Response:
             judged: list[Point] = []
         else:
             period = max(period, LEAST_PERIOD_NS)
-            given = (judge.since, None, None, None)
-            points, judged = points_of(_periods(reader, given, judge, period))
-        state = reader.read(_live.state)
+            window = (judge.since, None, None, None)
+            points, judged = points_of(_periods(reader, window, judge, period))
+        state = reader.read(state_of)
     return page(
         request, "evaluator.html",
-        found=found, judge=judge, points=points, judged=judged, period=period, steps=STEPS,
-        charts=_drawn(found, recent, period, points, judged), selection=_is_selection(judge),
+        figures=summary, judge=judge, points=points, judged=judged, period=period, steps=STEPS,
+        charts=_drawn(summary, recent, period, points, judged), selection=_is_selection(judge),
         state=state, ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
 
 
 def _periods(
-    reader: StoreReader, given: tuple[Any, ...], judge: Judge, period: int
+    reader: StoreReader, window: tuple[Any, ...], judge: JudgeFigures, period: int
 ) -> list[Population]:
-    """Estimate by period; where the whole cannot be estimated, no part of it is."""
-    found = over_time(reader, given, judge.figures.name, period)
+    """Return estimates by period, or none of them if all periods together cannot be estimated."""
+    populations = over_time(reader, window, judge.figures.name, period)
     if judge.population.estimate is None:
-        return [replace(each, estimate=None) for each in found]
-    return found
+        return [replace(population, estimate=None) for population in populations]
+    return populations
 
 
-def _is_selection(judge: Judge | None) -> bool:
-    """Say whether a judge saw only part of what it could have judged."""
+def _is_selection(judge: JudgeFigures | None) -> bool:
+    """Return whether a judge scored only part of what it could have scored."""
     return judge is not None and judge.population.funnel.scored < judge.population.funnel.eligible
 
 
@@ -150,19 +154,19 @@ def _since(request: Request) -> int | None:
 
 def _figures(
     reader: StoreReader, name: str, since: int | None, *, judge: bool
-) -> tuple[Figures, trends.Recent]:
-    recent = reader.read(lambda c: trends.recent(c, name, since))
+) -> tuple[Figures, views.Recent]:
+    recent = reader.read(lambda c: views.recent(c, name, since))
     return figures(name, recent, judge=judge), recent
 
 
-def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
-    begin = reader.read(lambda c: trends.window(c, name, since))
-    found, _ = _figures(reader, name, begin, judge=True)
+def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
+    begin = reader.read(lambda c: views.window(c, name, since))
+    summary, _ = _figures(reader, name, begin, judge=True)
     population = overall(reader, (begin, None, None, None), None, name)
-    effort = reader.read(lambda c: trends.effort(c, name, begin))
+    effort = reader.read(lambda c: views.effort(c, name, begin))
     reasons = sorted(population.funnel.reasons.items(), key=lambda item: -item[1])
-    return Judge(
-        found,
+    return JudgeFigures(
+        summary,
         begin,
         begin != since,
         population,
@@ -176,14 +180,14 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> Judge:
 
 
 def _drawn(
-    found: Figures,
-    recent: trends.Recent,
+    summary: Figures,
+    recent: views.Recent,
     period: int,
     points: Sequence[Point],
     judged: Sequence[Point],
 ) -> list[Chart]:
     drawings: list[tuple[str, Callable[[float, str], Markup], str]] = []
-    if found.judge and points:
+    if summary.judge and points:
         note = "Solid: all traffic, with its 95 % interval. Dashed: plain mean of what was judged."
         drawings.append(("Mean over time", _charts.over_time(points, period, judged), note))
     elif judged:
@@ -191,14 +195,36 @@ def _drawn(
         drawings.append((title, _charts.over_time(judged, period), note))
     elif points:
         drawings.append(("Mean over time", _charts.over_time(points, period), ""))
-    if found.histogram:
-        drawings.append(("Distribution", _charts.distribution(found), ""))
-    if found.categories:
-        drawings.append(("Categories", _charts.categories(found.categories), ""))
+    if summary.histogram:
+        drawings.append(("Distribution", _charts.distribution(summary), ""))
+    if summary.categories:
+        drawings.append(("Categories", _charts.categories(summary.categories), ""))
         if not points and not judged:
             rows = words_by_period(recent, period)
             drawings.append(("Categories over time", _charts.words_over_time(rows, period), ""))
     return [
-        Chart(title, _charts.drawn(draw, f"{title}: {found.name}"), note)
+        Chart(title, _charts.drawn(draw, f"{title}: {summary.name}"), note)
         for title, draw, note in drawings
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """How often people said what under one name."""
+
+    name: str
+    counts: Mapping[str, int]
+    """How often each answer was given, most frequent first; only the latest of a span counts."""
+    evaluator: bool
+    """Whether an evaluator has this name too, so that the two can be compared."""
+
+
+def _label_counts(reader: StoreReader, known: KnownNames) -> list[LabelCounts]:
+    """Count what people said, by the name of the label."""
+    labels = []
+    for name in known.labels:
+        latest = {event.target: event.evaluation for event in reader.feedback(name)}
+        counts = Counter(cell_of(evaluation).text for evaluation in latest.values())
+        is_evaluator = name in known.evaluators
+        labels.append(LabelCounts(name, dict(counts.most_common()), is_evaluator))
+    return labels

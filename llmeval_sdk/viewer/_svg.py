@@ -1,9 +1,9 @@
-"""SVG drawn in plain Python: shapes, texts and axes of one chart.
+"""SVG drawn in plain Python: the shapes, texts and axes of one chart.
 
-Charts hold texts that a stranger may have written, in a process that may serve an app. So nothing
-native draws them, and every text is cleaned and escaped here. Colours are CSS variables with a
-light default, so that the page around a chart decides between light and dark. Every mark has a
-label for a screen reader, which is also its tooltip.
+A chart may hold text written by a stranger, and the process that draws it may serve an app.
+Therefore no native library draws it, and every text is cleaned and escaped here. Colours are CSS
+variables with a light default, so that the page around the chart chooses between light and dark.
+Every mark has a label for screen readers, which is also its tooltip.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import floor, isfinite, log10
 
 from markupsafe import Markup, escape
 
-from llmeval_sdk.viewer._format import visible
+from llmeval_sdk.viewer._render import visible
 
 
 INK = "var(--chart-ink, #333333)"
@@ -22,25 +22,25 @@ SERIES = tuple(
     f"var(--chart-{number}, {colour})"
     for number, colour in enumerate(("#2f6fde", "#c2571a", "#2a8a5c", "#8a4fbf", "#b3374f"), 1)
 )
-"""Colours of the series, in order; they differ in lightness too."""
+"""The colours of the series in order; they also differ in lightness, for the colour-blind."""
 LETTER = 6.2
-"""About how wide a letter of an axis is."""
+"""The approximate width of a letter on an axis."""
 MOST_TEXT = 200
 
 
 def text_of(value: object) -> str:
-    """Return a text as SVG may hold it: without control characters, bounded and escaped."""
+    """Return a text that is safe inside SVG: shortened, escaped and without control characters."""
     return str(escape(visible(str(value)[:MOST_TEXT])))
 
 
 def fitted(text: str, width: float) -> str:
-    """Cut a text to the letters that fit a width."""
+    """Shorten a text to the letters that fit a width."""
     most = max(int(width / LETTER), 1)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers between two others, at most about as many as asked for."""
+    """Return evenly spaced round numbers from ``low`` to ``high``, about ``most`` of them."""
     span = high - low
     if not isfinite(span) or span <= 0:
         return [low]
@@ -48,14 +48,14 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     power = 10.0 ** floor(log10(exact))
     if not power or not isfinite(power):
         return [low, high]
-    step = power * next((each for each in (1, 2, 5) if power * each >= exact * 0.999), 10)
+    step = power * next((digit for digit in (1, 2, 5) if power * digit >= exact * 0.999), 10)
     first = floor(low / step + 0.999)
     count = int((high - first * step) / step + 1.001)
     return [(first + n) * step for n in range(min(count, 2 * most))]
 
 
 class Drawing:
-    """One ``<svg>``, drawn part by part from the upper left."""
+    """One ``<svg>`` element that is drawn part by part; the origin is the upper left corner."""
 
     def __init__(self, width: float, height: float, title: str) -> None:
         head = (
@@ -113,7 +113,7 @@ class Drawing:
             )
 
     def legend(self, x: float, y: float, width: float, names: Iterable[tuple[str, str]]) -> None:
-        """Name colours in one or more rows."""
+        """Write what each colour stands for, in as many rows as needed."""
         at = x
         for name, colour in names:
             shown = fitted(name, width - 20)

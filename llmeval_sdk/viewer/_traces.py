@@ -1,21 +1,158 @@
-"""The list of traces."""
+"""The list of traces, and its filters: read from an address, and written into other addresses."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from typing import Any
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from llmeval_sdk.store import names, pages, traces
-from llmeval_sdk.store.names import Known
-from llmeval_sdk.store.pages import Item, Page
+from llmeval_sdk import _values
+from llmeval_sdk.store import pages, views
+from llmeval_sdk.store.pages import ListedSpan, Page
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer import _filters, _live
+from llmeval_sdk.store.views import KnownNames
+from llmeval_sdk.store.walks import Judged, Place, Query
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
-from llmeval_sdk.viewer._filters import Filters
+from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import page, url
+
+
+RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
+JUDGED: Mapping[str, Judged] = {
+    "yes": "yes", "escalated": "escalated", "control": "control", "no": "no",
+}  # fmt: skip
+MAX_COLUMNS = 12
+_TEXTS = ("q", "span", "evaluator", "op", "value", "judge", "reason", "range", "sort")
+_FLAGS = ("errors", "runs")
+_FIRST_COLUMNS = (
+    "extraction_risk", "groundedness_risk", "context_relevance", "context_recall_heuristic",
+    "semantic_validation", "aggregated_confidence", "agreement_pattern", "context_precision",
+    "retrieval_risk",
+)  # fmt: skip
+EXTRACTED = "context_precision"
+"""An evaluator that gives a number only for records that have extractions."""
+_SHOWN = 6
+_INTEGERS_BELOW = 1 << 63
+"""SQLite holds no integer from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address of a list asks for. Parameters with unknown names are ignored."""
+
+    params: Mapping[str, Any]
+    """The parameters as addresses hold them."""
+    query: Query
+    after: Place | None
+    columns: tuple[str, ...]
+    problems: tuple[str, ...] = field(default=())
+    refused: bool = False
+    """A filter makes no sense. The list is then empty, because showing everything would mislead."""
+
+    @property
+    def filtered(self) -> bool:
+        """Whether the list leaves out some spans."""
+        return any(name not in ("sort", "col") for name in self.params)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return the content of every field of the form, ``None`` for an empty one."""
+        return {**dict.fromkeys((*_TEXTS, *_FLAGS, "col")), **self.params}
+
+    def but(self, **changes: Any) -> dict[str, Any]:
+        """Return the parameters with some of them changed; ``None`` removes one."""
+        return {**self.params, **changes}
+
+
+def read_filters(address: QueryParams, known: KnownNames) -> Filters:
+    """Read the filters from the query of an address."""
+    params: dict[str, Any] = {name: address[name].strip() for name in _TEXTS if address.get(name)}
+    params |= {name: "1" for name in _FLAGS if address.get(name)}
+    problems: list[str] = []
+    condition = _condition(params, known, problems)
+    order_by = params.get("sort", "").removeprefix("-") or None
+    highest = order_by is not None and _values.high_is_bad(order_by) != params["sort"].startswith(
+        "-"
+    )
+    seconds = RANGES.get(params.get("range", ""))
+    query = Query(
+        span_name=params.get("span"),
+        evaluator=params.get("evaluator"),
+        judged=JUDGED.get(params.get("judge", ""), ""),
+        reason=params.get("reason"),
+        failed="errors" in params,
+        text=params.get("q"),
+        since=time.time_ns() - seconds * 1_000_000_000 if seconds else None,
+        judges="runs" in params,
+        order="newest" if not order_by else "highest" if highest else "lowest",
+        order_by=order_by,
+        **(condition or {}),
+    )
+    chosen = [name for name in address.getlist("col") if name][:MAX_COLUMNS]
+    if chosen:
+        params["col"] = chosen
+    columns = tuple(dict.fromkeys(chosen)) or _default_columns(known, query)
+    return Filters(
+        params, query, _place(address.get("after")), columns, tuple(problems), condition is None
+    )
+
+
+def _condition(
+    params: dict[str, Any], known: KnownNames, problems: list[str]
+) -> dict[str, Any] | None:
+    """Return the condition made of ``evaluator``, ``op`` and ``value`` as arguments of a `Query`.
+
+    An incomplete condition gives no arguments. ``None`` is returned for one that compares with a
+    value that is no number, and ``problems`` then says so.
+    """
+    op, value = params.get("op", "below"), params.get("value")
+    if "evaluator" not in params or value is None:
+        params.pop("op", None)
+        params.pop("value", None)
+        return {}
+    if op == "is":
+        return {"verdict": value}
+    name = params["evaluator"]
+    if name in known.evaluators and name not in known.numeric:
+        problems.append(f"{name} has given no numbers; to compare a word, choose “is”.")
+    try:
+        number = float(value)
+    except ValueError:
+        number = nan
+    if not isfinite(number):
+        problems.append(
+            f"{op} {value!r} cannot be compared: {value!r} is no number. "
+            "To compare a word, choose “is”."
+        )
+        return None
+    return {"above" if op == "above" else "below": number}
+
+
+def _place(text: str | None) -> Place | None:
+    key, _, seq = (text or "").partition("~")
+    try:
+        place = Place(float(key) if "." in key or "e" in key else int(key), int(seq))
+    except ValueError:
+        return None
+    return place if max(map(abs, place)) < _INTEGERS_BELOW else None
+
+
+def _default_columns(known: KnownNames, query: Query) -> tuple[str, ...]:
+    """Return the filtered and sorted evaluators, then judges, then the most telling heuristics."""
+    wanted = [query.evaluator, query.order_by, *known.judges[:3], *_FIRST_COLUMNS]
+    there = set(known.evaluators)
+    if EXTRACTED not in known.numeric and query.evaluator != "semantic_validation":
+        there.discard("semantic_validation")  # without extractions it says little
+    shown = [name for name in wanted if name in there] + [
+        name for name in known.heuristics if name in there
+    ]
+    return tuple(dict.fromkeys(name for name in shown if name))[:_SHOWN]
 
 
 NOTHING = Page((), None, 0, full=False)
@@ -23,10 +160,10 @@ _HEX = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One span of the list with what was said of it."""
+class ListRow:
+    """One span of the list with its scores and what people said about it."""
 
-    item: Item
+    item: ListedSpan
     cells: Mapping[str, Cell]
     people: tuple[tuple[str, Cell], ...]
 
@@ -35,30 +172,30 @@ def show(request: Request) -> Response:
     """Answer with one page of the list."""
     site = request.app.state.site
     with site.readers.lend() as reader:
-        known: Known = reader.read(names.known)
-        filters = _filters.read(request.query_params, known)
-        if filters.query.text and (found := _by_id(reader, filters.query.text)):
-            trace_id, span_id = found
+        known: KnownNames = reader.read(views.known_names)
+        filters = read_filters(request.query_params, known)
+        if filters.query.text and (ids := _by_id(reader, filters.query.text)):
+            trace_id, span_id = ids
             root = str(request.scope.get("root_path", "")).rstrip("/")
             return RedirectResponse(url(root, f"/traces/{trace_id}", {"span": span_id}), 303)
         result = NOTHING if filters.refused else _page(reader, filters)
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))
-        state = reader.read(_live.state)
+        state = reader.read(state_of)
         stood_in = reader.stood_in(name for name in filters.columns if name in known.judges)
     rows = [
-        Row(
+        ListRow(
             item,
             cells_of_said(scores.get(item.span_id, {})),
             tuple(
-                (name, cell_of_said(each)) for name, each in people.get(item.span_id, {}).items()
+                (name, cell_of_said(label)) for name, label in people.get(item.span_id, {}).items()
             ),
         )
         for item in result.items
     ]
     return page(
         request, "traces.html",
-        rows=rows, result=result, filters=filters, known=known, state=state, ranges=_filters.RANGES,
+        rows=rows, result=result, filters=filters, known=known, state=state, ranges=RANGES,
         stood_in=stood_in,
     )  # fmt: skip
 
@@ -68,9 +205,9 @@ def _page(reader: StoreReader, filters: Filters) -> Page:
 
 
 def _by_id(reader: StoreReader, text: str) -> tuple[str, str | None] | None:
-    """Return the one trace, and span, whose id begins with what was searched for."""
+    """Return the ids of the trace and span if exactly one id begins with the searched text."""
     wanted = text.strip().lower()
     if not 8 <= len(wanted) <= 32 or not _HEX.issuperset(wanted):
         return None
-    found = reader.read(lambda c: traces.traces_like(c, wanted))
-    return found[0] if len(found) == 1 else None
+    matches = reader.read(lambda c: views.traces_like(c, wanted))
+    return matches[0] if len(matches) == 1 else None

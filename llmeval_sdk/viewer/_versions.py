@@ -1,4 +1,4 @@
-"""Versions of the app against each other, by what judges say of their traffic."""
+"""The page that compares versions of the app by what judges say about their traffic."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from starlette.responses import Response
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.comparison import compare
 from llmeval_sdk.store.versions import dimension, dimensions
-from llmeval_sdk.viewer import _live
+from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import page
 
 
 def show(request: Request) -> Response:
-    """Answer with each judge's comparison; what cannot be compared is said on the page."""
-    asked = request.query_params.get("by", "").strip()
+    """Answer with the comparison of each judge; the page says what cannot be compared, and why."""
+    wanted = request.query_params.get("by", "").strip()
     baseline = request.query_params.get("baseline", "").strip() or None
-    found, problem = None, ""
+    comparison, problem = None, ""
     with request.app.state.site.readers.lend() as reader:
         known = reader.read(dimensions)
-        by = asked or (known[0] if known else "")
+        by = wanted or (known[0] if known else "")
         if by:
             try:
-                found = compare(
+                comparison = compare(
                     reader, dimension(by), until_ns=time.time_ns() + 1, baseline=baseline
                 )
             except ConfigurationError as error:
                 problem = str(error)
-        state = reader.read(_live.state)
-    versions = sorted({name for each in (found.compared if found else ())
-                       for name in (each.baseline, each.version)})  # fmt: skip
+        state = reader.read(state_of)
+    versions = sorted({name for pair in (comparison.compared if comparison else ())
+                       for name in (pair.baseline, pair.version)})  # fmt: skip
     return page(
         request, "versions.html", 400 if problem else 200,
-        by=by, known=known, found=found, problem=problem, baseline=baseline, versions=versions,
-        state=state,
+        by=by, known=known, comparison=comparison, problem=problem, baseline=baseline,
+        versions=versions, state=state,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.grounding.align import Words, aligned
 from llmeval_sdk.heuristics.grounding.dates import only_date
 from llmeval_sdk.heuristics.grounding.evidence import Evidence
@@ -191,7 +191,7 @@ def test_spaces_and_separators_do_not_matter(name, mark):
 def test_words_far_apart_are_not_a_name(name):
     """Every word somewhere in the text is not enough."""
     text = " and then we walked on for a while to the ".join(name)
-    assert not aligned(name, Words(fold(text).split()), Budget())
+    assert not aligned(name, Words(fold(text).split()), WorkBudget())
 
 
 @given(st.text(min_size=1, max_size=40))

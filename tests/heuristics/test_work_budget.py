@@ -10,7 +10,7 @@ from machine import is_within
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation import run_heuristic
 from llmeval_sdk.heuristics import _budget
-from llmeval_sdk.heuristics._budget import Budget, TooLargeError, limit_processor_time
+from llmeval_sdk.heuristics._budget import TooLargeError, WorkBudget, limit_processor_time
 from llmeval_sdk.heuristics.semantic_validation import semantic_validation
 from llmeval_sdk.model import Chunk, Extraction, Record
 
@@ -169,13 +169,13 @@ def test_a_worker_also_limits_its_own_processor_time():
     """On a machine that is much slower than the count expects, the thread's clock ends it."""
     limit_processor_time(0.005)
     try:
-        budget = Budget()
+        budget = WorkBudget()
         with pytest.raises(TooLargeError, match="processor time"):
             for _ in range(10_000_000):
                 budget.spend(0)
     finally:
         limit_processor_time(None)
-    Budget().spend(_budget.UNITS)
+    WorkBudget().spend(_budget.UNITS)
 
 
 def test_what_is_too_large_is_an_error_with_a_reason_and_no_value():

@@ -3,8 +3,14 @@
 import json
 
 from llmeval_sdk.extraction import read
-from llmeval_sdk.heuristics.extraction.history import MAX_COUNTED, FieldHistory, shape_of, traits
-from llmeval_sdk.heuristics.extraction.keeper import MAX_FIELDS, Histories
+from llmeval_sdk.heuristics.extraction.history import (
+    MAX_COUNTED,
+    MAX_FIELDS,
+    FieldHistory,
+    Histories,
+    shape_of,
+    traits,
+)
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.store.ledger import HostLedger

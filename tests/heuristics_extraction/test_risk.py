@@ -8,8 +8,7 @@ from machine import is_within
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.heuristics.extraction.abstention import abstention_risk
-from llmeval_sdk.heuristics.extraction.model import shipped
-from llmeval_sdk.heuristics.extraction.risk import _WHY, extraction_risk
+from llmeval_sdk.heuristics.extraction.risk import _WHY, extraction_risk, shipped
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.testing import capture
 

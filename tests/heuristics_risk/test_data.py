@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from llmeval_sdk.heuristics.risk import query, ranking, resources, response, sentence
-from llmeval_sdk.heuristics.risk.additive import Additive, Table
+from llmeval_sdk.heuristics.risk.resources import Additive, Table
 from llmeval_sdk.heuristics.risk.text import stem
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from llmeval_sdk.model import Usage
 from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.breaker import Breaker
-from llmeval_sdk.policy.concurrency import AdaptiveLimit
+from llmeval_sdk.policy.backoff import AdaptiveLimit, Breaker
 from llmeval_sdk.policy.prices import cost, price_of
 
 

@@ -11,7 +11,7 @@ from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS, Admitted, Refused
 from llmeval_sdk.policy.conditions import below
 from llmeval_sdk.policy.escalation import Escalation
-from llmeval_sdk.policy.gate import STREAMS, Gate
+from llmeval_sdk.policy.gate import STREAMS, JudgeGate
 from llmeval_sdk.policy.sampling import parse_rules
 
 
@@ -46,12 +46,12 @@ LOW = Escalation("polite", when=below("x", 0.5))
 
 def test_a_judge_that_nothing_holds_back_runs():
     """Without rules and escalations every record is judged, with certainty."""
-    assert Gate().decide(JUDGE, record(), {}) == Admitted(1.0, "every record")
+    assert JudgeGate().decide(JUDGE, record(), {}) == Admitted(1.0, "every record")
 
 
 def test_the_reasons_come_in_order():
     """Each hurdle is met only after those before it."""
-    gate = Gate(rules({"sample_rate": 0}), [LOW])
+    gate = JudgeGate(rules({"sample_rate": 0}), [LOW])
     refused = [
         gate.decide(JUDGE, record(response=None), said(x=0.9), off="no_judge_model"),
         gate.decide(JUDGE, record(), said(x=0.9), off="no_judge_model"),
@@ -67,7 +67,7 @@ def test_the_reasons_come_in_order():
 
 def test_rules_apply_to_escalated_judges_too():
     """A judge with an escalation runs when it is escalated and the rules let it."""
-    gate = Gate(rules({"sample_rate": 0.5, "evaluator": "polite"}), [LOW])
+    gate = JudgeGate(rules({"sample_rate": 0.5, "evaluator": "polite"}), [LOW])
     decisions = [gate.decide(JUDGE, record(number), said(x=0.1)) for number in range(2000)]
     admitted = [each for each in decisions if isinstance(each, Admitted)]
     assert abs(len(admitted) / 2000 - 0.5) < 0.06
@@ -78,7 +78,7 @@ def test_rules_apply_to_escalated_judges_too():
 def test_the_chance_is_the_product():
     """Control sample and sampling rule draw independently."""
     control = Escalation("polite", when=below("x", 0.5), control_rate=0.4)
-    gate = Gate(rules({"sample_rate": 0.5}), [control])
+    gate = JudgeGate(rules({"sample_rate": 0.5}), [control])
     decisions = [gate.decide(JUDGE, record(number), said(x=0.9)) for number in range(4000)]
     admitted = [each for each in decisions if isinstance(each, Admitted)]
     assert {each.probability for each in admitted} == {0.2}
@@ -89,7 +89,7 @@ def test_any_of_several_escalations_is_enough():
     """A judge named twice is asked when either says so, with the chance of either."""
     first = Escalation("polite", when=below("x", 0.5), control_rate=0.1)
     second = Escalation("polite", when=below("y", 0.5), control_rate=0.3)
-    gate = Gate(None, [first, second])
+    gate = JudgeGate(None, [first, second])
     assert gate.names("polite") == {"x", "y"}
     assert gate.names("other") == frozenset()
     assert gate.decide(JUDGE, record(), said(x=0.9, y=0.1)) == Admitted(
@@ -103,14 +103,14 @@ def test_any_of_several_escalations_is_enough():
 
 def test_an_escalation_of_another_judge_changes_nothing():
     """Only the named judge waits for its escalation."""
-    gate = Gate(None, [LOW])
+    gate = JudgeGate(None, [LOW])
     assert isinstance(gate.decide(Polite("safety"), record(), {}), Admitted)
     assert gate.decide(JUDGE, record(), {}).reason == "not_escalated"
 
 
 def test_each_span_name_has_its_own_quantile():
     """A span whose answers are all risky does not use up the budget of another."""
-    gate = Gate(None, [Escalation("polite", share=0.2, by="risk")])
+    gate = JudgeGate(None, [Escalation("polite", share=0.2, by="risk")])
     spent = {"calm": 0, "wild": 0}
     for number in range(4000):
         name = ("calm", "wild")[number % 2]
@@ -122,7 +122,7 @@ def test_each_span_name_has_its_own_quantile():
 
 def test_span_names_without_end_share_one_quantile():
     """Names that carry ids cost bounded memory and still keep the budget."""
-    gate = Gate(None, [Escalation("polite", share=0.2, by="risk")])
+    gate = JudgeGate(None, [Escalation("polite", share=0.2, by="risk")])
     admitted = 0
     for number in range(3000):
         risk = number * 0.6180339887 % 1
@@ -134,7 +134,7 @@ def test_span_names_without_end_share_one_quantile():
 
 def test_a_gate_that_knows_the_past_ranks_at_once():
     """The scores of an earlier process end the warm-up of their span."""
-    gate = Gate(None, [Escalation("polite", share=0.2, by="risk")])
+    gate = JudgeGate(None, [Escalation("polite", share=0.2, by="risk")])
     gate.warm("polite", "answer", "risk", [i / 100 for i in range(100)])
     assert gate.decide(JUDGE, record(), said(risk=0.99)).probability == 1.0
     assert "top" in gate.decide(JUDGE, record(1), said(risk=0.99)).why
@@ -142,7 +142,7 @@ def test_a_gate_that_knows_the_past_ranks_at_once():
 
 def test_broken_rules_are_named_in_the_refusal():
     """Whoever asks why nothing runs is told that the rules could not be read."""
-    refused = Gate(parse_rules("{")).decide(JUDGE, record(), {})
+    refused = JudgeGate(parse_rules("{")).decide(JUDGE, record(), {})
     assert isinstance(refused, Refused)
     assert "not JSON" in refused.detail
 
@@ -151,5 +151,5 @@ def test_broken_rules_are_named_in_the_refusal():
 def test_a_record_without_ids_is_decided_as_well(fields):
     """A missing identity draws afresh and never fails."""
     control = Escalation("polite", when=below("x", 0.5), control_rate=0.5)
-    gate = Gate(rules({"sample_rate": 0.5}), [control])
+    gate = JudgeGate(rules({"sample_rate": 0.5}), [control])
     assert gate.decide(JUDGE, record(**fields), said(x=0.1)).__class__ in (Admitted, Refused)

@@ -10,6 +10,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import protocols, runtime
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.protocols import BaseExporter, ContextBridge, LiveSpans, complete_exporter
+from llmeval_sdk.runtime import _lifecycle
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import extract, inject
 
@@ -189,7 +190,7 @@ def test_an_exporter_of_the_former_shape_keeps_working_and_says_what_to_do():
         span = request()
         assert llmeval.export_span(span) == {"trace_id": "theirs", "span_id": "theirs"}
         stats = llmeval.flush()
-        assert former.before_exit is runtime._at_exit
+        assert former.before_exit is _lifecycle.at_exit
         assert former.lost() == {}
         assert former.redactor.detect("plain") == "plain"
     assert len(warned) == 1

@@ -23,8 +23,8 @@ PROGRAM = """
     print(json.dumps({
         "argv": sys.argv[1:],
         "enabled": state.enabled,
-        "configured": runtime._in_force.pipeline is not None,
-        "evaluators": [judge.name for judge in runtime._in_force.pipeline.plan.judges] if runtime._in_force.pipeline else [],
+        "configured": runtime.in_force.pipeline is not None,
+        "evaluators": [judge.name for judge in runtime.in_force.pipeline.plan.judges] if runtime.in_force.pipeline else [],
         "mark": getattr(sys, "mark_of_another_tool", None),
         "bootstrap_on_path": [path for path in sys.path if path.endswith("_bootstrap")],
     }))

@@ -387,7 +387,7 @@ def test_enabled_says_whether_a_call_would_be_recorded(monkeypatch):
     """What an app asks before it gathers what only a trace needs; asking sets nothing up."""
     with runtime.isolated():
         assert llmeval.enabled() is True
-        assert runtime._in_force.pipeline is None
+        assert runtime.in_force.pipeline is None
         with llmeval.disabled():
             assert llmeval.enabled() is False
         assert llmeval.enabled() is True

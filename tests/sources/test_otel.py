@@ -16,8 +16,8 @@ from llmeval_sdk.exporters.otel.exporter import OtlpExporter
 from llmeval_sdk.sources import otel as source
 from llmeval_sdk.sources.otel import EvaluationSpanProcessor
 from llmeval_sdk.store import pages
-from llmeval_sdk.store.query import Query
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.walks import Query
 from llmeval_sdk.testing import FakeLLM, capture
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from llmeval_sdk import _values
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import trends
+from llmeval_sdk.store import views
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.viewer._figures import figures
@@ -38,7 +38,7 @@ def test_seven_of_ten_is_a_mean_of_point_seven_everywhere(filled, values):
         assert whole.estimate.mean == pytest.approx(0.7)
         assert whole.funnel.scored == 10
         assert reader.score_summary()[0].mean == pytest.approx(0.7)
-        recent = reader.read(lambda c: trends.recent(c, "tone", None))
+        recent = reader.read(lambda c: views.recent(c, "tone", None))
         assert figures("tone", recent, judge=True).mean == pytest.approx(0.7)
     assert sum(map(_values.number, values)) == 7
 
@@ -50,7 +50,7 @@ def test_skipped_verdicts_count_in_no_mean(filled):
         summary = reader.score_summary()[0]
         assert summary.mean == pytest.approx(0.7)
         assert summary.categories["skipped"] == 1
-        recent = reader.read(lambda c: trends.recent(c, "tone", None))
+        recent = reader.read(lambda c: views.recent(c, "tone", None))
         assert figures("tone", recent, judge=True).mean == pytest.approx(0.7)
 
 

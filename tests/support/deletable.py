@@ -13,9 +13,9 @@ PACKAGE = ROOT / "llmeval_sdk"
 PARTS = {
     "viewer": ("viewer",),
     "reading": (
-        "store/dump.py", "store/feedback.py", "store/names.py", "store/pages.py",
-        "store/populations.py", "store/query.py", "store/rules.py", "store/traces.py",
-        "store/trends.py", "store/walks.py", "estimates/assisted.py", "estimates/caught.py",
+        "store/dump.py", "store/feedback.py", "store/pages.py",
+        "store/populations.py", "store/rules.py",
+        "store/views.py", "store/walks.py", "estimates/assisted.py", "estimates/caught.py",
         "estimates/mean.py", "estimates/sequence.py",
     ),
     "cli": ("cli", "__main__.py"),

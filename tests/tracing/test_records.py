@@ -297,7 +297,7 @@ def test_a_text_without_a_keyword_is_the_model_or_else_the_span(kind, given, opt
             pass
         kind(*given, **options)(lambda: None)()
         seen.drain()
-    usual = (str(kind).removeprefix("llmeval_sdk."), "<lambda>")
+    usual = (kind.__name__, "<lambda>")
     assert [span.name for span in seen.spans] == ([name] * 2 if name else list(usual))
     assert [span.model_name for span in seen.spans] == [model] * 2
 

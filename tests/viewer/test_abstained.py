@@ -3,8 +3,8 @@
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.store import pages
-from llmeval_sdk.store.query import Query
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.walks import Query
 from llmeval_sdk.viewer._cells import cells_of_said
 
 

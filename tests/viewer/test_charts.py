@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("starlette")
 
-from llmeval_sdk.store.trends import Recent
+from llmeval_sdk.store.views import Recent
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._charts import Point
 from llmeval_sdk.viewer._figures import figures, means_by_period, period_of, words_by_period

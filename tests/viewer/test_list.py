@@ -7,8 +7,8 @@ import pytest
 from viewer_store import Store
 
 from llmeval_sdk.store import pages, walks
-from llmeval_sdk.store.query import Query
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.walks import Query
 
 
 def shown(page):

@@ -13,13 +13,13 @@ from starlette.routing import Mount
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer import _live
+from llmeval_sdk.viewer import _readers
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Look at the store every 50 ms."""
-    monkeypatch.setattr(_live, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(_readers, "LOOK_SECONDS", 0.05)
 
 
 def state_of(page):
@@ -58,12 +58,12 @@ def test_what_happened_between_two_streams_is_not_missed(store, site, quick):
 
 def test_a_quiet_stream_ends_by_itself(store, site, quick, monkeypatch):
     """A server that waits for open requests is not kept from stopping."""
-    monkeypatch.setattr(_live, "STREAM_SECONDS", 0.3)
+    monkeypatch.setattr(_readers, "STREAM_SECONDS", 0.3)
     store.trace()
     known = state_of(site.get())
     begun = time.monotonic()
     answer = site.get("/events", state=known)
-    assert answer.text == f"retry: {_live.RETRY_MS}\n\n"
+    assert answer.text == f"retry: {_readers.RETRY_MS}\n\n"
     assert time.monotonic() - begun < 15
 
 
@@ -73,7 +73,7 @@ def test_watching_an_idle_store_reads_one_number(store, quick):
     from llmeval_sdk.viewer._readers import Readers
 
     readers = Readers(store.path)
-    watch, statements = _live.Watch(readers), []
+    watch, statements = _readers.Watch(readers), []
     with readers.lend() as reader:
         reader.read(lambda c: c.set_trace_callback(statements.append))
     for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 from viewer_store import HOSTILE
 
 from llmeval_sdk.model import Chunk
-from llmeval_sdk.viewer import _marks, _waterfall
+from llmeval_sdk.viewer import _cells, _trace
 
 
 def text_of(page):
@@ -189,12 +189,12 @@ def test_bars_lie_within_the_time_line(store):
     trace = "e" * 32
     spans = [store.span(trace=trace, start_ns=10**18 + n, end_ns=10**18 + n) for n in range(5)]
     store.write(spans=spans)
-    from llmeval_sdk.store import traces
+    from llmeval_sdk.store import views
     from llmeval_sdk.store.reader import StoreReader
 
     with StoreReader(store.path) as reader:
-        found, complete = reader.read(lambda c: traces.outline(c, trace))
-    bars = _waterfall.bars(found)
+        found, complete = reader.read(lambda c: views.outline(c, trace))
+    bars = _trace.bars(found)
     assert complete
     assert len(bars) == 5
     assert all(bar.x >= 0 and bar.width > 0 and bar.x + bar.width <= 1_000 for bar in bars)
@@ -213,7 +213,7 @@ def test_bars_lie_within_the_time_line(store):
 )
 def test_marks_are_the_ranges_that_make_sense(spans, expected):
     """Stored ranges are not trusted."""
-    assert list(_marks.marked("hello world", spans).parts) == expected
+    assert list(_cells.marked("hello world", spans).parts) == expected
 
 
 def test_a_judges_verdict_comes_first_and_says_who_gave_it(store, site):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._budget import WorkBudget
 
 
 MAX_WORDS = 200
@@ -59,7 +59,7 @@ class _State(NamedTuple):
     between: int = 0
 
 
-def aligned(value: Sequence[str], text: Words, budget: Budget) -> bool:
+def aligned(value: Sequence[str], text: Words, budget: WorkBudget) -> bool:
     """Say whether the folded words of a value stand in a text, in order and nearly as they are."""
     if not value or len(value) > MAX_WORDS:
         return False
@@ -71,7 +71,7 @@ def aligned(value: Sequence[str], text: Words, budget: Budget) -> bool:
     )
 
 
-def _windows(value: Sequence[str], text: Words, budget: Budget) -> Iterator[Sequence[str]]:
+def _windows(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[Sequence[str]]:
     """Yield the stretches of a text that have most words of a value at their places."""
     slack = len(value) // 2 + 2
     votes: Counter[int] = Counter()
@@ -86,7 +86,7 @@ def _windows(value: Sequence[str], text: Words, budget: Budget) -> Iterator[Sequ
         yield text.words[start : (bucket + 3) * slack + len(value)]
 
 
-def _nearly(value: Sequence[str], text: Words, budget: Budget) -> Iterator[int]:
+def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[int]:
     """Find where a value may begin in a text that has none of its words as they are."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
@@ -107,7 +107,7 @@ def _nearly(value: Sequence[str], text: Words, budget: Budget) -> Iterator[int]:
 
 
 def _fits(
-    value: Sequence[str], window: Sequence[str], allowed: int, least: int, budget: Budget
+    value: Sequence[str], window: Sequence[str], allowed: int, least: int, budget: WorkBudget
 ) -> bool:
     """Say whether a stretch of a text holds every word of a value, in order.
 
@@ -171,8 +171,8 @@ def _steps(
     """Yield how many words of value and text can be taken together, and the letters off."""
     if place >= len(window):
         return
-    word, found = value[index], window[place]
-    off = _letters_off(word, found)
+    word, word_there = value[index], window[place]
+    off = _letters_off(word, word_there)
     if off is not None:
         yield 1, 1, off
         if off == 0:
@@ -182,33 +182,33 @@ def _steps(
         if off is not None:
             yield 1, end - place, off
     if index + 1 < len(value):
-        off = _joined_off(found, value[index : index + 2])
+        off = _joined_off(word_there, value[index : index + 2])
         if off is not None:
             yield 2, 1, off
 
 
-def _letters_off(word: str, found: str) -> int | None:
+def _letters_off(word: str, other: str) -> int | None:
     """Count the letters in which two words differ; ``None`` where they are two different words.
 
     Figures must be right; words of up to 3 letters may differ by letters that look alike.
     """
-    if word == found:
+    if word == other:
         return 0
-    if abs(len(word) - len(found)) > 3 or len(word) > MAX_LETTERS:
+    if abs(len(word) - len(other)) > 3 or len(word) > MAX_LETTERS:
         return None
-    if _has_figure(word) or _has_figure(found):
-        alike = len(word) >= 3 and word.translate(_FIGURES) == found.translate(_FIGURES)
+    if _has_figure(word) or _has_figure(other):
+        alike = len(word) >= 3 and word.translate(_FIGURES) == other.translate(_FIGURES)
         return 1 if alike else None
     if len(word) < 4:
-        alike = len(word) >= 2 and word.translate(_LOOKALIKES) == found.translate(_LOOKALIKES)
+        alike = len(word) >= 2 and word.translate(_LOOKALIKES) == other.translate(_LOOKALIKES)
         return 1 if alike else None
-    if word == found + "s" or found == word + "s":
+    if word == other + "s" or other == word + "s":
         return 0
     from rapidfuzz.distance import OSA
 
     most = _may_be_off(word)
-    off = OSA.distance(word, found, score_cutoff=most)
-    if off > 1 and word[0].translate(_LOOKALIKES) != found[0].translate(_LOOKALIKES):
+    off = OSA.distance(word, other, score_cutoff=most)
+    if off > 1 and word[0].translate(_LOOKALIKES) != other[0].translate(_LOOKALIKES):
         return None  # northern and southern are two words, whatever their length
     return off if off <= most else None
 

@@ -68,18 +68,18 @@ def amounts(tokens: Tokens) -> Iterator[Amount]:
     index = 0
     while index < len(tokens):
         word = tokens.words[index]
-        found: tuple[float, ...] = ()
+        numbers: tuple[float, ...] = ()
         after = index + 1
         if word[0].isdecimal():
-            found = readings(word)
-            if not found or " " in word:
+            numbers = readings(word)
+            if not numbers or " " in word:
                 yield from _parts(word, index)
         elif (number := spelled(tokens.words, index)) is not None:
-            found, after = (number[0],), number[1]
+            numbers, after = (number[0],), number[1]
         elif word in ("a", "an", "one") and tokens.word(after) in MEASURES:
-            found = (1.0,)
-        if found:
-            amount = _with_company(tokens, index, after, found)
+            numbers = (1.0,)
+        if numbers:
+            amount = _with_company(tokens, index, after, numbers)
             after = amount.tokens.stop
             yield amount
         index = after
@@ -91,22 +91,22 @@ def _parts(word: str, index: int) -> Iterator[Amount]:
             yield Amount((float(part),), place=index)
 
 
-def _with_company(tokens: Tokens, first: int, after: int, found: tuple[float, ...]) -> Amount:
+def _with_company(tokens: Tokens, first: int, after: int, numbers: tuple[float, ...]) -> Amount:
     """Read what stands before and after a number."""
     place, currencies = first, []
     if first and (code := CURRENCIES.get(tokens.words[first - 1])) and _close(tokens, first - 1):
         currencies.append(code)
         first -= 1
     negative = _signed(tokens, place) or _signed(tokens, first)
-    after = _same_again(tokens, after, found[0])
+    after = _same_again(tokens, after, numbers[0])
     if tokens.word(after) in SCALES:
-        found = tuple(value * SCALES[tokens.word(after)] for value in found)
+        numbers = tuple(value * SCALES[tokens.word(after)] for value in numbers)
         after += 1
     unit = None
     if after < len(tokens) and len(gap := tokens.gap(after - 1)) <= 3 and "\n" not in gap:
         scale = MONEY_SCALES.get(tokens.words[after])
         if scale and not gap and (currencies or tokens.word(after + 1) in CURRENCIES):
-            found = tuple(value * scale for value in found)
+            numbers = tuple(value * scale for value in numbers)
             after += 1
         code = CURRENCIES.get(tokens.word(after))
         if code and len(gap) <= 1 and not (currencies and gap):
@@ -114,7 +114,7 @@ def _with_company(tokens: Tokens, first: int, after: int, found: tuple[float, ..
             after += 1
         else:
             unit, after = _unit(tokens, after)
-    return Amount(found, tuple(currencies), unit, negative, place, range(first, after))
+    return Amount(numbers, tuple(currencies), unit, negative, place, range(first, after))
 
 
 def _close(tokens: Tokens, index: int) -> bool:

@@ -24,16 +24,16 @@ class Found(NamedTuple):
     end: int
 
 
-def same(value: Date, found: Date) -> bool:
-    """Compare two readings; a date that leaves something open is found in one that does not.
+def same(value: Date, other: Date) -> bool:
+    """Return whether a date is another one; what ``value`` leaves open may be anything there.
 
-    Two that could both be day-month or month-day have to be read in the same order.
+    If both could be read as day-month and as month-day, they must be read in the same order.
     """
     return (
-        value.month == found.month
-        and (value.year is None or value.year == found.year)
-        and (value.day is None or value.day == found.day)
-        and (value.order is None or found.order is None or value.order == found.order)
+        value.month == other.month
+        and (value.year is None or value.year == other.year)
+        and (value.day is None or value.day == other.day)
+        and (value.order is None or other.order is None or value.order == other.order)
     )
 
 
@@ -48,12 +48,12 @@ def exists(year: int | None, month: int, day: int | None) -> bool:
 
 def years(figures: str, *, time_follows: bool) -> list[int]:
     """Read a year of two or four figures, into which a time of day such as 8:13 may have run."""
-    found = []
+    candidates = []
     if len(figures) == 4 or (len(figures) in (5, 6) and time_follows):
-        found.append(int(figures[:4]))
+        candidates.append(int(figures[:4]))
     if len(figures) == 2 or (len(figures) in (3, 4) and time_follows):
-        found.append(century(int(figures[:2])))
-    return [year for year in found if 1700 <= year < 2200]
+        candidates.append(century(int(figures[:2])))
+    return [year for year in candidates if 1700 <= year < 2200]
 
 
 def century(year: int) -> int:

@@ -6,7 +6,7 @@ import unicodedata
 from functools import cached_property
 from itertools import accumulate
 
-from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.grounding.align import Words
 from llmeval_sdk.heuristics.grounding.amounts import Amount, Tokens, amounts
 from llmeval_sdk.heuristics.grounding.calendars import Date
@@ -34,8 +34,8 @@ class Evidence:
     Each view takes its work from the budget; the views raise `TooLargeError` when there is no more.
     """
 
-    def __init__(self, text: str, budget: Budget | None = None) -> None:
-        self.budget = budget or Budget()
+    def __init__(self, text: str, budget: WorkBudget | None = None) -> None:
+        self.budget = budget or WorkBudget()
         self.budget.admit(len(text))
         self.text = text
         self._spent = False

@@ -8,7 +8,7 @@ import unicodedata
 from bisect import bisect_left
 from typing import Any, Literal, get_args
 
-from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.grounding.align import aligned
 from llmeval_sdk.heuristics.grounding.amounts import Amount, only_amounts
 from llmeval_sdk.heuristics.grounding.calendars import same
@@ -80,21 +80,21 @@ def _parsed(text: str, evidence: Evidence) -> How | None:
             "normalised" if _stands_in(evidence.plain, lowered, evidence.budget) else "unsupported"
         )
     readings, time = only_date(lowered)
-    if any(same(value, found) for value in readings for found in evidence.dates):
+    if any(same(value, date) for value in readings for date in evidence.dates):
         return "date" if time is None or time in evidence.times else "unsupported"
-    found = only_amounts(lowered)
-    if found and all(_has_amount(amount, evidence) for amount in found):
-        return "money" if found[0].currencies else "unit" if found[0].unit else "number"
+    amounts = only_amounts(lowered)
+    if amounts and all(_has_amount(amount, evidence) for amount in amounts):
+        return "money" if amounts[0].currencies else "unit" if amounts[0].unit else "number"
     if _IDENTIFIER.fullmatch(text) and _is_squashed_in(
         _FIGURES.findall(text), evidence, apart=True
     ):
         return "normalised"
     if readings and f" {fold(text)} " in evidence.folded:
         return "normalised"
-    return "unsupported" if readings or found else None
+    return "unsupported" if readings or amounts else None
 
 
-def _stands_in(text: str, value: str, budget: Budget) -> bool:
+def _stands_in(text: str, value: str, budget: WorkBudget) -> bool:
     """Say whether a value stands in a text character for character, and not inside a word."""
     start = text.find(value)
     for _ in range(_OCCURRENCES):
@@ -168,25 +168,25 @@ def _has_amount(value: Amount, evidence: Evidence) -> bool:
     )
 
 
-def _agree(value: Amount, found: Amount) -> bool:
+def _agree(value: Amount, candidate: Amount) -> bool:
     """Compare what stands with two equal numbers: sign and currency, where both have them."""
-    if value.negative and not found.negative:
+    if value.negative and not candidate.negative:
         return False
     if not value.currencies:
         return True
-    if found.unit and MEASURES[found.unit][0] == "percent":
+    if candidate.unit and MEASURES[candidate.unit][0] == "percent":
         return False
-    return not found.currencies or any(
+    return not candidate.currencies or any(
         one == other or other in SHARED_SIGNS.get(one, ()) or one in SHARED_SIGNS.get(other, ())
         for one in value.currencies
-        for other in found.currencies
+        for other in candidate.currencies
     )
 
 
 def _same_measure(value: Amount, reading: float, evidence: Evidence) -> bool:
     what, size = MEASURES[value.unit or ""]
-    for found in evidence.amounts.get(rounded(reading), ()):
-        if found.unit is None and _unit_is_near(found, what, size, evidence):
+    for candidate in evidence.amounts.get(rounded(reading), ()):
+        if candidate.unit is None and _unit_is_near(candidate, what, size, evidence):
             return True
     amount = reading * size
     return any(
@@ -194,7 +194,7 @@ def _same_measure(value: Amount, reading: float, evidence: Evidence) -> bool:
     )
 
 
-def _unit_is_near(found: Amount, what: str, size: float, evidence: Evidence) -> bool:
+def _unit_is_near(number: Amount, what: str, size: float, evidence: Evidence) -> bool:
     """Say whether a bare number has its unit a few words off, as in a table's heading."""
-    near = evidence.tokens.words[max(found.place - _WINDOW, 0) : found.place + _WINDOW + 1]
+    near = evidence.tokens.words[max(number.place - _WINDOW, 0) : number.place + _WINDOW + 1]
     return any(MEASURES.get(word) == (what, size) for word in near)

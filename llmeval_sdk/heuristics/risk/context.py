@@ -8,12 +8,11 @@ from itertools import pairwise
 from threading import Lock
 from typing import Generic, TypeVar
 
-from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.risk import languages, text
-from llmeval_sdk.heuristics.risk.numerals import scaled
+from llmeval_sdk.heuristics.risk.numerals import Unit, behind, scaled
 from llmeval_sdk.heuristics.risk.passage import MAX_SENTENCES, MAX_TOKENS, Passage
 from llmeval_sdk.heuristics.risk.text import BREAK
-from llmeval_sdk.heuristics.risk.units import Unit, behind
 from llmeval_sdk.heuristics.risk.words import SCALES
 
 
@@ -56,7 +55,7 @@ class Context:
         self.capped = sum(map(len, contents)) > MAX_CHARACTERS
         passages: list[Passage] = []
         characters, tokens, count = MAX_CHARACTERS, 0, 0
-        budget = Budget()
+        budget = WorkBudget()
         for content in contents:
             if characters <= 0 or tokens >= MAX_TOKENS or count >= MAX_SENTENCES:
                 self.capped = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain, islice
 
-from llmeval_sdk.heuristics.risk import languages, text, units
+from llmeval_sdk.heuristics.risk import languages, numerals, text
 from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.draft import Draft, Side, Word
 from llmeval_sdk.heuristics.risk.passage import bigrams
@@ -57,11 +57,11 @@ def units_changed(
         digits = word.stem if word.number else spelled.get(word.stem)
         if digits is None or not word.known:
             continue
-        here = units.behind(sentence.tokens, word.at)
+        here = numerals.behind(sentence.tokens, word.at)
         if here is not None:
             written = (digits, *text.SPELLED[english].get(digits, ()))
             places = chain.from_iterable(postings.get(form, ()) for form in written)
-            changed += units.changed(here, context.units(digits, islice(places, _PLACES)))
+            changed += numerals.changed(here, context.units(digits, islice(places, _PLACES)))
     return changed
 
 

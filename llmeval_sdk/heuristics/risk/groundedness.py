@@ -1,4 +1,4 @@
-"""How likely a response says what its context does not, for nothing: `groundedness_risk`."""
+"""`groundedness_risk`: how likely a response says what its context does not, without an LLM."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
-from llmeval_sdk.heuristics.risk import languages, reading, resources, response, sentence, text
-from llmeval_sdk.heuristics.risk.additive import Additive, squashed
+from llmeval_sdk.heuristics.risk import languages, passage, resources, response, sentence, text
 from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.draft import Draft, Sentence, Side, draft
+from llmeval_sdk.heuristics.risk.resources import Additive, squashed
 from llmeval_sdk.heuristics.risk.words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
 
@@ -22,27 +22,28 @@ NAME = "groundedness_risk"
 MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_500
 MAX_SENTENCES = 200
-"""Of a response; the rest of a longer one is not read, and the evaluation says so."""
+"""How many sentences of a response are read. The evaluation says so if there are more."""
 _SAMPLE = 1_000
-"""Characters of an answer that show its language."""
+"""How many characters of an answer decide which language it is in."""
 _PLACES = 24
-"""Sentences with a word of the question that are looked at."""
+"""How many of the sentences that have a word of the question are looked at."""
 _MOST_SHOWN = 20
 _DECLINED = 0.05
 _UNCOPIED, _NOVEL, _USUAL = 0.4, 0.12, 0.6
-"""What the share of neighbours that are not side by side in the context, and the novel mass, add to
-the logit of the trained steps: without them most short answers share one value. Chosen by hand."""
+"""Two continuous features are added to the logit of the trained steps: the share of word pairs that
+are not side by side in the context, and the novel mass. Without them most short answers would share
+one value. The weights were chosen by hand."""
 _REFUSAL_WORDS = {True: 4, False: 8}
-"""Words of its own that a sentence may have and still count as declining to answer: in English,
-whose turns of phrase are mostly stop words, and in other languages."""
+"""How many words of its own a sentence may have and still count as declining to answer. The limit
+is lower in English, whose turns of phrase are mostly stop words, than in other languages."""
 
 
 def compare(
-    asked: str, passages: Sequence[str], answer: str, *, table: Mapping[str, float] | None = None
+    request: str, passages: Sequence[str], answer: str, *, table: Mapping[str, float] | None = None
 ) -> Side | None:
-    """Set up what an answer is held against; ``None`` where the languages are not the same.
+    """Return what an answer is compared with, or ``None`` if it is in another language.
 
-    ``table`` takes the place of the shipped background table, for training.
+    ``table`` replaces the shipped background table; training uses it.
     """
     context = contexts.of(passages)
     spoken, written = text.language((text.tokens(answer, 0, _SAMPLE),)), context.language
@@ -55,7 +56,7 @@ def compare(
     if english != context.english:
         context = contexts.of(passages, english=english)
     weigh = resources.weigher(table, english=english)
-    question = reading.question_stems(asked, english=english)
+    question = passage.question_stems(request, english=english)
     missing, places = _asked(question, context, weigh, english=english)
     by_capitals = written.names_by_capitals and spoken.names_by_capitals
     return Side(context, question, weigh, english, by_capitals, places, missing)
@@ -64,14 +65,14 @@ def compare(
 def _asked(
     question: frozenset[str], context: Context, weigh: Callable[[str], float], *, english: bool
 ) -> tuple[float, frozenset[int]]:
-    """Return what share of a question the context lacks, and the sentence that has most of it."""
+    """Return the share of a question that the context lacks, and the sentence with most of it."""
     stop = STOP_WORDS if english else languages.STOP_WORDS
     masses = {stem: weigh(stem) for stem in question if stem not in stop}
-    found = context.where(set(masses))
-    missing = math.fsum(mass for stem, mass in masses.items() if stem not in found)
+    places_of = context.where(set(masses))
+    missing = math.fsum(mass for stem, mass in masses.items() if stem not in places_of)
     votes: dict[int, float] = {}
-    for stem in sorted(found):  # sums of floats depend on their order, and that of sets is chance
-        places = found[stem]
+    for stem in sorted(places_of):  # a sum of floats depends on its order; sets have none
+        places = places_of[stem]
         for place in places[:_PLACES]:
             votes[place] = votes.get(place, 0.0) + masses[stem] / len(places)
     best = max(sorted(votes), key=votes.__getitem__, default=None)
@@ -79,10 +80,10 @@ def _asked(
 
 
 def sentences(answer: str, side: Side) -> list[Sentence]:
-    """Measure the sentences of an answer, as far as the three limits allow.
+    """Compute the features of the sentences of an answer, up to three limits.
 
-    What is read is bounded first, so the budget's count of work is never used up, and a long record
-    has a value; its bound on the processor time of a worker's thread holds here too.
+    The limits on characters, sentences and tokens keep the count of work within its budget, so that
+    even a long record gets a value. The budget's limit on processor time still applies.
     """
     drafts: list[Draft] = []
     tokens = 0
@@ -101,7 +102,7 @@ def sentences(answer: str, side: Side) -> list[Sentence]:
     postings = side.context.where(wanted - stop)
     last = max(1, len(drafts) - 1)
     seen: set[str] = set()
-    budget = Budget()
+    budget = WorkBudget()
     measured = []
     for at, made in enumerate(drafts):
         budget.spend(len(made.stems))
@@ -110,87 +111,96 @@ def sentences(answer: str, side: Side) -> list[Sentence]:
 
 
 def score(
-    found: Sequence[Sentence], models: tuple[Additive, Additive]
+    measured: Sequence[Sentence], models: tuple[Additive, Additive]
 ) -> tuple[float, list[float]]:
-    """Return the risk of the response and of each sentence; ``models`` are for sentence and whole.
+    """Return the risk of the response, and the risks of its sentences.
 
-    A response that claims nothing has no risk, and one whose every sentence declines to answer has
-    next to none: its words are the question's or its own, not claims.
+    ``models`` are the one for sentences and the one for the whole response. A response that claims
+    nothing has no risk. One whose sentences all decline to answer has almost none, because its
+    words are the question's or its own and claim nothing.
     """
-    claims = [each for each in found if each.features["content"]]
-    risks = [models[0].risk(each.features) for each in found]
+    claims = [s for s in measured if s.features["content"]]
+    risks = [models[0].risk(s.features) for s in measured]
     if not claims:
         return 0.0, risks
-    whole = response.measure(found, risks)
+    whole = response.measure(measured, risks)
     logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
     value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
     return (_DECLINED * value if declines(claims) else value), risks
 
 
 def declines(claims: Sequence[Sentence]) -> bool:
-    """Say whether every sentence says that the context says nothing, and little else."""
+    """Return whether every sentence says that the context has no answer, and little else."""
     return all(
-        each.features["refusal"]
-        and not each.numbers_absent
-        and each.own_words <= _REFUSAL_WORDS[each.english]
-        for each in claims
+        claim.features["refusal"]
+        and not claim.numbers_absent
+        and claim.own_words <= _REFUSAL_WORDS[claim.english]
+        for claim in claims
     )
 
 
 def _groundedness_risk(record: Record) -> Evaluation | None:
-    """Score 0..1, near 1 where much of the response has no support in the context.
+    """Return how likely the response says something that the retrieved context does not support.
 
-    Fitted on human span labels (see ``benchmarks/quality/risk_train.py``): compare ranks, not
-    values, between applications. An answer that claims nothing, such as a refusal, is near 0.
+    The value lies between 0 and 1 and is near 1 if much of the response has no support. An answer
+    that claims nothing, such as a refusal, is near 0. The value is ``None`` if response and context
+    are in different languages.
+
+    Formula: each sentence gets features (the share of its words, numbers, units and word pairs that
+    the context lacks, and others), and a model made of one step function per feature gives its
+    risk. A second model of the same kind gives the risk of the response from the features of its
+    sentences. Both were fitted on human span labels (see ``benchmarks/quality/risk_train.py``), so
+    compare ranks between applications and not values.
 
     Metadata: ``unsupported_spans`` ([start, end] characters of the response), ``numbers_absent``
-    (as written), ``sentences``, ``language`` (``en``, or ``other`` where only what holds in every
-    language was used), and ``response_capped`` or ``context_capped`` where not all was read.
+    (as written), ``sentences`` (their number), ``language`` (``en``; ``other`` means that only
+    features that hold in every language were used), and ``response_capped`` or ``context_capped``
+    if the text was too long to be read to its end.
     """
     answer = record.response
     if not isinstance(answer, str) or record.retrieved_context is None:
         return None
-    side = compare(reading.question(record), reading.passages(record), answer)
+    side = compare(passage.question(record), passage.passages(record), answer)
     if side is None:
         why = "response and context are in different languages, so their words cannot be compared"
         return Evaluation(NAME, None, None, why, None, {"language": "other"})
-    found = sentences(answer, side)
+    measured = sentences(answer, side)
     metadata: dict[str, Any] = {
         "unsupported_spans": [],
         "numbers_absent": [],
-        "sentences": len(found),
+        "sentences": len(measured),
         "language": "en" if side.english else "other",
     }
     if side.context.capped:
         metadata["context_capped"] = True
-    if found and found[-1].end < len(answer.rstrip()):
+    if measured and measured[-1].end < len(answer.rstrip()):
         metadata["response_capped"] = True
     spoken = "english" if side.english else "other"
     models = (
         resources.model("groundedness", f"{spoken}_sentence"),
         resources.model("groundedness", f"{spoken}_response"),
     )
-    value, risks = score(found, models)
-    claims = [each for each in found if each.features["content"]]
+    value, risks = score(measured, models)
+    claims = [claim for claim in measured if claim.features["content"]]
     if declines(claims):
         why = "the response declines to answer" if claims else "the response claims nothing"
         return Evaluation(NAME, round(value, 5), None, why, None, metadata)
     least = resources.data("groundedness")["span_threshold"]
     spans = [
-        [each.start, each.end]
-        for each, risk in zip(found, risks, strict=True)
-        if risk >= (least / 2 if each.numbers_absent else least)  # a missing figure is evidence
+        [claim.start, claim.end]
+        for claim, risk in zip(measured, risks, strict=True)
+        if risk >= (least / 2 if claim.numbers_absent else least)  # a missing figure is evidence
     ]
-    absent = dict.fromkeys(number for each in found for number in each.numbers_absent)
+    absent = dict.fromkeys(number for claim in measured for number in claim.numbers_absent)
     metadata["unsupported_spans"] = spans[:_MOST_SHOWN]
     metadata["numbers_absent"] = list(absent)[:_MOST_SHOWN]
-    explanation = _explain(len(spans), len(found), metadata["numbers_absent"])
+    explanation = _explain(len(spans), len(measured), metadata["numbers_absent"])
     return Evaluation(NAME, round(value, 5), None, explanation, None, metadata)
 
 
 def _explain(unsupported: int, count: int, absent: list[str]) -> str:
-    said = f"{unsupported} of {count} sentences look unsupported by the context"
-    return f"{said}; numbers it does not have: {', '.join(absent[:5])}" if absent else said
+    summary = f"{unsupported} of {count} sentences look unsupported by the context"
+    return f"{summary}; numbers it does not have: {', '.join(absent[:5])}" if absent else summary
 
 
 groundedness_risk = FunctionHeuristic(

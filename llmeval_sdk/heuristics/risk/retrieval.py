@@ -1,4 +1,4 @@
-"""How likely the retrieved context cannot answer its question, for nothing: `retrieval_risk`."""
+"""`retrieval_risk`: how likely the retrieved context cannot answer its question, without an LLM."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
-from llmeval_sdk.heuristics.risk import query, ranking, reading, resources, text
+from llmeval_sdk.heuristics.risk import passage, query, ranking, resources, text
 from llmeval_sdk.heuristics.risk.query import Term
 from llmeval_sdk.model import Evaluation, Record
 
@@ -19,59 +19,68 @@ _MOST_SHOWN = 20
 def features(
     record: Record, *, table: Mapping[str, float] | None = None
 ) -> tuple[dict[str, float], list[Term], dict[str, Any]] | str:
-    """Measure a record: features, the question's terms and metadata; or why that cannot be done.
+    """Return a record's features, the terms of its question, and metadata.
 
-    ``table`` takes the place of the shipped background table, for training.
+    A text is returned instead if the record cannot be measured; it says why. ``table`` replaces the
+    shipped background table; training uses it.
     """
-    asked = reading.question(record)
-    context = contexts.of(reading.passages(record))
-    spoken, written = text.language((text.tokens(asked),)), context.language
+    question = passage.question(record)
+    context = contexts.of(passage.passages(record))
+    spoken, written = text.language((text.tokens(question),)), context.language
     if spoken.sure and written.sure and spoken.english != written.english:
         return "question and context are in different languages, so their words cannot be compared"
     english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
-        context = contexts.of(reading.passages(record), english=english)
+        context = contexts.of(passage.passages(record), english=english)
     weigh = resources.weigher(table, english=english)
-    wanted = query.terms(asked, context, weigh, english=english)
-    if not wanted:
+    terms = query.terms(question, context, weigh, english=english)
+    if not terms:
         return "the question has no words to look for"
-    found = query.measure(asked, wanted, context, english=english)
-    found.update(ranking.measure(record.retrieved_context or ()))
+    measured = query.measure(question, terms, context, english=english)
+    measured.update(ranking.measure(record.retrieved_context or ()))
     metadata: dict[str, Any] = {"language": "en" if english else "other"}
     if context.capped:
         metadata["context_capped"] = True
-    return found, wanted, metadata
+    return measured, terms, metadata
 
 
 def _retrieval_risk(record: Record) -> Evaluation | None:
-    """Score 0..1, near 1 where the chunks probably lack what the question asks for.
+    """Return how likely the retrieved chunks lack what the question asks for.
 
-    Fitted on questions whose paragraph was or was not in the index (see
-    ``benchmarks/quality/risk_train.py``): compare ranks, not values, between applications. It sees
-    missing passages; a passage on the very subject that leaves the question open looks fine to it.
+    The value lies between 0 and 1, and is 1 if nothing was retrieved. It is ``None`` if the chunks
+    have no text, if question and context are in different languages, or if the question has no
+    words to look for. It notices that passages are missing, but not that a passage on the right
+    subject leaves the question open.
 
-    Metadata: ``uncovered_query_terms`` (as written), ``language`` (``en``, or ``other`` where only
-    what holds in every language was used), ``context_capped`` where not all was read.
+    Formula: the features say what share of the question's words the context, its best passage and
+    its best sentence have, and for a hybrid retrieval how far the rankings of both sides agree. A
+    model made of one step function per feature turns them into a probability. It was fitted on
+    questions whose paragraph was or was not in the index (``benchmarks/quality/risk_train.py``), so
+    compare ranks between applications and not values.
+
+    Metadata: ``uncovered_query_terms`` (as written), ``language`` (``en``; ``other``: only features
+    that hold in every language were used), and ``context_capped`` if the context was too
+    long to be read to its end.
     """
     chunks = record.retrieved_context
     if chunks is None or record.request is None:
         return None
     if not chunks:
         return Evaluation(NAME, 1.0, None, "nothing was retrieved", None, {})
-    if not reading.passages(record):
+    if not passage.passages(record):
         return Evaluation(NAME, None, None, "the chunks have no content to look at", None, {})
     measured = features(record)
     if isinstance(measured, str):
         return Evaluation(NAME, None, None, measured, None, {})
-    found, wanted, metadata = measured
-    part = "hybrid" if "overlap" in found else "text"
-    value = resources.model("retrieval", part).risk(found)
-    uncovered = sorted((t for t in wanted if not t.sentences), key=lambda t: -t.weight)
+    values, terms, metadata = measured
+    part = "hybrid" if "overlap" in values else "text"
+    value = resources.model("retrieval", part).risk(values)
+    uncovered = sorted((t for t in terms if not t.sentences), key=lambda t: -t.weight)
     metadata["uncovered_query_terms"] = [term.word for term in uncovered[:_MOST_SHOWN]]
-    said = f"the best sentence covers {found['best_sentence']:.0%} of the question"
+    explanation = f"the best sentence covers {values['best_sentence']:.0%} of the question"
     if uncovered:
-        said += f"; not in the context: {', '.join(term.word for term in uncovered[:5])}"
-    return Evaluation(NAME, round(value, 4), None, said, None, metadata)
+        explanation += f"; not in the context: {', '.join(term.word for term in uncovered[:5])}"
+    return Evaluation(NAME, round(value, 4), None, explanation, None, metadata)
 
 
 retrieval_risk = FunctionHeuristic(

@@ -23,24 +23,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of `evaluate`: the rows in the order of the data, and metrics over them.
+    """The result of `evaluate`: the rows in the order of the data, and aggregates over them.
 
-    A metric is computed over the rows that have a value for it.
+    Args:
+        rows: Each row has its ``record`` and its ``evaluations`` by name. Many rows are kept in a
+            file and read when they are asked for.
+        aggregate: The sums that `metrics` is made of; rows without a value are not part of them.
+        experiment: The name of the run.
+        evaluators: The names of the evaluators that ran.
+        skipped: How many bad rows were left out.
+        problems: What was wrong with the first of them.
+        delivery: The account of each exporter.
+        outputs: What kind of value each evaluator gives, even if it gave none.
     """
 
     rows: Sequence[Row]
-    """Each row has its ``record`` and its ``evaluations`` by name. Many rows are kept in a file."""
     aggregate: Aggregate = field(default_factory=Aggregate)
     experiment: str = ""
     evaluators: tuple[str, ...] = ()
     skipped: int = 0
-    """How many bad rows were left out."""
     problems: tuple[str, ...] = ()
-    """The errors of the first bad rows."""
     delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
-    """The account of each exporter."""
     outputs: Mapping[str, Output] = field(default_factory=dict)
-    """The kind of value that each evaluator gives, even if it gave none."""
 
     @property
     def metrics(self) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The configuration in force, and the earlier ones whose records are still on their way.
 
-It answers for all of them together: counters, waiting, ending. What is configured, and when the
-process ends, is decided in `llmeval_sdk.runtime`.
+It counts, flushes and ends all of them together. `_lifecycle` decides what is put in force, and
+when the process ends.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ class InForce:
         self.pipeline: Pipeline | None = None
         self.settings: Settings | None = None
         self.retired: list[Pipeline] = []
+        self.lock = threading.RLock()
+        """Held while a configuration takes the place of another."""
         self._inherited: list[Pipeline] = []
 
     def all(self) -> list[Pipeline]:
@@ -76,12 +78,12 @@ class InForce:
             old.shutdown(1.0)
 
     @contextmanager
-    def set_aside(self, lock: threading.RLock) -> Iterator[None]:
+    def set_aside(self) -> Iterator[None]:
         """Begin without a configuration; what the block makes ends with it, then all is back."""
-        with lock:
-            kept = (self.pipeline, self.settings, self.retired)
+        with self.lock:
+            configuration = (self.pipeline, self.settings, self.retired)
             switches = (state.enabled, state.recorder, state.sample_below, state.asked)
-            others = (state.neighbours, state.ambient_parent)
+            neighbours = (state.neighbours, state.ambient_parent)
             self.pipeline, self.settings, self.retired = None, None, []
             state.enabled, state.recorder, state.asked = True, None, []
             state.neighbours, state.ambient_parent = (), None
@@ -90,13 +92,14 @@ class InForce:
         finally:
             for inner in self.all():
                 inner.shutdown(5.0)
-            with lock:
-                self.pipeline, self.settings, self.retired = kept
+            with self.lock:
+                self.pipeline, self.settings, self.retired = configuration
                 state.enabled, state.recorder, state.sample_below, state.asked = switches
-                state.neighbours, state.ambient_parent = others
+                state.neighbours, state.ambient_parent = neighbours
 
     def begin_anew(self, make: Callable[[Pipeline], Pipeline]) -> None:
         """Begin anew in a forked child: what waited in the parent, and its threads, stay there."""
+        self.lock = threading.RLock()
         self._inherited.extend(self.all())  # kept: a finaliser here could hurt the parent
         self.retired.clear()
         if self.pipeline is None:

@@ -1,8 +1,4 @@
-"""The nouns: frozen values that every other room passes around.
-
-Absent is ``None``; an empty tuple is present and empty. Times are nanoseconds since the Unix epoch
-unless a name says seconds. Ids are W3C hex: 32 characters for a trace, 16 for a span.
-"""
+"""What evaluators and judge models take and return."""
 
 from __future__ import annotations
 
@@ -51,38 +47,60 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One retrieved passage. ``content`` or ``doc_uri`` is there; all else is optional."""
+    """One retrieved passage, which has a ``content``, a ``doc_uri`` or both.
+
+    Args:
+        content: The text of the passage.
+        doc_uri: The address of the document that it comes from. Ground-truth chunks need it.
+        chunk_id: Its id. A chunk that two methods found is listed twice, with the same id.
+        score: Its relevance according to the retriever, expected in 0..1.
+        page: The page of the document.
+        retrieval_method: Which search found it, such as ``bm25`` or ``knn``.
+        metadata: Anything else the retriever returned.
+    """
 
     content: str | None = None
     doc_uri: str | None = None
     chunk_id: str | None = None
     score: float | None = None
-    """Relevance by the retriever, expected in 0..1."""
     page: int | str | None = None
     retrieval_method: str | None = None
-    """Which side found it, such as ``bm25`` or ``knn``; a chunk found by both stands twice."""
     metadata: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """One value that an LLM took from one chunk."""
+    """One value that an LLM took from one chunk.
+
+    Args:
+        value: The value.
+        chunk_number: The rank of the chunk that it comes from, beginning with 1. An extraction
+            without a number, or with 0, contributes nothing to scores that compare ranks.
+        confidence: How sure the LLM was: 0..1, or HIGH, MEDIUM or LOW.
+        evidence: The passage that the LLM quoted for the value.
+    """
 
     value: Any = None
     chunk_number: int | None = None
-    """1-based rank of the chunk it came from; missing or zero contributes nothing."""
     confidence: float | str | None = None
     evidence: str | None = None
-    """The passage the value was taken from, if the model quoted one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The prompt behind an LLM call: its template and what was filled in.
+    """The prompt of an LLM call: its template and the values that were filled in.
 
-    ``variables`` named in ``rag_context_variables`` (default ``context``) hold the retrieved text
-    and those in ``rag_query_variables`` (default ``question``) the user's question. Datadog's guide
-    spells the two ``rag_context_variable_keys`` and ``rag_query_variable_keys``; both are taken.
+    Args:
+        id: A name that stays the same over all versions of the prompt.
+        version: The version of the prompt.
+        template: The text with its placeholders.
+        chat_template: The same as chat messages, each a mapping of ``role`` and ``content``.
+        variables: The values of the placeholders, by name.
+        rag_context_variables: Which variables hold the retrieved text.
+        rag_query_variables: Which variables hold the user's question.
+        tags: Labels to filter by.
+        rag_context_variable_keys: ``rag_context_variables`` as Datadog's guide spells it.
+        rag_query_variable_keys: ``rag_query_variables`` as Datadog's guide spells it.
     """
 
     id: str | None = None
@@ -110,26 +128,51 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The frozen thing an evaluator sees: one live request or one offline row."""
+    """What an evaluator sees of one request: a live one, or a row of a data set.
+
+    A Record never changes. ``None`` means that a field is absent; an empty tuple is present.
+
+    Args:
+        request_id: The id of the request.
+        request: What was asked: a string, an OpenAI chat request (``messages``), or a mapping of
+            ``query`` and ``history``.
+        response: What was answered.
+        retrieved_context: The retrieved chunks in rank order.
+        expected_facts: Ground truth: facts that the response should state.
+        expected_response: Ground truth: a complete answer.
+        expected_retrieved_context: Ground truth: chunks that should have been retrieved.
+        extractions: The values that an LLM took from the chunks.
+        value: The aggregated value of an extraction; the response where none was annotated.
+        confidence: The aggregation's own confidence: 0..1, or HIGH, MEDIUM or LOW.
+        field_config: What is known about an extracted field: ``name``, ``description``,
+            ``format``.
+        retrieval: How the search went: ``limits`` by method, ``total_before_filter``.
+        attributes: Free metadata of the app.
+        usage: Tokens and money that the app's own model calls used.
+        latency_seconds: How long the request took.
+        trace_id: The id of its trace, 32 hex characters.
+        span_id: The id of its span, 16 hex characters.
+        span_name: The name of its span.
+        span_kind: The kind of its span, such as ``workflow``.
+
+    Examples:
+        >>> record = llmeval.Record(request="What is the roof made of?", response="Slate.")
+        >>> record.retrieved_context is None
+        True
+    """
 
     request_id: str | None = None
     request: Request | None = None
-    """A string, an OpenAI chat request (``messages``) or ``{query, history}``."""
     response: str | None = None
     retrieved_context: tuple[Chunk, ...] | None = None
-    """In rank order."""
     expected_facts: tuple[str, ...] | None = None
     expected_response: str | None = None
     expected_retrieved_context: tuple[Chunk, ...] | None = None
     extractions: tuple[Extraction, ...] | None = None
     value: Any = None
-    """The aggregated value of an extraction; the response where nothing else was annotated."""
     confidence: float | str | None = None
-    """The aggregation's own confidence."""
     field_config: Mapping[str, Any] | None = None
-    """What is known about the field: ``name``, ``description``, ``format`` …"""
     retrieval: Mapping[str, Any] | None = None
-    """``limits`` by method and ``total_before_filter``, as the app knows them."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage | None = None
     latency_seconds: float | None = None
@@ -141,26 +184,36 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One outcome of one evaluator. The type of ``value`` decides what it is.
+    """One outcome of one evaluator. The type of ``value`` decides what kind of outcome it is.
 
-    ``float`` is a score, ``bool`` pass or fail, ``str`` a category (a yes/no rating is the string
-    ``yes`` or ``no``), ``None`` not applicable. A failed evaluator has an ``error`` and no value.
+    Args:
+        name: The name of the evaluator.
+        value: A ``float`` is a score, a ``bool`` pass or fail, a ``str`` a category (the rating of
+            a yes/no question is ``yes`` or ``no``), and ``None`` means that the evaluator does not
+            apply. A failed evaluator has an ``error`` and no value.
+        label: A word for the value, such as the band that a score lies in.
+        explanation: Why the value is what it is.
+        error: Why there is no value.
+        metadata: Details, which differ by evaluator.
+        evaluator_kind: ``heuristic``, ``judge`` or ``human``.
+        evaluator_version: Values of different versions are not comparable.
+        duration: How many seconds the evaluator took.
+        usage: Tokens and money that a judge used.
+        inclusion_probability: The chance, over all traffic, that this evaluation was made. Averages
+            are corrected by its inverse.
     """
 
     name: str
     value: Score = None
     label: str | None = None
-    """A word for the value, such as a band."""
     explanation: str | None = None
     error: Failure | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     evaluator_kind: EvaluatorKind = "heuristic"
     evaluator_version: str = "1"
     duration: float | None = None
-    """Seconds the evaluator took."""
     usage: Usage | None = None
     inclusion_probability: float = 1.0
-    """Chance, over all traffic, that this evaluation was made; its inverse corrects averages."""
 
 
 JUDGE_TAG = "llmeval.judge"
@@ -175,100 +228,13 @@ def is_stand_in(evaluation: Evaluation) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The span that an evaluation is about; all ``None`` when it was submitted outside any."""
-
-    trace_id: str | None = None
-    span_id: str | None = None
-    span_name: str | None = None
-    span_kind: SpanKind | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationEvent:
-    """An Evaluation on its way to the exporters."""
-
-    id: str
-    """The same for the same evaluation delivered twice."""
-    target: Target
-    evaluation: Evaluation
-    timestamp_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class NotRun:
-    """A judge that did not run on a span, and why (the reasons of DESIGN §7)."""
-
-    id: str
-    target: Target
-    evaluator: str
-    reason: str
-    detail: str
-    timestamp_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class SpanData:
-    """A finished span, as exporters see it."""
-
-    trace_id: str
-    span_id: str
-    parent_id: str | None
-    name: str
-    kind: SpanKind
-    start_ns: int
-    end_ns: int
-    request: Any = None
-    response: Any = None
-    retrieved_context: tuple[Chunk, ...] | None = None
-    extractions: tuple[Extraction, ...] | None = None
-    error: Failure | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Free metadata of the app."""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    prompt: Prompt | None = None
-    usage: Usage | None = None
-    session_id: str | None = None
-    model_name: str | None = None
-    model_provider: str | None = None
-    links: tuple[Target, ...] = ()
-    """Spans of other traces this one is about: a judge's run links to what it judged."""
-    evaluations: tuple[Evaluation, ...] = ()
-    """What the inline heuristics said while the span was open."""
-    trace_flags: int = 1
-    expected: Mapping[str, Any] = field(default_factory=dict)
-    """Ground truth that the app annotated, by its Record field."""
-    context: Any = None
-    """What exporters with live hooks left on the span, by their names."""
-    value: Any = None
-    """The aggregated value of an extraction, where the app annotated one."""
-    confidence: float | str | None = None
-    field_config: Mapping[str, Any] | None = None
-    retrieval: Mapping[str, Any] | None = None
-
-    @property
-    def arguments(self) -> Mapping[str, Any] | None:
-        """What the function was called with, as far as the request still says it."""
-        return self.request if type(self.request) is dict else None
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What a delivery hands to an exporter at once."""
-
-    spans: tuple[SpanData, ...] = ()
-    evaluations: tuple[EvaluationEvent, ...] = ()
-    not_run: tuple[NotRun, ...] = ()
-
-    def __len__(self) -> int:
-        """Count the records that delivery accounts for."""
-        return len(self.spans) + len(self.evaluations)
-
-
-@dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat with a judge model."""
+    """One turn of a chat with a judge model.
+
+    Args:
+        role: Who speaks: ``system``, ``user`` or ``assistant``.
+        content: The text.
+    """
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -276,7 +242,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a judge model answered."""
+    """The answer of a judge model.
+
+    Args:
+        text: What the model wrote.
+        model: The exact name of the model that answered.
+        usage: Tokens and money that the call used.
+        finish_reason: Why the model stopped, such as ``stop`` or ``length``.
+    """
 
     text: str
     model: str = ""
@@ -298,4 +271,4 @@ class ModelCall:
     """The low-cardinality type of what went wrong."""
 
 
-quicken(Chunk, Extraction, Record, Evaluation, SpanData, EvaluationEvent)  # made at each request
+quicken(Chunk, Extraction, Record, Evaluation)  # made at each request

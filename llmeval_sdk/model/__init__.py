@@ -1,0 +1,54 @@
+"""The nouns: frozen values that every other room passes around.
+
+``None`` means absent; an empty tuple is present and empty. Times are nanoseconds since the Unix
+epoch unless a name says seconds. Ids are W3C hex: 32 characters for a trace, 16 for a span.
+"""
+
+from llmeval_sdk.model._delivered import Batch, EvaluationEvent, NotRun, SpanData, Target
+from llmeval_sdk.model._nouns import (
+    JUDGE_TAG,
+    NOTHING,
+    STAND_IN,
+    Chunk,
+    Completion,
+    Evaluation,
+    EvaluatorKind,
+    Extraction,
+    Failure,
+    Message,
+    ModelCall,
+    Prompt,
+    Record,
+    Request,
+    Score,
+    SpanKind,
+    Usage,
+    is_stand_in,
+)
+
+
+__all__ = [
+    "JUDGE_TAG",
+    "NOTHING",
+    "STAND_IN",
+    "Batch",
+    "Chunk",
+    "Completion",
+    "Evaluation",
+    "EvaluationEvent",
+    "EvaluatorKind",
+    "Extraction",
+    "Failure",
+    "Message",
+    "ModelCall",
+    "NotRun",
+    "Prompt",
+    "Record",
+    "Request",
+    "Score",
+    "SpanData",
+    "SpanKind",
+    "Target",
+    "Usage",
+    "is_stand_in",
+]

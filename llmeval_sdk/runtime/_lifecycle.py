@@ -1,0 +1,175 @@
+"""Puts a configuration in force, and delivers when the process flushes, forks or ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+from llmeval_sdk import config, registry
+from llmeval_sdk._process import shield
+from llmeval_sdk._process.forks import wait_for_imports
+from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
+from llmeval_sdk.config import Settings
+from llmeval_sdk.pipeline import Pipeline, Plan, Stats, make_plan, say_if_nothing_was_judged
+from llmeval_sdk.protocols import Heuristic, Judge, Services
+from llmeval_sdk.runtime._in_force import InForce
+from llmeval_sdk.runtime._neighbours import meet
+from llmeval_sdk.spool import CHILDREN
+from llmeval_sdk.tracing._inner import install, state
+
+
+in_force = InForce()
+_exit_registered = False
+_shown = threading.Lock()
+"""Taken, and never given back, by the first worker that shows the counters to OpenTelemetry."""
+
+
+def configure_from_environment() -> None:
+    """Set the SDK up from the environment alone. Never raises; problems are one log line each."""
+    with in_force.lock:
+        if in_force.pipeline is not None:
+            return
+        problems: list[str] = []
+        try:
+            resolved = config.from_environment(problems=problems)
+            plan = make_plan(resolved, problems)
+        except Exception as error:
+            if not shield.swallow("configure", error, calls_out=True):
+                raise
+            state.enabled = False
+            shield.write_notices()
+            return
+        put_in_force(resolved, plan, problems)
+
+
+def deliver(timeout: float) -> Stats:
+    """Judge and deliver what was recorded so far, for at most so many seconds."""
+    deadline = monotonic() + timeout
+    _meet_children()
+    return in_force.flush(deadline)
+
+
+def _make(plan: Plan) -> Pipeline:
+    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_often)
+
+
+def _often() -> None:
+    """Write what waits for the log; show the counters to OpenTelemetry if the app has loaded it."""
+    shield.write_notices()
+    if "opentelemetry.metrics" in sys.modules and _shown.acquire(blocking=False):
+        with shield.shield("otel metrics", calls_out=True):
+            if not in_force.settings_or_default().otel_disabled:
+                registry.load("llmeval_sdk.exporters.otel.metrics:observe")(in_force.stats)
+
+
+def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
+    """Put a new pipeline in place of the old one, which delivers what it has in the background."""
+    global _exit_registered
+    with in_force.lock:
+        for problem in problems:
+            setting, _, reason = problem.partition(": ")
+            shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
+        old, in_force.settings = in_force.pipeline, resolved
+        services = Services(plan.redactor, in_force.lost, end=at_exit, deliver=_at_flush)
+        meet(plan.exporters, services)
+        new = in_force.pipeline = _make(plan)
+        state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
+        state.enabled = resolved.enabled
+        state.recorder = new if resolved.enabled else None
+        if not _exit_registered:
+            _exit_registered = True
+            registry.subscribe(_registered)
+            atexit.register(at_exit)
+        if old is not None:
+            old.retire(new)
+            in_force.retire(old)
+    shield.write_notices()
+
+
+def _registered(evaluator: Heuristic | Judge) -> None:
+    """Let a heuristic that is declared after configure() attach by itself like the others."""
+    current = in_force.pipeline
+    if current is not None and evaluator.kind == "heuristic" and evaluator.automatic:
+        inline = evaluator.inline and in_force.settings_or_default().heuristics == "inline"
+        (current.plan.inline if inline else current.plan.background).add(evaluator)
+
+
+def _at_flush() -> None:
+    """Judge and deliver when the app flushes another library; as long as one judgement may take.
+
+    An event loop is not held up: there, what waits is only sent sooner.
+    """
+    with shield.shield("flush"):
+        asyncio = sys.modules.get("asyncio.events")
+        on_a_loop = asyncio is not None and asyncio._get_running_loop() is not None
+        deliver(0.0 if on_a_loop else in_force.settings_or_default().judge_timeout)
+
+
+def take_over_from_children() -> None:
+    """Deliver what terminated children left, for a process that recorded nothing itself."""
+    with shield.shield("exit"):
+        _meet_children()
+        if in_force.pipeline is not None:
+            at_exit()
+
+
+def _meet_children() -> None:
+    """Set the SDK up where only children of this process have recorded something."""
+    if (
+        in_force.pipeline is not None
+        or not state.enabled
+        or "multiprocessing.process" not in sys.modules
+    ):
+        return
+    resolved = config.from_environment(problems=[])
+    if Path(resolved.store).expanduser().with_name(CHILDREN).exists():
+        configure_from_environment()
+
+
+def at_exit() -> None:
+    """Deliver what is there; children that multiprocessing is about to end leave something too."""
+    if after_children(_end_of_all):
+        with shield.shield("exit"):
+            deliver(in_force.exit_seconds / 2)
+    else:
+        _end_of_all()
+
+
+def _end_of_all() -> None:
+    """Deliver what is there, within the deadline; say what was not."""
+    with shield.shield("exit"):
+        result = in_force.shutdown(monotonic() + in_force.exit_seconds)
+        if losses := result.losses:
+            shield.tell("exit", f"{losses}; see stats()")
+        if (current := in_force.pipeline) is not None:
+            say_if_nothing_was_judged(current.plan, result)
+        shield.write_notices()
+        for pipeline in in_force.newest_first():
+            pipeline.clear()
+
+
+def _at_hard_exit() -> None:
+    """Deliver what is there; where threads of the app still run, what they record may follow."""
+    main = threading.main_thread()
+    if all(thread.daemon or thread is main for thread in threading.enumerate()):
+        at_exit()
+    else:
+        deliver(in_force.exit_seconds)
+
+
+def _after_fork() -> None:
+    """Begin anew in a child: what waited in the parent is the parent's, and so are its threads."""
+    in_force.begin_anew(lambda parents: _make(parents.plan))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
+
+
+install(set_up=configure_from_environment, take_over=take_over_from_children)

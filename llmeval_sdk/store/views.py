@@ -1,0 +1,239 @@
+"""What pages and commands show beside lists: names, one trace, and one evaluator's scores.
+
+Each reading is bounded, and those over many rows use an index alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+MAX_NAMES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The names of evaluators, spans and labels in a store, sorted; at most `MAX_NAMES` of each."""
+
+    heuristics: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    """All judges, including those that never ran."""
+    spans: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    """The names under which people gave feedback."""
+    numeric: frozenset[str] = frozenset()
+    """The evaluators that give numbers, so that spans can be sorted by them."""
+
+    @property
+    def evaluators(self) -> tuple[str, ...]:
+        """Return the names of all evaluators, judges first."""
+        return (*self.judges, *self.heuristics)
+
+
+def known_names(connection: sqlite3.Connection) -> KnownNames:
+    """Return the names in a store; an index leads from one name to the next without a scan."""
+    kinds = {name: _kind(connection, name) for name in _names(connection, "evaluations", "name")}
+    refused = _names(connection, "not_run", "evaluator")
+    judges = {name for name, kind in kinds.items() if kind == "judge"} | set(refused)
+    return KnownNames(
+        tuple(name for name in kinds if name not in judges),
+        tuple(sorted(judges)),
+        _names(connection, "spans", "name"),
+        _names(connection, "feedback", "name"),
+        frozenset(name for name in kinds if connection.execute(_NUMERIC, (name,)).fetchone()),
+    )
+
+
+def _kind(connection: sqlite3.Connection, name: str) -> str:
+    row = connection.execute(_KIND, (name,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _names(connection: sqlite3.Connection, table: str, column: str) -> tuple[str, ...]:
+    rows = connection.execute(_NAMES.format(table=table, column=column), (MAX_NAMES,))
+    return tuple(row[0] for row in rows if row[0] is not None)
+
+
+_KIND = """
+SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1
+"""
+
+_NUMERIC = """
+SELECT 1 FROM evaluations WHERE name = ? AND value IS NOT NULL AND value < '' LIMIT 1
+"""
+
+_NAMES = """
+WITH RECURSIVE each(name) AS (
+  SELECT min({column}) FROM {table}
+  UNION ALL
+  SELECT (SELECT min({column}) FROM {table} WHERE {column} > each.name) FROM each
+  WHERE each.name IS NOT NULL
+) SELECT name FROM each LIMIT ?
+"""
+
+
+MAX_SPANS = 2_000
+
+
+class Outline(NamedTuple):
+    """One span of a trace without its texts, as the time line shows it."""
+
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: str
+    start_ns: int
+    end_ns: int
+    error_type: str | None
+    model_name: str | None
+    total_tokens: int | None
+    cost_usd: float | None
+    evaluations: int
+    """How many evaluations the span has."""
+    chunks: bool
+    """Whether the span retrieved something."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRun:
+    """The root span of a judge's own trace, made while it judged a span."""
+
+    trace_id: str
+    span_id: str
+    judge: str
+    start_ns: int
+    error_type: str | None
+
+
+def outline(connection: sqlite3.Connection, trace_id: str) -> tuple[list[Outline], bool]:
+    """Return the first `MAX_SPANS` spans of a trace by start time, and whether these are all."""
+    rows = connection.execute(_OUTLINE, (trace_id, MAX_SPANS + 1)).fetchall()
+    return [Outline(*row) for row in rows[:MAX_SPANS]], len(rows) <= MAX_SPANS
+
+
+def judge_runs(connection: sqlite3.Connection, span_id: str) -> list[JudgeRun]:
+    """Return the runs of judges that link to a span, in the order in which they began."""
+    return [JudgeRun(*row) for row in connection.execute(_LINKED, (span_id,))]
+
+
+def traces_like(
+    connection: sqlite3.Connection, prefix: str, limit: int = 2
+) -> list[tuple[str, str | None]]:
+    """Return a trace id and a span id for each id that begins with ``prefix``.
+
+    The span id is ``None`` where the id of the trace itself begins so.
+    """
+    bounds = {"low": prefix, "high": prefix + "g", "limit": limit}  # no hexadecimal digit is a g
+    return connection.execute(_LIKE, bounds).fetchall()
+
+
+_OUTLINE = """
+SELECT span_id, parent_id, name, kind, start_ns, end_ns, error_type, model_name, total_tokens,
+  cost_usd, (SELECT count(*) FROM evaluations e WHERE e.span_id = s.span_id),
+  retrieved_context IS NOT NULL
+FROM spans s WHERE trace_id = ? ORDER BY start_ns, seq LIMIT ?
+"""
+
+_LINKED = """
+SELECT trace_id, span_id, name, start_ns, error_type FROM spans
+WHERE substr(links, 39, 16) = ? AND links IS NOT NULL AND parent_id IS NULL
+ORDER BY start_ns, seq LIMIT 100
+"""
+
+_LIKE = """
+SELECT trace_id, NULL FROM spans WHERE trace_id >= :low AND trace_id < :high GROUP BY trace_id
+UNION ALL
+SELECT trace_id, span_id FROM spans WHERE span_id >= :low AND span_id < :high
+LIMIT :limit
+"""
+
+
+MOST_SCORES = 20_000
+"""How many scores of one evaluator a page sums up; it says so when it leaves out older ones."""
+MOST_JUDGED = 10_000
+MOST_REFUSED = 50_000
+"""The same for the judgements of a judge, and for the records that it did not judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The latest evaluations of one evaluator, newest first."""
+
+    times: tuple[int, ...]
+    values: tuple[Any, ...]
+    """A float, 0 or 1 for a bool, a text, or ``None`` if it failed or does not apply."""
+    failed: int
+    capped: bool
+    """Whether there are more than `MOST_SCORES`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The time, tokens and money that the latest evaluations took."""
+
+    durations: tuple[float, ...]
+    """Seconds, shortest first."""
+    total_tokens: int
+    cost_usd: float | None
+
+
+def recent(connection: sqlite3.Connection, name: str, since: int | None) -> Recent:
+    """Return the evaluations since a time in nanoseconds, at most `MOST_SCORES`."""
+    arguments = {"name": name, "since": since or 0, "limit": MOST_SCORES + 1}
+    rows = connection.execute(_RECENT, arguments).fetchall()
+    capped = len(rows) > MOST_SCORES
+    rows = rows[:MOST_SCORES]
+    arguments["since"] = rows[-1][0] if rows else 0
+    failed = connection.execute(_FAILED, arguments).fetchone()[0]
+    return Recent(tuple(row[0] for row in rows), tuple(row[1] for row in rows), failed, capped)
+
+
+def window(connection: sqlite3.Connection, judge: str, since: int | None) -> int | None:
+    """Return the time from which on a judge has at most as many records as a page sums up.
+
+    It is ``since``, or a later time if there are more records than that.
+    """
+    for sql, most in ((_NTH_JUDGED, MOST_JUDGED), (_NTH_REFUSED, MOST_REFUSED)):
+        row = connection.execute(sql, (judge, since or 0, most)).fetchone()
+        since = row[0] + 1 if row else since
+    return since
+
+
+def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effort:
+    """Return what the evaluations since a time took, in seconds, tokens and US dollars."""
+    rows = connection.execute(
+        _EFFORT, {"name": name, "since": since or 0, "limit": MOST_SCORES}
+    ).fetchall()
+    costs = [cost for _, _, cost in rows if cost is not None]
+    return Effort(
+        tuple(sorted(duration for duration, _, _ in rows if duration is not None)),
+        sum(tokens or 0 for _, tokens, _ in rows),
+        sum(costs) if costs else None,
+    )
+
+
+_RECENT = """
+SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since
+ORDER BY time_ns DESC LIMIT :limit
+"""
+
+_NTH_JUDGED = """
+SELECT time_ns FROM evaluations WHERE name = ? AND time_ns >= ?
+ORDER BY time_ns DESC LIMIT 1 OFFSET ?
+"""
+_NTH_REFUSED = """
+SELECT time_ns FROM not_run WHERE evaluator = ? AND time_ns >= ?
+ORDER BY time_ns DESC LIMIT 1 OFFSET ?
+"""
+
+_FAILED = """
+SELECT count(*) FROM evaluations
+WHERE name = :name AND time_ns >= :since AND value IS NULL AND error_type IS NOT NULL
+"""
+
+_EFFORT = """
+SELECT duration, total_tokens, cost_usd FROM evaluations
+WHERE name = :name AND time_ns >= :since ORDER BY time_ns DESC LIMIT :limit
+"""
