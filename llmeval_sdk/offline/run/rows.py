@@ -79,14 +79,8 @@ def good_rows(
             if record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million
                 if mark in seen:
-<<<<<<< HEAD
-                    raise DataError(  # noqa: TRY301
-                        f"{place}, column 'request_id': {record.request_id!r} was there before"
-                    )
-=======
                     repeated = f"{record.request_id!r} appeared in an earlier row"
-                    raise DataError(f"{place}, column 'request_id': {repeated}")
->>>>>>> w-words2
+                    raise DataError(f"{place}, column 'request_id': {repeated}")  # noqa: TRY301
                 seen.add(mark)
         except DataError as error:
             bad.add(error, leave_out=is_exported(row) and is_failed(row))
