@@ -6,7 +6,7 @@ A new built-in is one file and one line here. Other packages use the entry point
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -154,6 +154,22 @@ def load(path: str) -> Any:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise ConfigurationError(f"{module} is not part of this installation") from None
+
+
+def installed(names: Iterable[str]) -> list[str]:
+    """Return those of some built-in evaluators whose files are part of this installation.
+
+    The shelf of evaluators can be made smaller by deleting files: nothing imports them, and who
+    asks for one by name is told that it is not there.
+    """
+    here = []
+    for name in names:
+        try:
+            evaluator(name)
+        except ConfigurationError:
+            continue
+        here.append(name)
+    return here
 
 
 def adapted(thing: Any) -> Judge | None:

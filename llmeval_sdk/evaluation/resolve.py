@@ -80,7 +80,7 @@ def standing_heuristics(settings: Settings, *, every_built_in: bool = False) -> 
     the ground truth that they need.
     """
     standing: dict[str, Heuristic] = {}
-    for name in registry.HEURISTICS:
+    for name in registry.installed(registry.HEURISTICS):
         heuristic = resolve(name, settings)
         if heuristic.kind == "heuristic" and (every_built_in or heuristic.automatic):
             standing[name] = heuristic
@@ -95,7 +95,7 @@ def standing_judges(settings: Settings) -> list[Judge]:
 
     Online none does: a judge must be named, by an escalation or as an evaluator.
     """
-    judges = (resolve(name, settings) for name in registry.JUDGES)
+    judges = (resolve(name, settings) for name in registry.installed(registry.JUDGES))
     return [judge for judge in judges if judge.kind == "judge" and runs_unasked(judge)]
 
 
@@ -141,7 +141,7 @@ def sharing_judges() -> list[tuple[str, str]]:
 
     They divide the traffic by what a record has: ``extractions`` or ``answers``.
     """
-    judges = (registry.evaluator(name) for name in registry.JUDGES)
+    judges = (registry.evaluator(name) for name in registry.installed(registry.JUDGES))
     shares = ((judge.name, getattr(judge, "share_of", None)) for judge in judges)
     return [(name, records) for name, records in shares if records is not None]
 
