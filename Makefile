@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help core demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -43,6 +43,17 @@ contract: $(VENV)/.dev  ## Check who imports whom.
 
 tests: $(VENV)/.dev  ## Run the tests: two files at a time, then those that have to be alone.
 	@$(BIN)/python tests/all.py $(ARGS)
+
+$(VENV)-coverage/.ready: pyproject.toml constraints.txt
+	@echo "installing the tests with coverage into $(VENV)-coverage"
+	@$(PYTHON) -m venv $(VENV)-coverage
+	@$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[all]' --group tests --group bench --group coverage
+	@touch $@
+
+coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time and print the branch coverage.
+	@$(VENV)-coverage/bin/python -m pytest -n 2 --dist loadfile -m "not alone" --timeout 180 --cov $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
@@ -248,4 +259,4 @@ test-package:  ## Build wheel and sdist, install them into clean environments an
 	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts

@@ -47,6 +47,7 @@ SUITES = (
     Suite("test", "test", "lint, types, import contract and the tests of every change"),
     Suite("package", "test-package", "wheel and sdist, installed and used", counts_tests=False),
     Suite("core", "core", "the core without its extensions", counts_tests=False),
+    Suite("coverage", "coverage", "branch coverage, printed"),
     Suite("docs", "docs", "the site builds without a warning", counts_tests=False),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite("ragas", "test-ragas", "the real Ragas"),

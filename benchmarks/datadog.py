@@ -47,7 +47,7 @@ def start_agent(program, port, folder):
     for _ in range(200):
         try:
             get(f"http://127.0.0.1:{port}/info")
-            return process
+            return process  # noqa: TRY300
         except OSError:
             time.sleep(0.1)
     raise SystemExit("the test agent did not start")

@@ -20,7 +20,7 @@ async def correct(record: llmeval.Record, llm: object) -> bool:
 
 
 @llmeval.workflow
-def answer(number: int, bad: bool) -> str:
+def answer(number: int, bad: bool) -> str:  # noqa: FBT001
     """One answer in eight is wrong."""
     llmeval.annotate(metadata={"doubt": random.gauss(1.5 * bad, 1.0)})
     return f"{'wrong' if bad else 'right'} answer {number}"

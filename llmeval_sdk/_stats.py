@@ -69,7 +69,7 @@ class Stats:
     """Judgements that gave a value, by judge."""
     not_run: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Judges that did not run or gave no value, by judge and reason."""
-    judge_usage: Usage = Usage()
+    judge_usage: Usage = Usage()  # noqa: RUF009
     """Tokens and money of the judges' calls, which are no part of the app's own usage."""
     cut_prompts: int = 0
     """Judgements whose prompt was longer than any may be: its middle was left out, with a mark."""

@@ -28,7 +28,7 @@ def seconds(duration: float) -> str:
     return f"{duration * 1e3:.3g} ms" if duration >= 1e-3 else f"{duration * 1e6:.3g} µs"
 
 
-def score(value: float | bool | str | None) -> str:
+def score(value: float | bool | str | None) -> str:  # noqa: FBT001
     """Return an evaluation's value as people read it."""
     if value is None:
         return "n/a"

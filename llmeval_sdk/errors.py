@@ -40,7 +40,7 @@ class JudgeError(LlmevalError):
 
     def __init__(
         self,
-        type: str,
+        type: str,  # noqa: A002
         message: str = "",
         *,
         retryable: bool = False,

@@ -159,7 +159,7 @@ class Aside:
                 future.set_exception(self._as_exception(call.error))
 
         def answered() -> None:
-            try:
+            try:  # noqa: SIM105
                 loop.call_soon_threadsafe(settle)
             except RuntimeError:  # nobody waits any more: the loop is closed
                 pass

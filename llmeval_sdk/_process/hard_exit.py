@@ -24,7 +24,7 @@ def before_hard_exit(end: Callable[[], None]) -> None:
     To be called in the process itself, once its work has begun: multiprocessing empties its
     registry before that.
     """
-    global _asked_in
+    global _asked_in  # noqa: PLW0603
     if _asked_in == os.getpid():
         return
     _asked_in = os.getpid()

@@ -39,9 +39,9 @@ _last_told: dict[str, float] = {}
 _raise_again = False
 
 
-def raise_again(on: bool) -> None:
+def raise_again(on: bool) -> None:  # noqa: FBT001
     """Let the shield re-raise, so that a test sees our mistakes. Only `llmeval_sdk.testing` may."""
-    global _raise_again
+    global _raise_again  # noqa: PLW0603
     _raise_again = on
 
 

@@ -22,7 +22,7 @@ def alert(text: str) -> Bound:
     """Read ``groundedness<0.9``."""
     parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
     if parts is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no alert: expected 'groundedness<0.9'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an alert: expected 'groundedness<0.9'")
     return Bound(parts[1], parts[2], float(parts[3]))
 
 

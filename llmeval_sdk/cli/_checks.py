@@ -72,7 +72,7 @@ def address(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"  # noqa: TRY300
     except ValueError:
         return "(not an address)"
 

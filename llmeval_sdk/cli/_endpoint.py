@@ -46,7 +46,7 @@ def judge_endpoint(settings: Settings) -> Finding:
     base = (settings.judge_base_url or DEFAULT_BASE_URL).rstrip("/")
     subject = f"{address(base)}/models"
     if not base.startswith(("http://", "https://")):
-        return Finding(False, subject, "is no http address: check LLMEVAL_JUDGE_BASE_URL")
+        return Finding(False, subject, "is not an http address: check LLMEVAL_JUDGE_BASE_URL")
     headers = {"Accept": "application/json"}
     with_key = settings.judge_api_key is not None and not _is_overheard(base)
     if settings.judge_api_key is not None and with_key:

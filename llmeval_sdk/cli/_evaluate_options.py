@@ -190,7 +190,7 @@ def bound(text: str) -> tuple[str, float]:
     try:
         least = float(number)
         if not path.strip() or least != least:  # noqa: PLR0124 - NaN is no bound
-            raise ValueError
+            raise ValueError  # noqa: TRY301
         return path.strip().rstrip(">").strip(), least
     except ValueError:
         raise argparse.ArgumentTypeError(
@@ -212,7 +212,7 @@ def _share(text: str) -> float:
     try:
         share = float(text)
         if not 0 <= share <= 1:
-            raise ValueError
+            raise ValueError  # noqa: TRY301
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a share: expected a number from 0 to 1"

@@ -28,7 +28,7 @@ class Webhook:
         address = watching.alert_webhook.reveal().strip()
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError("LLMEVAL_ALERT_WEBHOOK is no address of an HTTP server")
+            raise ConfigurationError("LLMEVAL_ALERT_WEBHOOK is not the address of an HTTP server")
         self._base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._token = watching.alert_token.reveal() if watching.alert_token else None

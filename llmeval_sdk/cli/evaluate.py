@@ -147,5 +147,5 @@ def _default_save(args: argparse.Namespace) -> Path:
     try:
         make_folder(store.parent)
     except OSError as error:
-        raise ConfigurationError(f"{store.parent} cannot be made: {error.strerror}") from None
+        raise ConfigurationError(f"{store.parent} cannot be created: {error.strerror}") from None
     return store.with_name("reports") / f"{slug(_experiment(args))}.jsonl"

@@ -28,7 +28,7 @@ class Datadog:
         read=flag,
         doc="Send without an agent, with the API key. Default: only where no agent listens.",
     )
-    datadog_api_key: Secret | None = setting(
+    datadog_api_key: Secret | None = setting(  # noqa: RUF009
         None, "DD_API_KEY", read=Secret, doc="Datadog API key; only needed without an agent."
     )
     datadog_site: str | None = setting(None, "DD_SITE", doc="Datadog site, `datadoghq.com`.")

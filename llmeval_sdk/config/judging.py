@@ -19,7 +19,7 @@ class Judging:
         "LLMEVAL_JUDGE_MODEL",
         doc="Model that judges, `model` or `provider/model`. Naming it allows spending.",
     )
-    judge_api_key: Secret | None = setting(
+    judge_api_key: Secret | None = setting(  # noqa: RUF009
         None,
         "LLMEVAL_JUDGE_API_KEY",
         "OPENAI_API_KEY",

@@ -27,10 +27,10 @@ class Mlflow:
     mlflow_experiment_id: str | None = setting(
         None, "MLFLOW_EXPERIMENT_ID", doc="MLflow experiment by id.", in_experiment=""
     )
-    mlflow_token: Secret | None = setting(
+    mlflow_token: Secret | None = setting(  # noqa: RUF009
         None, "MLFLOW_TRACKING_TOKEN", read=Secret, doc="Token for MLflow."
     )
     mlflow_username: str | None = setting(None, "MLFLOW_TRACKING_USERNAME", doc="MLflow user.")
-    mlflow_password: Secret | None = setting(
+    mlflow_password: Secret | None = setting(  # noqa: RUF009
         None, "MLFLOW_TRACKING_PASSWORD", read=Secret, doc="MLflow user's password."
     )

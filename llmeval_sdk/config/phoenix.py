@@ -18,6 +18,6 @@ class Phoenix:
         "PHOENIX_COLLECTOR_ENDPOINT",
         doc="Where Phoenix is.",
     )
-    phoenix_api_key: Secret | None = setting(
+    phoenix_api_key: Secret | None = setting(  # noqa: RUF009
         None, "PHOENIX_API_KEY", read=Secret, doc="Key for Phoenix."
     )

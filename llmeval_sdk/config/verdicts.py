@@ -13,7 +13,7 @@ from llmeval_sdk.config._texts import long_secret
 class Verdicts:
     """How verdicts that offline runs keep are signed."""
 
-    verdict_key: Secret | None = setting(
+    verdict_key: Secret | None = setting(  # noqa: RUF009
         None,
         "LLMEVAL_VERDICT_KEY",
         read=long_secret,

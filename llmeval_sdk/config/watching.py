@@ -12,13 +12,13 @@ from llmeval_sdk.config._secret import Secret
 class Watching:
     """Where ``llmeval watch`` tells alarms to."""
 
-    alert_webhook: Secret | None = setting(
+    alert_webhook: Secret | None = setting(  # noqa: RUF009
         None,
         "LLMEVAL_ALERT_WEBHOOK",
         read=Secret,
         doc="Address that `llmeval watch` tells alarms to, by an HTTP POST of JSON.",
     )
-    alert_token: Secret | None = setting(
+    alert_token: Secret | None = setting(  # noqa: RUF009
         None,
         "LLMEVAL_ALERT_TOKEN",
         read=Secret,

@@ -15,19 +15,41 @@ between catching and measuring; `caught_at` says what a share catches and `funne
 and why not.
 """
 
-from llmeval_sdk.estimates.allocation import Allocation, default_control
-from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.estimates.calibration import Calibration, calibrated
-from llmeval_sdk.estimates.caught import caught_at
-from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
-from llmeval_sdk.estimates.difference import Difference, difference
-from llmeval_sdk.estimates.funnel import Funnel, funnel
-from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
-from llmeval_sdk.estimates.mean import Estimate, population_mean
-from llmeval_sdk.estimates.running import confidence_sequence
-from llmeval_sdk.estimates.sequence import Evidence, Seen
-from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.estimates.allocation import Allocation, default_control
+    from llmeval_sdk.estimates.assisted import assisted_mean
+    from llmeval_sdk.estimates.calibration import Calibration, calibrated
+    from llmeval_sdk.estimates.caught import caught_at
+    from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
+    from llmeval_sdk.estimates.difference import Difference, difference
+    from llmeval_sdk.estimates.funnel import Funnel, funnel
+    from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
+    from llmeval_sdk.estimates.mean import Estimate, population_mean
+    from llmeval_sdk.estimates.running import confidence_sequence
+    from llmeval_sdk.estimates.sequence import Evidence, Seen
+    from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
+
+_HOMES = {
+    "allocation": "Allocation default_control",
+    "assisted": "assisted_mean",
+    "calibration": "Calibration calibrated",
+    "caught": "caught_at",
+    "correction": "Correction Labelled corrected_mean",
+    "difference": "Difference difference",
+    "funnel": "Funnel funnel",
+    "labelling": "Candidate Choice choose",
+    "mean": "Estimate population_mean",
+    "running": "confidence_sequence",
+    "sequence": "Evidence Seen",
+    "standardised": "Standardised Tally standardised_difference",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Allocation", "Calibration", "Candidate", "Choice", "Correction", "Difference", "Estimate",
@@ -35,3 +57,13 @@ __all__ = [
     "calibrated", "caught_at", "choose", "confidence_sequence", "corrected_mean",
     "default_control", "difference", "funnel", "population_mean", "standardised_difference",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name with its module: what runs beside the app needs one of them, reports need all."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

@@ -124,7 +124,7 @@ class _Side:
 
     def __init__(
         self,
-        passed: bool,
+        passed: bool,  # noqa: FBT001
         values: Sequence[float],
         weights: Sequence[float],
         labelled: Sequence[Labelled],

@@ -93,7 +93,7 @@ class Heuristics:
         """Return the heuristic of a name, if it is among these."""
         return next((plan.heuristic for plan in self._plans if plan.name == name), None)
 
-    def run(
+    def run(  # noqa: C901, PLR0912
         self,
         record: Record,
         *,

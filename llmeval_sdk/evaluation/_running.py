@@ -87,7 +87,7 @@ def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
     return _named(evaluator, value=number)
 
 
-def failed(evaluator: Evaluator, type: str, message: str = "") -> Evaluation:
+def failed(evaluator: Evaluator, type: str, message: str = "") -> Evaluation:  # noqa: A002
     """Make the Evaluation of an evaluator that gave no value."""
     return _named(evaluator, error=Failure(type, message[:_MAX_MESSAGE]))
 

@@ -172,7 +172,7 @@ class RecentVerdicts(Locked):
                 self._verdicts.popitem(last=False)
 
 
-def _feed(digest: blake2b, value: Any) -> bool:
+def _feed(digest: blake2b, value: Any) -> bool:  # noqa: PLR0911
     """Add a value to a digest, unambiguously; False when it holds anything but plain data."""
     kind = type(value)
     if kind in _PLAIN:

@@ -49,7 +49,7 @@ _last: tuple[Any, list[int]] = ((), [])
 
 def chunk_numbers(extractions: Sequence[Extraction]) -> list[int]:
     """Collect the chunk numbers that extractions cite, in order, repeated ones too."""
-    global _last
+    global _last  # noqa: PLW0603
     last, found = _last
     if last is not extractions or type(extractions) is not tuple:  # which nobody can change
         found = _chunk_numbers(extractions)

@@ -50,7 +50,7 @@ _last: tuple[Any, tuple[float, int]] = ((), (1.0, 0))
 
 def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
     """Return the share of the most common value among the truthy ones, and how many differ."""
-    global _last
+    global _last  # noqa: PLW0603
     last, counted = _last
     if last is not extractions or type(extractions) is not tuple:  # a tuple cannot change
         counted = _counted(extractions)

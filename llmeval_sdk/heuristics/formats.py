@@ -28,7 +28,7 @@ def matches(value: Any, form: Any) -> bool | None:
         return None
 
 
-def _matches(value: Any, form: Any) -> bool | None:
+def _matches(value: Any, form: Any) -> bool | None:  # noqa: PLR0911
     if isinstance(value, str) and len(value) > _LONGEST:
         return None
     if callable(form):

@@ -250,7 +250,7 @@ def check_name(name: str) -> None:
     fits = name.isascii() and name.isidentifier() and len(name) <= 200
     if not fits or name.startswith("_"):
         raise ConfigurationError(
-            f"{name!r} is no evaluator name: use ASCII letters, digits and underscores, "
+            f"{name!r} is not an evaluator name: use ASCII letters, digits and underscores, "
             "starting with a letter; pass name=…"
         )
 

@@ -66,7 +66,7 @@ def as_evaluator(thing: Any) -> Evaluator:
     if callable(thing):
         return _of_function(thing)
     raise ConfigurationError(
-        f"{type(thing).__name__} is no evaluator: expected a name, a function of (record), "
+        f"{type(thing).__name__} is not an evaluator: expected a name, a function of (record), "
         "(record, llm) or (record, chunk, llm), or an object with `name` and `evaluate`"
     )
 
@@ -91,7 +91,7 @@ def _of_function(function: Callable[..., Any]) -> Evaluator:
     if len(names) == 3:
         return FunctionJudge(function, name=name, per="chunk", needs=("retrieved_context",))
     raise ConfigurationError(
-        f"{name}({', '.join(names)}) is no evaluator: expected (record), (record, llm) or "
+        f"{name}({', '.join(names)}) is not an evaluator: expected (record), (record, llm) or "
         "(record, chunk, llm)"
     )
 

@@ -65,7 +65,7 @@ class ContextRecall(BaseJudge):
 
     def score(
         self,
-        input: Request,
+        input: Request,  # noqa: A002
         output: str,
         expected_output: str,
         context: str | Sequence[str | Chunk],
@@ -80,7 +80,7 @@ class ContextRecall(BaseJudge):
 
     async def ascore(
         self,
-        input: Request,
+        input: Request,  # noqa: A002
         output: str,
         expected_output: str,
         context: str | Sequence[str | Chunk],

@@ -14,17 +14,17 @@ from llmeval_sdk.protocols import LLM
 __all__ = ["CallableLLM", "OpenAILLM", "resolve"]
 
 DEFAULT_MODEL = "gpt-4o"
-"""Asked where judges were asked for by name and no model was."""
+"""The model that judges use if they were requested by name and no model was named."""
 
 
 def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
-    """Make an LLM of a model's name, an LLM or a callable.
+    """Return an LLM for the name of a model, an LLM or a callable.
 
     ``None`` stands for the settings' model, or `DEFAULT_MODEL`. Whether judges may run at all is
     the caller's decision.
 
     Raises:
-        ConfigurationError: Something else, or a name that cannot be used.
+        ConfigurationError: The argument is something else, or the name cannot be used.
         MissingExtraError: The ``openai`` package is not installed.
     """
     if settings is None:
@@ -45,6 +45,6 @@ def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
     if callable(model):
         return CallableLLM(model)
     raise ConfigurationError(
-        f"{type(model).__name__} is no judge model: expected a model's name, an LLM "
+        f"{type(model).__name__} is not a judge model: expected a model's name, an LLM "
         "(an object with `async def complete(messages, *, schema, max_tokens)`) or a callable"
     )

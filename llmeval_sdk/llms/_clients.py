@@ -55,7 +55,7 @@ def endpoint(name: str, base_url: str | None = None) -> ModelEndpoint:
     provider, slash, model = name.strip().partition("/")
     provider = provider.lower()
     if not name.strip() or (slash and not (provider and model)):
-        raise ConfigurationError(f"{name!r} is no model: expected `model` or `provider/model`")
+        raise ConfigurationError(f"{name!r} is not a model: expected `model` or `provider/model`")
     if base_url is not None:
         _check(base_url)
     if slash and provider == "azure":

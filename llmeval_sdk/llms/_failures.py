@@ -121,7 +121,7 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
     return CallFailed("malformed", f"the answer of {where} cannot be read ({type(error).__name__})")
 
 
-def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:
+def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:  # noqa: PLR0911
     status: int = error.status_code
     reason = _said(error, key)
     code = str(getattr(error, "code", None) or "").lower()

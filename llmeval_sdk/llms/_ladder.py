@@ -140,14 +140,14 @@ def read(completion: Any) -> Reply:
     """Read a chat completion; servers leave out what they like.
 
     Raises:
-        CallFailed: ``malformed``, where it is no chat completion at all.
+        CallFailed: ``malformed``, where it is not a chat completion at all.
     """
     if isinstance(completion, str):  # JSON under another content type
         completion = _json(completion)
     choice = _first(_of(completion, "choices"))
     message = _of(choice, "message")
     if message is None:
-        raise CallFailed("malformed", "the server's answer is no chat completion")
+        raise CallFailed("malformed", "the server's answer is not a chat completion")
     calls = _of(message, "tool_calls")
     text = _of(message, "content")
     if isinstance(calls, list) and len(calls) == 1:

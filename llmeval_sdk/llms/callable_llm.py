@@ -14,11 +14,12 @@ from llmeval_sdk.protocols import LLM
 
 
 class CallableLLM(LLM):
-    """Wraps a function of one prompt, sync or async, that returns text.
+    """Wraps a function, sync or async, that takes one prompt and returns text.
 
-    Where its first parameter is called ``messages``, it gets OpenAI chat messages instead. A sync
-    function runs aside, on a daemon thread. A `Completion` may be returned instead of text, to
-    report tokens. Where JSON is asked for, the schema stands in the system message, in words.
+    If the first parameter of the function is called ``messages``, it gets OpenAI chat messages
+    instead of a prompt. A sync function runs on a daemon thread. To report tokens, the function
+    may return a `Completion` instead of text. If JSON is required, the system message describes
+    its schema in words.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class CallableLLM(LLM):
         schema: Mapping[str, Any] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
-        """Call the function; raises `JudgeError` where it returns something else than text."""
+        """Call the function; raises `JudgeError` if it returns anything but text."""
         turns = list(messages) if schema is None else in_words(messages, schema)
         prompt: Any = (
             [{"role": turn.role, "content": turn.content} for turn in turns]

@@ -17,24 +17,25 @@ from llmeval_sdk.protocols import LLM
 
 
 class OpenAILLM(LLM):
-    """A judge model reached by chat completions.
+    """A judge model that is reached by chat completions.
 
     Args:
         model: ``model`` or ``provider/model`` (``openai/…``, ``azure/<deployment>``); with a base
             URL of another server, the name as that server knows it.
         base_url: Any OpenAI-compatible server, or the Azure resource.
-        api_key: Sent to that server and never shown. Without address and key, both are the
-            environment's (``LLMEVAL_JUDGE_BASE_URL``, ``OPENAI_API_KEY`` …).
+        api_key: The key that is sent to that server; it is never shown. Without address and key,
+            both come from the environment (``LLMEVAL_JUDGE_BASE_URL``, ``OPENAI_API_KEY`` …).
         timeout: Seconds that one `complete` may take, all its attempts and waits together.
         attempts: How often one request is tried when it fails for a passing reason: no connection,
             no answer in time, 429, 5xx.
-        request_timeout: Seconds that one attempt may take; the rest of ``timeout`` where not given.
-        backoff: Seconds of the first random wait between attempts, which then doubles.
-        parameters: More fields for each request, such as ``{"reasoning_effort": "low"}``.
-        api_version: Of Azure's API.
+        request_timeout: Seconds that one attempt may take; by default the rest of ``timeout``.
+        backoff: The upper bound in seconds of the first random wait between attempts; it doubles
+            with each attempt.
+        parameters: Further fields of each request, such as ``{"reasoning_effort": "low"}``.
+        api_version: The version of Azure's API.
 
     Raises:
-        ConfigurationError: A model or address that cannot be used; the message says what to set.
+        ConfigurationError: The model or the address cannot be used; the message says what to set.
     """
 
     def __init__(

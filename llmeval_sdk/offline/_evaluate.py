@@ -45,41 +45,42 @@ def evaluate(
     cache: bool = True,
     prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Report:
-    """Evaluate rows with the evaluators that run online.
+    """Evaluate rows with the same evaluators that run online.
 
-    Where rows cost something, because a judge or ``model`` is asked, all of them are read and
-    checked before the first is.
+    If rows cost something, because a judge or ``model`` is called, all rows are read and checked
+    before the first call.
 
     Args:
         data: a list of mappings of the input schema (``request``, ``response``,
             ``retrieved_context``, ``expected_response``, ``trace``, ``extractions`` …) or Records;
             a pandas or polars DataFrame; a Hugging Face Dataset; or the path of a ``.jsonl``,
             ``.csv`` or ``.parquet`` file, which is read row by row.
-        model: the app, or its address such as ``"my_app:answer"``: it is called with each row's
-            request as it is, under tracing, and what it retrieves, answers and uses becomes the
-            row's. Sync or async. A row on which it raises is reported with its ``error``.
-        evaluators: names or objects. Default: every one whose inputs a row has; judges among them
-            only where a judge model is configured.
-        llm: the judge model: a name, an LLM or a callable; else ``LLMEVAL_JUDGE_MODEL``.
-        concurrency: judgements, or calls of the model, at a time.
-        progress: show a bar, where there is a terminal.
-        budget: what the judges of this run may use; default: no limit. With a limit in USD the
-            price of each judge model must be known.
-        experiment: what the run is called in every backend.
-        exporters: where spans and scores go beside the report: names or objects. Default: nowhere.
+        model: the app, sync or async, or its address such as ``"my_app:answer"``. It is called
+            under tracing with the unchanged request of each row. Its answer, the chunks that it
+            retrieves and the tokens that it uses become part of the row. If it raises, the row is
+            reported with that ``error``.
+        evaluators: names or objects. Without them, every evaluator runs on the rows that have its
+            inputs; judges are among them only if a judge model is configured.
+        llm: the judge model: a name, an LLM or a callable. Default: ``LLMEVAL_JUDGE_MODEL``.
+        concurrency: how many judgements, or calls of ``model``, run at a time.
+        progress: show a progress bar on a terminal.
+        budget: the most that the judges of this run may use. Default: no limit. A limit in USD
+            requires that the price of each judge model is known.
+        experiment: the name of this run in every backend.
+        exporters: names or objects that also receive spans and scores. Default: none.
         save: a file to which each row is written as soon as it is done; see `Report.load`.
-        resume: go on with the rows that ``save`` does not have, or that failed. Rows that this
-            machine's key (in CI ``LLMEVAL_VERDICT_KEY``) did not sign are evaluated anew.
+        resume: evaluate only the rows that ``save`` lacks or that failed. Rows that the key of
+            this machine (in CI ``LLMEVAL_VERDICT_KEY``) did not sign are evaluated again.
         skip_bad: leave out rows that cannot be read, and count them.
-        cache: use verdicts of earlier runs where judge, model and inputs are the same.
-        prices: own prices by model: USD per million input and output tokens. They win over those
-            of ``LLMEVAL_PRICES``, and these over the list that comes along.
+        cache: reuse verdicts of earlier runs if judge, model and inputs are the same.
+        prices: prices in USD per million input and output tokens, by model. They take precedence
+            over ``LLMEVAL_PRICES``, which takes precedence over the built-in list.
 
     Raises:
-        DataError: a row that cannot be read; the message names file, line and column.
-        ConfigurationError: an unknown evaluator, a judge without a model to ask, a ``model`` that
-            cannot be called, data of no known kind.
-        Interrupted: Ctrl-C; the exception has the report so far.
+        DataError: a row cannot be read; the message names the file, the line and the column.
+        ConfigurationError: an evaluator is unknown, a judge has no model, ``model`` cannot be
+            called, or the data is of an unknown kind; the message says what to do.
+        Interrupted: Ctrl-C was pressed; the exception has the report of the rows that were done.
 
     Examples:
         >>> rows = [{"request": "What is the roof made of?", "response": "Slate."}]
@@ -154,11 +155,11 @@ def evaluate(
 def check_bounds(
     paths: Iterable[str], *, evaluators: Sequence[Any] | None = None, llm: Any = None
 ) -> None:
-    """Check that these evaluators can have these metrics, before any row is paid for.
+    """Check that these evaluators produce these metrics, before any row is paid for.
 
     Raises:
-        ConfigurationError: there is no such metric; the message names the nearest. Or an evaluator
-            cannot be used.
+        ConfigurationError: a metric does not exist (the message names the nearest one), or an
+            evaluator cannot be used.
     """
     listed = None if evaluators is None else tuple(_listed(evaluators))
     check_paths(paths, Work(evaluators=listed, llm=llm).chosen.outputs)

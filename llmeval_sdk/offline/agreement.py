@@ -12,33 +12,33 @@ from llmeval_sdk.errors import DataError, missing_extra
 
 
 FEW = 20
-"""Below so many rows no interval is given: resampling so few says little."""
+"""With fewer rows no interval is given, because resampling so few says little."""
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
 
 _BITS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0}
-"""How files of labels without types write yes and no."""
+"""How yes and no are written in label files that have no types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One record that a person and an evaluator both looked at."""
+    """One record that both a person and an evaluator rated."""
 
     id: str
     label: str
-    """What the person said: ``yes`` or ``no``, or a category; see `side`."""
+    """The label of the person: ``yes``, ``no`` or a category; see `side`."""
     rating: str
-    """What the evaluator said, in the same words."""
+    """The rating of the evaluator, in the same words."""
     score: float | None = None
-    """The evaluator's number behind the rating, the higher the more ``yes``."""
+    """The number behind the rating, if there is one; a higher number means more ``yes``."""
     text: str = ""
     explanation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementFigure:
-    """A figure with its 95 % bootstrap interval; ``why`` says why either is not given."""
+    """A figure with its 95 % bootstrap interval; ``why`` gives the reason if one is missing."""
 
     value: float | None = None
     low: float | None = None
@@ -61,10 +61,10 @@ class Agreement:
 
 
 def side(value: Any, threshold: float = 0.5) -> str:
-    """Read a label or rating: ``yes`` or ``no`` by its word or threshold, else its category.
+    """Turn a label or rating into ``yes`` or ``no``, by its word or the threshold, or a category.
 
     Raises:
-        DataError: a value that is neither a bool, a number nor a text.
+        DataError: the value is neither a bool, a number nor a text.
     """
     if isinstance(value, str) and value.strip():
         word = value.strip().casefold()
@@ -73,18 +73,18 @@ def side(value: Any, threshold: float = 0.5) -> str:
     number = None if isinstance(value, str) else _values.number(value)
     if number is not None:
         return "yes" if number >= threshold else "no"
-    raise DataError(f"{value!r} is no label: expected yes or no, a bool, a number or a category")
+    raise DataError(f"{value!r} is not a label: expected yes or no, a bool, a number or a category")
 
 
 def agreement(pairs: Sequence[Pair], *, positive: str = "yes", seed: int = 0) -> Agreement:
-    """Compare what an evaluator said with what people said.
+    """Compare the ratings of an evaluator with the labels of people.
 
     Cohen's kappa (1960) and accuracy are over all categories; precision, recall, F1 and AUROC (the
     Mann-Whitney statistic) are of ``positive`` against its opposite. Intervals are percentiles of a
     paired bootstrap; ``seed`` makes them repeatable.
 
     Raises:
-        DataError: no pairs.
+        DataError: there are no pairs.
         MissingExtraError: scipy is not installed.
     """
     if not pairs:

@@ -95,7 +95,7 @@ Left = Any
 was annotated for the request, by the field of Record."""
 
 
-def left_by(
+def left_by(  # noqa: C901
     span: FinishedSpan,
     gathered: Iterable[Left] | None = None,
     *,

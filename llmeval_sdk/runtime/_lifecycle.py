@@ -70,7 +70,7 @@ def _often() -> None:
 
 def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
     """Put a new pipeline in place of the old one, which delivers what it has in the background."""
-    global _exit_registered
+    global _exit_registered  # noqa: PLW0603
     with in_force.lock:
         for problem in problems:
             setting, _, reason = problem.partition(": ")

@@ -1,1 +1,1 @@
-"""Spans that others made, to be scored like our own: what an instrumented app adds in two lines."""
+"""Scores the spans that other instrumentations make; an instrumented app adds two lines for it."""

@@ -40,14 +40,14 @@ _SPELLINGS = {
 
 
 def evaluate_spans(*, evaluators: Sequence[Any] = ()) -> None:
-    """Score the spans that ddtrace finishes from here on. A second call changes nothing.
+    """Score the spans that ddtrace finishes from now on. A second call changes nothing.
 
     Args:
-        evaluators: evaluators to run on each scored span beside the built-in heuristics, by name or
-            as objects; as in ``workflow(evaluators=…)``.
+        evaluators: names or objects of evaluators that run on each scored span, in addition to the
+            built-in heuristics, as in ``workflow(evaluators=…)``.
 
     Raises:
-        ConfigurationError: ddtrace is not installed, or too old to say what its spans hold.
+        ConfigurationError: ddtrace is not installed, or too old to expose what its spans hold.
     """
     if isinstance(evaluators, str):
         raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
@@ -147,7 +147,7 @@ RUNNER = "runner.integration:"
 """Tag of spans that evaluators made: those are not evaluated."""
 
 
-def evaluated(
+def evaluated(  # noqa: C901
     events: Sequence[tuple[Mapping[str, Any], bool]], evaluators: tuple[Any, ...]
 ) -> Iterable[Span]:
     """Yield a span of ours for each event, which comes with whether a span of ours is above it.

@@ -24,7 +24,7 @@ def chat(value: Any) -> dict[str, Any] | None:
     return {"messages": turns} if turns else None
 
 
-def answer(value: Any) -> str | None:
+def answer(value: Any) -> str | None:  # noqa: PLR0911
     """Read the text of the last message of an answer; ``None`` where there is none."""
     if isinstance(value, str):
         return value

@@ -8,11 +8,12 @@ OpenTelemetry's own instrumentations write no messages unless
 ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only`` asks for them (with
 ``OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental``).
 
-The topmost span of a trace that speaks of a model, an agent, a chain or a retrieval is scored, with
-what the spans below it tell: documents, tokens. What outlives the local root, as a streamed call
-does, is scored when it ends; what is below an evaluated span of ours is not scored beside it.
-Scores go where the exporters send them. The spans are exported by whoever exports them already; the
-local store, which would otherwise hold scores of spans nobody can look at, keeps them too.
+The topmost span of a trace that describes a model, an agent, a chain or a retrieval is scored,
+together with the documents and tokens of the spans below it. A span that ends after its local root,
+as a streamed call does, is scored when it ends. A span below an evaluated span of ours is not
+scored separately. Scores go where the exporters send them. The spans themselves are exported by
+whatever exports them already; the local store keeps a copy of them, because it would otherwise hold
+scores of spans that nobody can look at.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from llmeval_sdk.tracing._inner import recorder
 
 
 MAX_OPEN = 20_000
-"""Spans that may be open at a time; with more the oldest is given up, and counted."""
+"""The most spans that may be open at a time; beyond that the oldest is given up and counted."""
 MAX_SPANS = 1_000
-"""Spans of interest in one local part of a trace."""
+"""The most spans that are kept of one local part of a trace."""
 OWN_SCOPE = "llmeval_sdk"
 
 
@@ -55,11 +56,11 @@ _BELOW_OURS = _Branch(0)
 
 
 class EvaluationSpanProcessor:
-    """A span processor that hands what ended to our pipeline. Never raises, never blocks.
+    """A span processor that passes finished spans to our pipeline. It never raises or blocks.
 
     Args:
-        evaluators: evaluators to run on each scored span beside the built-in heuristics, by name or
-            as objects; as in ``workflow(evaluators=…)``.
+        evaluators: names or objects of evaluators that run on each scored span, in addition to the
+            built-in heuristics, as in ``workflow(evaluators=…)``.
     """
 
     def __init__(self, *, evaluators: Sequence[Any] = ()) -> None:
@@ -69,7 +70,7 @@ class EvaluationSpanProcessor:
         self._open: dict[int, _Branch] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
-        """Note to which local part of its trace a span belongs."""
+        """Note which local part of its trace a span belongs to."""
         try:
             context = span.context
             if not context.trace_flags.sampled:
@@ -92,7 +93,7 @@ class EvaluationSpanProcessor:
         """Do nothing: a part of the SDK's protocol."""
 
     def on_end(self, span: Any) -> None:
-        """Keep a span of interest; when the local root has ended, hand over what there is."""
+        """Keep a span if it matters; once the local root has ended, hand all kept spans over."""
         try:
             branch = self._open.pop(span.context.span_id, None)
             if branch is None or branch is _BELOW_OURS:
@@ -114,11 +115,11 @@ class EvaluationSpanProcessor:
                 raise
 
     def shutdown(self) -> None:
-        """Forget what is open; what was handed over is delivered by our own exit."""
+        """Forget the open spans; our own exit delivers those that were handed over."""
         self._open.clear()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Say that nothing waits here; `llmeval_sdk.flush` waits for scores and judges."""
+        """Return True: nothing waits here, and `llmeval_sdk.flush` waits for scores and judges."""
         return True
 
     def _hand_over(self, branch: _Branch) -> None:

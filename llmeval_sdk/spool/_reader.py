@@ -42,7 +42,7 @@ def read(record: bytes) -> Any:
     return value
 
 
-def _read(record: bytes, at: int, depth: int) -> tuple[Any, int]:
+def _read(record: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: C901, PLR0911
     """Return the value that begins at an offset, and where it ends."""
     kind = record[at]
     at += 1

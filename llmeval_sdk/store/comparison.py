@@ -132,7 +132,7 @@ def _shown(found: Collected, baseline: str | None) -> list[Version]:
     return [first, *kept] if first is not None and first.judged else kept
 
 
-def _problem(found: Collected, versions: Sequence[Version], by: str) -> str:
+def _problem(found: Collected, versions: Sequence[Version], by: str) -> str:  # noqa: PLR0911
     if found.is_out_of_scale:
         return "its scores leave 0..1, and a mean without a scale cannot be compared at any time"
     if found.has_categories:

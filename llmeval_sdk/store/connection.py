@@ -158,7 +158,7 @@ def _before_fork() -> None:
     for database in _all():
         try:
             database._before_fork(deadline)
-        except Exception:
+        except Exception:  # noqa: S112
             continue
 
 

@@ -51,7 +51,7 @@ def dumps(value: Any) -> str | None:
         return _encode(_plain(value, [MAX_NODES], ()))
 
 
-def _plain(value: Any, room: list[int], above: tuple[int, ...]) -> Any:
+def _plain(value: Any, room: list[int], above: tuple[int, ...]) -> Any:  # noqa: PLR0911
     """Copy a value into what JSON has; cycles, depth and size end in a marker."""
     room[0] -= 1
     if value is None or isinstance(value, (bool, str)):

@@ -50,7 +50,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         except OSError:
             connection.close()
             raise
-        return connection
+        return connection  # noqa: TRY300
     except (OSError, sqlite3.Error, schema.SchemaError) as error:
         if is_locked(error):
             raise
@@ -106,7 +106,7 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
         if hasattr(connection, "setlimit"):
             connection.setlimit(_LIMIT_LENGTH, LONGEST_VALUE)
         if not schema.version_of(connection):
-            raise schema.EmptyError("it holds nothing yet")
+            raise schema.EmptyError("it holds nothing yet")  # noqa: TRY301
         schema.refuse_programs(connection)
     except BaseException:
         connection.close()

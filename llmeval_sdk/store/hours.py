@@ -75,7 +75,7 @@ def _first(connection: sqlite3.Connection, evaluator: str, since_ns: int) -> int
     return found
 
 
-def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -> Iterator[Hour]:
+def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -> Iterator[Hour]:  # noqa: C901
     found: dict[int, Hour] = {}
     given = {"name": wanted.evaluator, "span": wanted.span_name, "start": start, "end": end}
     predicted = {}

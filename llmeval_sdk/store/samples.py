@@ -49,7 +49,7 @@ class Judged:
             self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
 
 
-def judged(
+def judged(  # noqa: C901
     connection: sqlite3.Connection,
     scores: tuple[str, Row],
     not_run: tuple[str, Row],

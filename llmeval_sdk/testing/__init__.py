@@ -1,4 +1,4 @@
-"""Test kit, for apps that use the package and for the package itself.
+"""Tools for tests of apps that use the package.
 
 ``capture()`` shows what a block traced and scored; `FakeLLM` answers as a judge model without a
 network; `judge_server.JudgeServer` answers over real HTTP.

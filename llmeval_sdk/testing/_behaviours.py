@@ -63,7 +63,7 @@ def _schema(request: Mapping[str, Any], system: str) -> Mapping[str, Any] | None
     return decoded
 
 
-def _fill(schema: Mapping[str, Any], share: float) -> Any:
+def _fill(schema: Mapping[str, Any], share: float) -> Any:  # noqa: PLR0911
     """Fill in any form: the better the words match, the earlier the choice."""
     kind = schema.get("type")
     if kind == "object":
@@ -104,7 +104,7 @@ class Wire:
     manner: Literal["at once", "slow", "drip", "hang", "reset"] = "at once"
 
 
-def behave(behaviour: str, request: Mapping[str, Any], answer: Answer, retry_after: float) -> Wire:
+def behave(behaviour: str, request: Mapping[str, Any], answer: Answer, retry_after: float) -> Wire:  # noqa: PLR0911
     """Answer one chat completion request in one of the ways of `Behaviour`."""
     if behaviour in ("slow", "drip", "hang", "reset"):
         good = completion(request, answer)

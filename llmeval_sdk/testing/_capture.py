@@ -15,7 +15,7 @@ from llmeval_sdk.tracing import _ids
 
 
 class Captured:
-    """What arrived, in order; an Exporter. Call `drain` before you look."""
+    """An exporter that keeps what it receives, in order. Call `drain` before you look at it."""
 
     name = "captured"
 
@@ -25,18 +25,18 @@ class Captured:
         self.not_run: list[NotRun] = []
 
     def drain(self, timeout: float = 30.0) -> Stats:
-        """Wait until all so far is scored, judged and delivered; raises if that takes longer."""
+        """Wait until everything is scored, judged and delivered; else raises `TimeoutError`."""
         result = runtime.flush(timeout)
         if not result.complete:
-            raise TimeoutError(f"not all was delivered within {timeout:g} s: {result}")
+            raise TimeoutError(f"not everything was delivered within {timeout:g} s: {result}")
         return result
 
     def span(self, name: str) -> SpanData:
-        """Return the latest span of a name."""
+        """Return the latest span with this name."""
         return next(span for span in reversed(self.spans) if span.name == name)
 
     def scores(self, span_name: str | None = None) -> dict[str, Evaluation]:
-        """Return the latest evaluations by name, of one span's name or of all."""
+        """Return the latest evaluations by name, of the spans with this name or of all spans."""
         return {
             event.evaluation.name: event.evaluation
             for event in self.evaluations
@@ -44,7 +44,7 @@ class Captured:
         }
 
     def reasons(self) -> dict[str, str]:
-        """Return why judges did not run, by judge."""
+        """Return the reason why each judge that did not run did not, by judge."""
         return {each.evaluator: each.reason for each in self.not_run}
 
     def export(self, batch: Batch, /) -> None:
@@ -62,10 +62,10 @@ class Captured:
 
 @contextmanager
 def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captured]:
-    """Configure the SDK for the block and collect what it would export.
+    """Configure the SDK for a ``with`` block and collect what it would export.
 
     Args:
-        raise_again: raise what the shield would swallow, so that a test sees it.
+        raise_again: raise errors of the SDK, which it otherwise swallows, so that a test sees them.
         **configuration: arguments of ``configure()``, such as ``llm=FakeLLM("yes")``. Nothing is
             written to disk unless you ask for an exporter that does.
     """
@@ -82,7 +82,7 @@ def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captu
 
 @contextmanager
 def fixed_ids() -> Iterator[None]:
-    """Number traces and spans 1, 2, 3 … inside the block, for snapshots."""
+    """Give traces and spans the ids 1, 2, 3 … inside the block, for snapshot tests."""
     kept = (_ids.new_trace_id, _ids.new_span_id)
     _ids.new_trace_id, _ids.new_span_id = count(1).__next__, count(1).__next__
     try:

@@ -1,4 +1,4 @@
-"""A judge model that answers what a test tells it to."""
+"""A judge model whose answers a test decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llmeval_sdk.protocols import LLM
 
 
 class FakeLLM(LLM):
-    """Answers with the given replies in turn; the last one again and again.
+    """A judge model that returns the given replies in turn, and then repeats the last one.
 
     A reply is a text, a mapping (sent as JSON), an exception to raise, or a function of the
     messages. ``calls`` holds the messages of every call.

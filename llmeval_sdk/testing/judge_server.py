@@ -1,7 +1,7 @@
 """An OpenAI-compatible server on the loopback interface, for tests and demos without a model.
 
-By default it answers our own judges by rules on shared words (the stand-in: every rationale says
-so). For tests it does to a client whatever a server in production may do to it::
+By default it answers our own judges by rules on shared words; this is the stand-in, and every
+rationale says so. For tests it can do to a client whatever a server in production may do::
 
     with JudgeServer(script=["rate_limited", "good"]) as server:
         llm = OpenAILLM("stand-in", base_url=server.base_url)
@@ -57,13 +57,13 @@ class JudgeServer:
     """Serves ``/v1/chat/completions``, ``/v1/embeddings`` and ``/v1/models`` while it is entered.
 
     Args:
-        answer: What a good reply says; the stand-in by default.
-        script: What the first chat calls get, one entry each: a `Behaviour` or an answer.
-        default: What the calls after the script get.
-        delay: Seconds that ``slow`` waits.
-        retry_after: Seconds that ``rate_limited`` asks for.
-        key: Refuse every other key with 401, in a message that quotes the key that was sent.
-        port: 0 takes a free one.
+        answer: Decides the content of a good reply; the stand-in by default.
+        script: How the first chat calls are answered, one entry each: a `Behaviour` or an answer.
+        default: How the calls after the script are answered.
+        delay: How many seconds ``slow`` waits.
+        retry_after: How many seconds ``rate_limited`` asks the client to wait.
+        key: If given, every other key is refused with 401 and a message that quotes the sent key.
+        port: The port to listen on; 0 takes a free one.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _Server(ThreadingHTTPServer):
         """Close the connections that clients keep open, and wait for their threads."""
         deadline = time.monotonic() + _JOIN_SECONDS
         for connection, thread in list(self._open.items()):
-            try:
+            try:  # noqa: SIM105
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass

@@ -223,7 +223,7 @@ def _field_names(bases: tuple[type, ...]) -> tuple[str, ...]:
     return names if type(names) is tuple and all(type(name) is str for name in names) else ()
 
 
-def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:
+def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:  # noqa: C901
     """Read an object's public fields through the C descriptors of its class."""
     instance_dict = None
     slots: list[tuple[str, Any]] = []
@@ -246,7 +246,7 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:
             if type(own) is dict:
                 for name, item in list(islice(dict.items(own), MAX_ITEMS)):
                     if type(name) is str and (name[:1] != "_" or name == "_value_"):
-                        fields[name] = item
+                        fields[name] = item  # noqa: PERF403
         for name, get in slots:
             try:
                 fields[name] = get(value, cls)

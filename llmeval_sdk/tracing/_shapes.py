@@ -134,7 +134,7 @@ def _generator(function: Function, begin: Begin) -> Function:
     return wrapper
 
 
-def _async_generator(function: Function, begin: Begin) -> Function:
+def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C901
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         others = away()

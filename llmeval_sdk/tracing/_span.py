@@ -77,7 +77,7 @@ class Span:
         "session_id", "span_number", "spec", "start_ns", "trace_number",
     )  # fmt: skip
 
-    def __init__(self, spec: Spec, parent: Span | Link | None) -> None:
+    def __init__(self, spec: Spec, parent: Span | Link | None) -> None:  # noqa: PLR0915
         self.spec = spec
         self.name = spec.name
         self.parent = parent

@@ -66,7 +66,7 @@ _bootstrap = threading.RLock()
 
 def _renew_lock() -> None:
     """Make the lock anew in a forked child: the thread that held it lives in the parent only."""
-    global _bootstrap
+    global _bootstrap  # noqa: PLW0603
     _bootstrap = threading.RLock()
 
 
@@ -113,7 +113,7 @@ _installed: _Runtime | None = None
 
 def install(*, set_up: Callable[[], None], take_over: Callable[[], None]) -> None:
     """Let the runtime say what configures the SDK, and what looks for children before the exit."""
-    global _installed
+    global _installed  # noqa: PLW0603
     _installed = _Runtime(set_up, take_over)
 
 

@@ -25,7 +25,7 @@ def app(
     *,
     store: str | os.PathLike[str] | None = None,
     token: str | None = None,
-    open: bool = False,
+    open: bool = False,  # noqa: A002
     hosts: Collection[str] | None = None,
     feedback: bool = True,
 ) -> Viewer:

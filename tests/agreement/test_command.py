@@ -138,7 +138,7 @@ def test_a_judge_is_asked_over_http(run, labelled, monkeypatch):
         ('{"label": "yes"}', "neither rating nor score"),
         ('{"score": 1}', "line 1 of"),
         ("{broken", "no JSON"),
-        ('{"label": [], "score": 1}', "is no label"),
+        ('{"label": [], "score": 1}', "is not a label"),
         ("", "nothing to compare"),
     ],
 )

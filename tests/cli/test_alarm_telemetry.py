@@ -3,7 +3,7 @@
 import pytest
 
 from llmeval_sdk.cli._alarm_telemetry import ACTIVE, EVENT, EVIDENCE, Telemetry
-from llmeval_sdk.cli._watch_state import Message
+from llmeval_sdk.cli._watch_state import AlertMessage
 
 
 pytest.importorskip("opentelemetry.sdk")
@@ -20,7 +20,9 @@ def test_a_change_is_an_event_and_the_alarm_a_gauge():
     loggers = LoggerProvider()
     loggers.add_log_record_processor(SimpleLogRecordProcessor(logs))
     telemetry = Telemetry(loggers, MeterProvider([reader]))
-    telemetry.event(Message("1", "groundedness<0.9", "raised", 1_000, "ALARM groundedness<0.9", {}))
+    telemetry.event(
+        AlertMessage("1", "groundedness<0.9", "raised", 1_000, "ALARM groundedness<0.9", {})
+    )
     telemetry.gauges("groundedness<0.9", active=True, evidence=1.5)
     telemetry.flush()
     (record,) = logs.get_finished_logs()

@@ -195,7 +195,7 @@ def test_a_judge_server_that_is_not_there_is_broken(llmeval):
     assert done.returncode == 1
     assert "cannot be reached: [Errno 111] Connection refused" in line(done, "/models")
     done = llmeval("doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL="localhost")
-    assert "is no http address" in done.stdout
+    assert "is not an http address" in done.stdout
     offline = llmeval(
         "doctor",
         "--offline",

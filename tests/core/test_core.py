@@ -15,7 +15,7 @@ def test_the_core_imports_no_part_that_can_be_deleted():
     assert deletable.core_imports_of_parts() == []
 
 
-TOO_LARGE = pytest.mark.xfail(strict=True, reason="the core has 20,590 lines of code so far")
+TOO_LARGE = pytest.mark.xfail(strict=True, reason="the core has 21,374 lines of code so far")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_json_has_it_all(run, rows, write):
         (["{data}", "--evaluators", "correctnes"], "did you mean 'correctness'"),
         (["{data}", "--evaluators", "correctness"], "--model-judge"),
         (["{data}", "--fail-under", "contxt_relevance/average=1"], "did you mean"),
-        (["{data}", "--compare", "{data}"], "is no report"),
+        (["{data}", "--compare", "{data}"], "is not a report"),
         (["{data}", "--model", "nowhere:app"], "cannot be loaded"),
         (["{data}", "--exporters", "nowhere"], "unknown exporter"),
         (["{data}", "--concurrency", "0"], "--concurrency"),
@@ -134,7 +134,7 @@ def test_a_bad_line_is_named_or_skipped(run, rows, write):
     """File and line; with --skip-bad a count."""
     data = write([rows[0], "{broken", rows[1]])
     code, _, err = run(data, "--evaluators", "document_recall")
-    assert (code, f"{data}, line 2: is no JSON" in err) == (2, True)
+    assert (code, f"{data}, line 2: is not JSON" in err) == (2, True)
     code, out, _ = run(data, "--evaluators", "document_recall", "--skip-bad")
     assert (code, "2 rows; 1 bad row skipped" in out) == (0, True)
 

@@ -74,7 +74,7 @@ def test_data_frames_and_iterables_give_what_a_list_gives(rows, expected):
     ("data", "said"),
     [
         ({"test": []}, "data['test']"),
-        (7, "is no data set"),
+        (7, "is not a data set"),
         ("nowhere.jsonl", "no such file"),
         ("data.txt", "cannot tell the format"),
         (llmeval.Record(), "[record]"),
@@ -88,11 +88,14 @@ def test_what_is_no_data_is_told(data, said):
 
 
 BAD = {
-    "broken": ('{"request": "q" "response": "r"}', "line 2: is no JSON"),
+    "broken": ('{"request": "q" "response": "r"}', "line 2: is not JSON"),
     "no object": ("[1]", "line 2: expected a mapping"),
     "no request": ('{"response": "r"}', "line 2: the column 'request' is missing"),
     "no response": ('{"request": "q"}', "line 2: the column 'response' is missing"),
-    "twice": ('{"request_id": "q0", "request": "q", "response": "r"}', "'q0' was there before"),
+    "twice": (
+        '{"request_id": "q0", "request": "q", "response": "r"}',
+        "'q0' appeared in an earlier row",
+    ),
 }
 
 
@@ -115,7 +118,7 @@ def test_bad_lines_can_be_skipped_and_are_counted(rows, write):
     report = llmeval.evaluate(path, skip_bad=True)
     assert [row.id for row in report.rows] == ["q0", "q1"]
     assert report.skipped == len(BAD)
-    assert any("is no JSON" in problem for problem in report.problems)
+    assert any("is not JSON" in problem for problem in report.problems)
 
 
 def test_a_csv_row_with_a_cell_too_few_is_told_by_line(tmp_path):
@@ -130,7 +133,7 @@ def test_bytes_that_are_no_text_are_told_by_line(tmp_path):
     """A file in another encoding names the line where it begins to differ."""
     path = tmp_path / "data.jsonl"
     path.write_bytes(b'{"request": "q", "response": "r"}\n{"request": "\xe9"}\n')
-    with pytest.raises(DataError, match=r"line 2: byte .* is no UTF-8"):
+    with pytest.raises(DataError, match=r"line 2: byte .* is not UTF-8"):
         llmeval.evaluate(path)
 
 

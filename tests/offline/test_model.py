@@ -148,9 +148,9 @@ def test_an_app_may_be_named_by_its_address(my_app, function):
         ("{app}:nowhere", "cannot be loaded"),
         ("nowhere_at_all:answer", "cannot be loaded"),
         ("{app}", "expected MODULE:NAME"),
-        ("{app}:NAME", "is no function"),
+        ("{app}:NAME", "is not a function"),
         ("{app}:two", "called with one argument, the request"),
-        (17, "is no function"),
+        (17, "is not a function"),
     ],
 )
 def test_an_app_that_cannot_be_called_is_refused_at_once(my_app, model, said):

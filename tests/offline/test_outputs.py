@@ -90,7 +90,7 @@ def test_no_output_is_written_over_what_is_no_report(evaluate, tmp_path, form):
     path.write_text("my thesis")
     code, err = evaluate(f"--{form}", path)
     assert (code, path.read_text()) == (2, "my thesis")
-    assert "is not written over" in err
+    assert "is not overwritten" in err
     assert not (tmp_path / "store" / "reports").exists()
     path.write_text("")
     assert evaluate(f"--{form}", path)[0] == 0

@@ -170,7 +170,7 @@ def test_a_report_is_not_written_over_the_data(judged, rows, write):
         lambda: judged.save(path),
         lambda: llmeval.evaluate(path, evaluators=["document_recall"], save=path),
     ):
-        with pytest.raises(ConfigurationError, match="is not written over"):
+        with pytest.raises(ConfigurationError, match="is not overwritten"):
             save()
     assert path.read_bytes() == before
 
@@ -180,7 +180,7 @@ def test_what_is_no_report_is_told(text, tmp_path):
     """Loading some other file says so."""
     path = tmp_path / "report.jsonl"
     path.write_text(text)
-    with pytest.raises(DataError, match="is no report"):
+    with pytest.raises(DataError, match="is not a report"):
         llmeval.Report.load(path)
 
 

@@ -13,13 +13,20 @@ PACKAGE = ROOT / "llmeval_sdk"
 PARTS = {
     "viewer": ("viewer",),
     "reading": (
-        "store/dump.py", "store/feedback.py", "store/pages.py",
-        "store/populations.py", "store/rules.py",
-        "store/views.py", "store/walks.py", "estimates/assisted.py", "estimates/caught.py",
-        "estimates/mean.py", "estimates/sequence.py",
+        "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
+        "estimates/correction.py", "estimates/difference.py", "estimates/mean.py",
+        "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
+        "store/comparison.py", "store/course.py", "store/dump.py",
+        "store/feedback.py", "store/hours.py", "store/labels.py",
+        "store/pages.py", "store/populations.py", "store/rules.py",
+        "store/versions.py", "store/views.py", "store/walks.py",
     ),
-    "cli": ("cli", "__main__.py"),
-    "offline": ("offline", "pytest_plugin.py", "config/verdicts.py"),
+    "cli": ("cli", "__main__.py", "config/watching.py"),
+    "offline": (
+        "offline", "pytest_plugin.py", "config/verdicts.py", "evaluation/signing.py",
+        "evaluation/verdict_file.py",
+    ),
+    "terminal": ("_terminal.py",),
     "demo": ("demo",),
     "sources": ("sources", "auto.py", "_bootstrap"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
@@ -27,9 +34,11 @@ PARTS = {
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
     "score-apis": ("exporters/_scores.py",),
     "console": ("exporters/console.py",),
+    "otel-metrics": ("exporters/otel/metrics.py",),
     "otel-app": ("exporters/otel/app.py", "exporters/otel/json_lines.py"),
 }  # fmt: skip
-"""Files and folders of each part. ``reading`` is what only looks at a store, for viewer and CLI."""
+"""Files and folders of each part. ``reading`` is what only looks at a store, and estimates from
+it, for viewer and CLI."""
 
 KIT = ("testing",)
 """The test kit is no core, but stays: the core's own tests are written with it."""

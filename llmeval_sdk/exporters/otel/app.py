@@ -55,7 +55,8 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         self._loggers: Any = logger_provider or _logs.get_logger_provider
         self._tracer: Any = None
         self._logger: Any = None
-        self._histogram = Histogram(settings, meter_provider)
+        has_metrics = meter_provider is not None or settings.otel_metrics
+        self._histogram = Histogram(meter_provider) if has_metrics else None
         self._roots: OrderedDict[str, Any] = OrderedDict()
         self.live = self.bridge = self
         self._end: Callable[[], None] | None = None
@@ -135,7 +136,8 @@ class AppOtelExporter(BaseExporter, OtelBridge):
                 self._finish(live, span)
         logger = self._own_logger() if batch.evaluations else None
         for evaluation in batch.evaluations:
-            self._histogram.record(evaluation.evaluation)
+            if self._histogram is not None:
+                self._histogram.record(evaluation.evaluation)
             if logger is None:
                 refused["no_logger_provider"] += 1
             else:

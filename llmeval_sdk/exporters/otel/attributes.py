@@ -234,7 +234,7 @@ class Event(NamedTuple):
     attributes: dict[str, Attribute]
 
 
-def event_of(event: EvaluationEvent) -> Event:
+def event_of(event: EvaluationEvent) -> Event:  # noqa: C901
     """Describe an evaluation; a failed one is a warning with ``error.type`` and has no score."""
     evaluation = event.evaluation
     value, label = value_and_label(evaluation)

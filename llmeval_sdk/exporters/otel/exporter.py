@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from llmeval_sdk import registry
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._http import Answer, Sender, Tls
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.otel.bridge import OtelBridge
-from llmeval_sdk.exporters.otel.metrics import Histogram
 from llmeval_sdk.exporters.otel.wire import (
     Envelope,
     event_bytes,
@@ -39,13 +39,17 @@ class OtlpExporter(StepwiseExporter):
         super().__init__()
         self._endpoints = endpoints(settings)
         self._writer = OtlpWriter(settings)
-        self._histogram = Histogram(settings, meter_provider)
+        self._histogram = None
+        if meter_provider is not None or settings.otel_metrics:
+            make = registry.load("llmeval_sdk.exporters.otel.metrics:Histogram")
+            self._histogram = make(meter_provider)
         self.live = self.bridge = OtelBridge()
 
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Plan spans first: whoever reads the events may look for their spans."""
-        for event in batch.evaluations:
-            self._histogram.record(event.evaluation)
+        if self._histogram is not None:
+            for event in batch.evaluations:
+                self._histogram.record(event.evaluation)
         self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
         self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from llmeval_sdk._process.shield import shield
-from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.exporters.otel import names
 from llmeval_sdk.exporters.otel.attributes import value_and_label
@@ -15,15 +14,12 @@ from llmeval_sdk.model import Evaluation
 
 
 class Histogram:
-    """Scores as one histogram by evaluator, for dashboards.
+    """Scores as one histogram by evaluator, for dashboards, of a meter provider or the app's own.
 
-    Records nothing where neither a provider is given nor the setting is on.
+    Raises `ConfigurationError` where OpenTelemetry's SDK is not installed.
     """
 
-    def __init__(self, settings: Settings, provider: Any = None) -> None:
-        self._instrument: Any = None
-        if provider is None and not settings.otel_metrics:
-            return
+    def __init__(self, provider: Any = None) -> None:
         if provider is None:
             try:
                 from opentelemetry.metrics import get_meter_provider
@@ -36,8 +32,6 @@ class Histogram:
 
     def record(self, evaluation: Evaluation) -> None:
         """Record a score; categories and failures have none."""
-        if self._instrument is None:
-            return
         value, label = value_and_label(evaluation)
         if value is None:
             return

@@ -187,7 +187,7 @@ def _steps(
             yield 2, 1, off
 
 
-def _letters_off(word: str, other: str) -> int | None:
+def _letters_off(word: str, other: str) -> int | None:  # noqa: PLR0911
     """Count the letters in which two words differ; ``None`` where they are two different words.
 
     Figures must be right; words of up to 3 letters may differ by letters that look alike.

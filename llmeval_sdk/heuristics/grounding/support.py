@@ -33,7 +33,7 @@ _OCCURRENCES = 1_000
 _WINDOW = 4
 
 
-def support(value: Any, evidence: Evidence) -> How | None:
+def support(value: Any, evidence: Evidence) -> How | None:  # noqa: PLR0911
     """Say how a text supports one value; ``None`` where there is nothing to check.
 
     A value in words has to stand in the text as it is, normalised, or nearly; a number, amount or

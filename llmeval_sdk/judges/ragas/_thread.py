@@ -47,7 +47,7 @@ def stop() -> None:
 
 def _started() -> asyncio.AbstractEventLoop:
     """Return the thread's loop; the thread has the context of who asked, where tracing is off."""
-    global _loop
+    global _loop  # noqa: PLW0603
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()

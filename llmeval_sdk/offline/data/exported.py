@@ -1,7 +1,7 @@
 """What ``llmeval export`` adds to spans, so that ``llmeval evaluate`` sees what was seen live.
 
-A span of a workflow or agent is a row by itself, with what the spans below it retrieved, extracted
-and used; those spans say with ``within`` that they are a part of it, and are no rows then.
+The span of a workflow or agent is exported as a complete row: it has the chunks, extractions and
+tokens of the spans below it. Those spans name it in ``within``, and are not evaluated as rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GATHERED = (
     "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
     "expected_facts", "expected_response", "expected_retrieved_context",
 )  # fmt: skip
-"""What the spans below a workflow or agent may tell for it."""
+"""Fields that a workflow or agent may take from the spans below it."""
 _TAKEN = ("request", "response", *_GATHERED)
 
 
@@ -53,7 +53,7 @@ def read_cell(text: Any) -> Any:
 
 
 class Whole:
-    """Completes the spans of a selection by what others of their trace say."""
+    """Completes the spans of a selection with data from the other spans of their traces."""
 
     def __init__(self, reader: StoreReader, wanted: Selection) -> None:
         self._wanted = wanted
@@ -98,7 +98,7 @@ def is_exported(row: Any) -> bool:
 
 
 def is_part(row: Mapping[str, Any]) -> bool:
-    """Say whether an exported span is told by another row, or is a judge's own run."""
+    """Return whether an exported span belongs to another row, or is a judge's own run."""
     return bool(row.get("within")) or JUDGE_TAG in str(row.get("tags") or "")
 
 
@@ -108,7 +108,7 @@ def is_failed(row: Mapping[str, Any]) -> bool:
 
 
 def record_of_row(row: Mapping[str, Any], place: str) -> Record:
-    """Read an exported span as what evaluators saw of it when it was live.
+    """Turn an exported span into the Record that evaluators saw when it was live.
 
     Raises:
         DataError: a value that cannot be read.

@@ -20,7 +20,7 @@ from llmeval_sdk.offline.data.traces import Trace, read_trace
 
 
 def absent(value: Any) -> bool:
-    """Say whether a cell is empty: None, NaN, and what data frames have in their place."""
+    """Return whether a cell is empty: None, NaN, or what data frames have in their place."""
     if value is None:
         return True
     if isinstance(value, float):
@@ -29,12 +29,12 @@ def absent(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Turn a numpy array or scalar into what Python has."""
+    """Turn a numpy array or scalar into plain Python values."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
 
 
 def structured(value: Any) -> Any:
-    """Read a text that holds JSON, as cells of CSV files do; anything else stays."""
+    """Parse a text that holds JSON, as CSV cells do; any other value is returned unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         content = read_json(value)
         check_size(content)
@@ -114,7 +114,7 @@ def _extractions(value: Any) -> tuple[Extraction, ...]:
         if isinstance(rank, float):  # a data frame has no whole numbers beside empty cells
             extraction = replace(extraction, chunk_number=int(rank) if rank.is_integer() else None)
         elif not (rank is None or isinstance(rank, int)):
-            raise ValueError(f"item {number}: chunk_number is no number: {_shown(rank)}")
+            raise ValueError(f"item {number}: chunk_number is not a number: {_shown(rank)}")
         extractions.append(extraction)
     return tuple(extractions)
 
@@ -224,24 +224,25 @@ ELSEWHERE = {
     "id": "request_id",
     "latency": "latency_seconds",
 }
-"""What other systems call our columns: told, not guessed."""
+"""The names of our columns in other systems: an error suggests ours, and nothing is guessed."""
 
 
-def record_from(
+def record_from(  # noqa: C901
     row: Mapping[str, Any] | Record,
     *,
     number: int = 1,
     place: str | None = None,
     prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Record:
-    """Read one row; ``place`` (else its 1-based ``number``) names it in errors.
+    """Read one row as a Record.
 
-    NaN in a cell is absent. What a ``trace`` tells fills the columns that are missing, with
-    the cost of its model calls by ``prices`` (USD per million tokens) or the known ones. A column
-    that is no column of the schema goes to ``attributes`` under its name.
+    Errors name the row by ``place``, or else by its 1-based ``number``. NaN in a cell means that
+    the value is absent. A ``trace`` fills the columns that are missing; the cost of its model
+    calls is computed with ``prices`` (USD per million tokens) or the built-in ones. A column that
+    the schema does not have goes to ``attributes`` under its name.
 
     Raises:
-        DataError: a value that cannot be read, or a column whose name looks like a slip; the
+        DataError: a value cannot be read, or the name of a column looks like a misspelling; the
             message names the row and the column.
     """
     if isinstance(row, Record):
@@ -274,14 +275,16 @@ def record_from(
     if trace is not None:
         fields = {**trace.priced(prices), **fields}
     if fields.get("expected_facts") is not None and fields.get("expected_response") is not None:
-        raise DataError(f"{where}: give expected_facts or expected_response, not both")
+        raise DataError(
+            f"{where}: a row may have expected_facts or expected_response, but not both"
+        )
     if "response" in fields and "value" not in fields:
         fields["value"] = fields["response"]
     return Record(**fields)
 
 
 def _check_names(others: Mapping[str, Any], fields: Mapping[str, Any], where: str) -> None:
-    """Refuse a column that was meant to be one of ours; others are the data set's own."""
+    """Refuse a misspelled column of the schema; other columns belong to the data set."""
     for column in others:
         name = str(column)
         meant = ELSEWHERE.get(name.lower())

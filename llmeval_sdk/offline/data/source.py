@@ -28,24 +28,24 @@ def read_json(text: str | bytes) -> Any:
     """Read JSON.
 
     Raises:
-        ValueError: the end of a sentence that says what is wrong, and where that is known.
+        ValueError: the text cannot be read. The message is the end of a sentence that says why.
     """
     try:
         return json.loads(text)
     except RecursionError:
         raise ValueError(_DEEP) from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start + 1} is no UTF-8") from None
+        raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
     except json.JSONDecodeError as error:
         at = f"line {error.lineno}, column" if error.lineno > 1 else "column"
         what = error.msg.removesuffix(" at")
-        raise ValueError(f"is no JSON: {what} at {at} {error.colno}") from None
+        raise ValueError(f"is not JSON: {what} at {at} {error.colno}") from None
     except ValueError:  # the only other one that the decoder raises
         raise ValueError(_LONG) from None
 
 
 def check_size(value: Any) -> None:
-    """Raise ``ValueError`` for what is nested too deep or holds a number that cannot be written."""
+    """Raise ``ValueError`` for a value that is nested too deep or holds too long a number."""
     level, depth = [value], 0
     seen: set[int] = set()
     while level:
@@ -75,7 +75,7 @@ _LONG = "holds a number of too many digits: write it as a text"
 
 
 Found = tuple[str, Any]
-"""Where a row stands, such as ``line 17``, and the row."""
+"""The place of a row, such as ``line 17``, and the row itself."""
 
 BATCH = 1_000
 """Rows of a Parquet file that are in memory at a time."""
@@ -84,10 +84,10 @@ MAX_CELL = 1 << 27
 
 
 def read_file(path: Path) -> tuple[int | None, Iterator[Found]]:
-    """Return how many rows a file has, where that is known, and the rows.
+    """Return the number of rows in a file, if it is known, and the rows.
 
     Raises:
-        ConfigurationError: there is no such file, or it has a format that is not read.
+        ConfigurationError: the file does not exist, or its format is not supported.
         MissingExtraError: Parquet without pyarrow.
     """
     read = _READERS.get(path.suffix.lower())
@@ -162,7 +162,7 @@ def _cells(path: Path) -> Iterator[Found]:
 def _check_titles(path: Path, titles: list[str]) -> None:
     twice = sorted({title for title in titles if titles.count(title) > 1})
     if twice:
-        raise DataError(f"{path}, line 1: the column {twice[0]!r} is there twice")
+        raise DataError(f"{path}, line 1: the column {twice[0]!r} appears twice")
 
 
 def _parquet(path: Path) -> tuple[int, Iterator[Found]]:
@@ -174,7 +174,7 @@ def _parquet(path: Path) -> tuple[int, Iterator[Found]]:
     try:
         file = ParquetFile(path)
     except ArrowException as error:
-        raise DataError(f"{path} is no Parquet file: {error}") from None
+        raise DataError(f"{path} is not a Parquet file: {error}") from None
 
     def rows() -> Iterator[Found]:
         with file:
@@ -198,10 +198,10 @@ _READERS: dict[str, Callable[[Path], tuple[int | None, Iterator[Found]]]] = {
 
 
 class Located(NamedTuple):
-    """One row as it was found: a mapping, a Record, or a `DataError` where it is broken."""
+    """One row of the data: a mapping, a Record, or a `DataError` if the row is broken."""
 
     number: int
-    """From 1 on, in the order of the data."""
+    """Counted from 1, in the order of the data."""
     place: str
     """As error messages name it: ``data.jsonl, line 17``."""
     row: Any
@@ -209,12 +209,12 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Rows to be read once."""
+    """Data that is open; its rows can be read once."""
 
     name: str
-    """File name, or empty."""
+    """The name of the file; empty for data that is no file."""
     count: int | None
-    """How many there are, where that is known."""
+    """How many rows there are, if that is known."""
     rows: Iterator[Located]
 
 
@@ -224,7 +224,7 @@ def open_data(data: Any) -> Data:
     pandas, polars, pyarrow and Hugging Face are known by their methods: none is imported.
 
     Raises:
-        ConfigurationError: it is none of these; the message says what to pass.
+        ConfigurationError: the data is none of these; the message says what to pass.
     """
     if isinstance(data, (str, os.PathLike)):
         path = Path(data)
@@ -237,11 +237,11 @@ def open_data(data: Any) -> Data:
     if isinstance(data, Mapping):
         some = ", ".join(map(repr, list(data)[:3]))
         raise ConfigurationError(
-            f"a mapping with the keys {some} is no data set: pass a list of rows, or one split of "
-            "it, such as data['test']"
+            f"a mapping with the keys {some} is not a data set: pass a list of rows, or one split "
+            "of it, such as data['test']"
         )
     if isinstance(data, Record):
-        raise ConfigurationError("one Record is no data set: pass a list, [record]")
+        raise ConfigurationError("one Record is not a data set: pass a list, [record]")
     count = len(data) if hasattr(data, "__len__") else None
     numbered = enumerate(_rows(data), 1)
     return Data("", count, (Located(number, place, row) for number, (place, row) in numbered))
@@ -273,6 +273,6 @@ def _each(data: Any) -> Iterable[Any]:
     kind = type(data).__name__
     hint = ": collect() it first" if hasattr(data, "collect") else ""
     raise ConfigurationError(
-        f"{kind} is no data set{hint}; expected a list of rows, a data frame, a data set or the "
+        f"{kind} is not a data set{hint}; expected a list of rows, a data frame, a data set or the "
         "path of a .jsonl, .csv or .parquet file"
     )

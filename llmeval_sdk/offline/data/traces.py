@@ -123,11 +123,11 @@ def read_trace(value: Any) -> Trace:
     spans = trace.get("spans") if isinstance(trace, Mapping) else trace
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
-            "is no trace: expected MLflow's {'info', 'data'}, OTLP's {'resourceSpans'} or "
+            "is not a trace: expected MLflow's {'info', 'data'}, OTLP's {'resourceSpans'} or "
             "{'spans': [...]}"
         )
     if not all(isinstance(span, Mapping) for span in spans):
-        raise TypeError("is no trace: its spans have to be mappings")
+        raise TypeError("is not a trace: its spans have to be mappings")
     fields, calls = _trace(_read(map(_span, spans)))
     if isinstance(trace, Mapping) and isinstance(value, Mapping):
         fields = {**_of_info(value.get("info"), trace), **fields}

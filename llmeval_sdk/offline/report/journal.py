@@ -1,6 +1,6 @@
 """A run's file: a header, a line for each row as soon as it is done, and at the end the aggregate.
 
-It is what `Report.save` writes and `Report.load` reads, and what an interrupted run goes on from.
+`Report.save` writes this file, `Report.load` reads it, and an interrupted run continues from it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class SavedLine(NamedTuple):
 
 
 class Seal(Protocol):
-    """Signs the lines of rows, and knows its own signatures."""
+    """Signs the lines of rows and recognises its own signatures."""
 
     def __call__(self, line: bytes, /) -> bytes:
         """Return a line with its signature."""
 
     def holds(self, line: bytes, /) -> bool:
-        """Say whether a line has the signature of this key, for a run of this kind."""
+        """Return whether this key signed the line, for a run with the same evaluators."""
 
 
 class Saved(NamedTuple):
@@ -49,7 +49,7 @@ class Saved(NamedTuple):
     header: Mapping[str, Any]
     lines: list[SavedLine]
     end: Mapping[str, Any] | None
-    """The last line; ``None`` where the run did not come to its end."""
+    """The last line; ``None`` if the run did not finish."""
     length: int
     """Bytes up to the last whole row."""
 
@@ -58,7 +58,7 @@ def begin(path: Path, header: Mapping[str, Any], seal: Seal | None = None) -> Ro
     """Start a file anew.
 
     Raises:
-        ConfigurationError: it cannot be written, or holds something other than a report.
+        ConfigurationError: the file cannot be written, or it is not a report.
     """
     _spare(path)
     try:
@@ -72,14 +72,14 @@ def begin(path: Path, header: Mapping[str, Any], seal: Seal | None = None) -> Ro
 
 
 def _spare(path: Path) -> None:
-    """Refuse to write over what is no report, such as the data."""
+    """Refuse to write over what is not a report, such as the data."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_MARK))
     except OSError:
         return
     if begins not in (_MARK, b""):
-        raise ConfigurationError(f"{path} is no report and is not written over: name another file")
+        raise ConfigurationError(f"{path} is not a report and is not overwritten: name another one")
 
 
 def finish(rows: Rows, aggregate: Aggregate, about: Mapping[str, Any]) -> None:
@@ -96,7 +96,7 @@ def scan(path: Path) -> Saved:
 
     Raises:
         ConfigurationError: there is no such file.
-        DataError: it is no report.
+        DataError: it is not a report.
     """
     try:
         file = path.open("rb")
@@ -110,7 +110,7 @@ def scan(path: Path) -> Saved:
         except (ValueError, KeyError, TypeError):
             known = False
         if not known:
-            raise DataError(f"{path} is no report: write one with Report.save() or --save")
+            raise DataError(f"{path} is not a report: write one with Report.save() or --save")
         lines: list[SavedLine] = []
         end, at = None, len(first)
         for line in file:

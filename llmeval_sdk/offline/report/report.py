@@ -48,34 +48,34 @@ class Report:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Aggregates by path, such as ``context_relevance/average``: means, or shares in 0..1."""
+        """Means, or shares in 0..1, by path, such as ``context_relevance/average``."""
         return self.aggregate.metrics()
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """By evaluator: how many rows were ``evaluated``, ``not_applicable`` or ``failed``."""
+        """How many rows were ``evaluated``, ``not_applicable`` or ``failed``, by evaluator."""
         return self.aggregate.counts()
 
     @property
     def reasons(self) -> dict[str, dict[str, int]]:
-        """By evaluator: why rows have no value, such as ``missing: response`` or ``timeout``."""
+        """Why rows have no value, such as ``missing: response`` or ``timeout``, by evaluator."""
         return {name: dict(tally.reasons) for name, tally in self.aggregate.tallies.items()}
 
     @property
     def errors(self) -> dict[str, int]:
-        """Rows on which the model raised, by the type of what it raised."""
+        """The number of rows on which ``model`` raised, by the type of the exception."""
         return dict(self.aggregate.errors)
 
     @property
     def judge_usage(self) -> Usage:
-        """Tokens that the judges used, and their cost where the model's price is known."""
+        """The tokens that the judges used, and their cost if the model's price is known."""
         return self.aggregate.usage()
 
     def __repr__(self) -> str:
         return f"<Report of {len(self.rows):,} rows, {len(self.metrics)} metrics>"
 
     def to_pandas(self) -> Any:
-        """Return a DataFrame with a row for each row and the schema's paths as columns."""
+        """Return a DataFrame with one row per evaluated row and the schema's paths as columns."""
         from llmeval_sdk.offline.report.frame import frame
 
         return frame(self)
@@ -88,7 +88,7 @@ class Report:
         compared: Comparison | None = None,
         min_rated: float = MIN_RATED,
     ) -> str:
-        """Return how it went, the metrics and the worst rows; for a pull request's comment."""
+        """Return the outcome, the metrics and the worst rows for the comment of a pull request."""
         from llmeval_sdk.offline.report.markdown import markdown
 
         return markdown(self, worst=worst, gate=ReportGate(at_least or {}, compared, min_rated))
@@ -101,9 +101,9 @@ class Report:
         compared: Comparison | None = None,
         min_rated: float = MIN_RATED,
     ) -> str:
-        """Return one page that needs nothing else: how it went, metrics, the worst rows first.
+        """Return one self-contained HTML page with the outcome, the metrics and the worst rows.
 
-        With bounds on metrics, or a comparison, it says at the top whether they were held.
+        With ``at_least`` or ``compared``, the top of the page says whether the gate passed.
         """
         from llmeval_sdk.offline.report.page import page
 
@@ -116,13 +116,13 @@ class Report:
         compared: Comparison | None = None,
         min_rated: float = MIN_RATED,
     ) -> str:
-        """Return JUnit XML: a case for each bound, each metric with a baseline, and each row."""
+        """Return JUnit XML with a case for each bound, each compared metric and each row."""
         from llmeval_sdk.offline.report.junit import junit
 
         return junit(self, ReportGate(at_least or {}, compared, min_rated))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file of JSON lines, whole or not at all.
+        """Write the report to a file of JSON lines, either completely or not at all.
 
         Raises:
             ConfigurationError: the file cannot be written.
@@ -131,11 +131,11 @@ class Report:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Report:
-        """Read what `save` wrote; rows are read when they are looked at.
+        """Read a report that `save` wrote; a row is read from the file when it is accessed.
 
         Raises:
-            ConfigurationError: there is no such file.
-            DataError: it is no report.
+            ConfigurationError: the file cannot be read.
+            DataError: the file is not a report.
         """
         saved, rows, aggregate = journal.load(Path(path))
         header = saved.header
@@ -150,12 +150,13 @@ class Report:
         )
 
     def compare(self, baseline: Report, *, seed: int = 0) -> Comparison:
-        """Compare with an earlier report of the same rows: paired intervals, and what got worse.
+        """Compare with an earlier report of the same rows.
 
-        Rows are paired by ``request_id``, else by their request.
+        Rows are paired by ``request_id``, or by their request if they have no id. The result has
+        each metric's change with its 95 % interval, and the rows that got worse.
 
         Raises:
-            DataError: no row is in both.
+            DataError: the two reports have no row in common.
             MissingExtraError: numpy is not installed.
         """
         from llmeval_sdk.offline.report.compare import compare
@@ -165,13 +166,14 @@ class Report:
     def below(
         self, at_least: Mapping[str, float], *, min_rated: float = MIN_RATED
     ) -> dict[str, float | None]:
-        """Return the metrics that miss their bound; ``None`` for one that has no value.
+        """Return the metrics that miss their bound, with ``None`` for a metric without a value.
 
-        A metric has none either where its evaluator failed on so many rows that it rated less than
-        ``min_rated`` (0..1) of those that had its inputs: what a few rows say is no result.
+        A metric also counts as without a value if its evaluator failed so often that it rated less
+        than the share ``min_rated`` (0..1) of the rows with its inputs, because the few remaining
+        rows do not represent the data.
 
         Raises:
-            ConfigurationError: a path that no evaluator of this report has.
+            ConfigurationError: no evaluator of this report has a metric with this path.
         """
         return below(self, at_least, min_rated)
 

@@ -169,6 +169,6 @@ def spare(form: str, path: Path) -> None:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     if begins and MARKS[form].encode() not in begins:
         raise ConfigurationError(
-            f"--{form} {path}: this file is no such report of llmeval and is not written over: "
+            f"--{form} {path}: this file is not such a report of llmeval and is not overwritten: "
             "name another one, or remove it"
         )

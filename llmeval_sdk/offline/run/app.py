@@ -83,7 +83,7 @@ def function_of(model: Callable[[Any], Any] | str) -> Callable[[Any], Any]:
         function, name = model, type(model).__name__
     if not callable(function):
         raise ConfigurationError(
-            f"model: {name} is no function: pass one that takes a request and returns the "
+            f"model: {name} is not a function: pass one that takes a request and returns the "
             "response, or its address such as 'my_app:answer'"
         )
     try:

@@ -32,13 +32,13 @@ from llmeval_sdk.offline.run.engine import Chosen, InputRow
 
 
 SPOOLED_BYTES = 64 << 20
-"""Rows that wait for a judge are in memory up to this size, and in a temporary file above."""
+"""Rows that wait for a judge stay in memory up to this size, else in a temporary file."""
 TOLD = 20
-"""Problems of skipped rows that a report keeps."""
+"""How many problems of skipped rows a report keeps."""
 
 
 class Bad:
-    """Rows that cannot be read: the first ends everything, unless they are to be skipped."""
+    """Rows that cannot be read. The first one ends the run, unless bad rows are skipped."""
 
     def __init__(self, *, skip: bool) -> None:
         self.skip = skip
@@ -46,7 +46,7 @@ class Bad:
         self.told: list[str] = []
 
     def add(self, error: DataError, *, leave_out: bool = False) -> None:
-        """Count one, or raise it; requests on which the live app raised are left out."""
+        """Count a bad row or raise its error; requests that failed live are left out."""
         if not (self.skip or leave_out):
             raise error
         self.count += 1
@@ -68,7 +68,7 @@ def good_rows(
     for number, place, row in data.rows:
         try:
             if isinstance(row, DataError):
-                raise DataError(f"{place}: {row}")
+                raise DataError(f"{place}: {row}")  # noqa: TRY301
             if is_exported(row):
                 if is_part(row):
                     continue
@@ -79,9 +79,8 @@ def good_rows(
             if record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million
                 if mark in seen:
-                    raise DataError(
-                        f"{place}, column 'request_id': {record.request_id!r} was there before"
-                    )
+                    repeated = f"{record.request_id!r} appeared in an earlier row"
+                    raise DataError(f"{place}, column 'request_id': {repeated}")  # noqa: TRY301
                 seen.add(mark)
         except DataError as error:
             bad.add(error, leave_out=is_exported(row) and is_failed(row))
@@ -90,21 +89,21 @@ def good_rows(
 
 
 class Checked:
-    """All rows, read to their end and put aside, so that none is bad once the first is paid for."""
+    """All rows, read and checked before the first one is paid for."""
 
     def __init__(self) -> None:
         self._file: Any = tempfile.SpooledTemporaryFile(SPOOLED_BYTES)  # noqa: SIM115
         self.count = 0
 
     def fill(self, items: Iterable[InputRow], tick: Callable[[int], None]) -> None:
-        """Put rows aside; raises `DataError` for one that is bad."""
+        """Keep the rows for later; raises `DataError` for a row that is bad."""
         for item in items:
             tick(1)
             try:
                 pickle.dump(item, self._file, pickle.HIGHEST_PROTOCOL)
             except Exception as error:
                 raise DataError(
-                    f"row {item.number} holds what cannot be put aside: {error}"
+                    f"row {item.number} holds a value that cannot be pickled: {error}"
                 ) from None
             self.count += 1
 
@@ -121,7 +120,7 @@ class Checked:
 
 
 class RowSeal:
-    """Signs the rows of a saved run: a run is resumed from rows of this key alone.
+    """Signs the rows of a saved run, because a run only resumes from rows of the same key.
 
     Args:
         signer: of this machine or CI.
@@ -138,7 +137,7 @@ class RowSeal:
         return b'%s,"signed":"%s"}\n' % (line[:-2], self._signature(line))
 
     def holds(self, line: bytes, /) -> bool:
-        """Say whether a line ends with the signature that belongs to the rest of it."""
+        """Return whether a line ends with the right signature of its content."""
         rest, _, end = line.rpartition(b',"signed":"')
         return hmac.compare_digest(end, b'%s"}\n' % self._signature(rest + b"}\n"))
 
@@ -159,7 +158,9 @@ class Collected:
         self._seal = None if save is None else RowSeal(signer_of(settings), header)
         if self._path is None or self._seal is None:
             if resume:
-                raise ConfigurationError("resume needs the file that was saved to: pass save=")
+                raise ConfigurationError(
+                    "resume= needs the file of the earlier run: pass it as save="
+                )
             self.rows = Rows()
         elif resume and self._path.exists():
             self._resumed = journal.Resumed(self._path, header, self._seal)
@@ -173,7 +174,7 @@ class Collected:
         self.aggregate.add(row)
 
     def undone(self, items: Iterable[InputRow], tick: Callable[[int], None]) -> Iterator[InputRow]:
-        """Yield the rows that an interrupted run has not done, and take the others as they are."""
+        """Yield the rows that are still to be evaluated, and take the saved ones as they are."""
         for item in items:
             done = self._resumed.take(item.number, item.digest) if self._resumed else None
             if done is None:
@@ -203,7 +204,7 @@ class Collected:
 
 @contextmanager
 def bar(title: str, count: int | None, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar for the block, and give what moves it on."""
+    """Show a progress bar during the block; yields the function that advances it."""
     if not (shown and sys.stderr is not None and sys.stderr.isatty()):
         yield lambda _: None
         return

@@ -96,7 +96,7 @@ if __name__ == "__main__":
     if "--configure" in sys.argv:
         llmeval.configure(exporters=["datadog"])
     answer("What is the roof made of?")
-    try:
+    try:  # noqa: SIM105
         failing("x")
     except ValueError:
         pass
