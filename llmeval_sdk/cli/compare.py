@@ -102,7 +102,7 @@ def _show(found: Comparison) -> None:
 
 
 def _row(each: Compared) -> tuple[str, ...]:
-    found = each.found
+    found = each.estimate
     return (
         each.evaluator,
         each.version,
@@ -117,9 +117,9 @@ def _row(each: Compared) -> tuple[str, ...]:
 
 
 def _difference(each: Compared) -> str:
-    if each.found is None:
+    if each.estimate is None:
         return "-"
-    found = each.found.difference
+    found = each.estimate.difference
     return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 

@@ -54,7 +54,8 @@ class Compared:
     version_judged: int
     outcome: str
     """``better``, ``worse``, ``no difference shown`` or ``undecided``."""
-    found: Standardised | None = None
+    estimate: Standardised | None = None
+    """The difference on the same mix of requests; ``None`` where it cannot be said."""
     needed: int | None = None
     """About how many judged requests of both in all would show a difference of five points."""
     shifts: tuple[Shift, ...] = ()
@@ -171,28 +172,31 @@ def _compared(judge: str, first: Version, second: Version, alpha: float) -> Comp
     if first.last_ns < second.first_ns or second.last_ns < first.first_ns:
         notes.append("the two did not run at the same time: what else changed is part of it")
     unlike = [each.name for each in (first, second) if not _reaches(each)]
-    found = None
+    estimate = None
     if unlike:
         outcome = "undecided"
         notes.append(f"{' and '.join(unlike)}: {NO_CONTROL}")
     else:
-        found = standardised_difference(first.strata, second.strata, alpha=alpha)
-        if found is None:
+        estimate = standardised_difference(first.strata, second.strata, alpha=alpha)
+        if estimate is None:
             outcome = "undecided"
             notes.append(f"fewer than {FEWEST} judged requests of one kind in both")
         else:
-            outcome = _outcome(judge, found)
-            if found.compared < 0.995:
+            outcome = _outcome(judge, estimate)
+            if estimate.compared < 0.995:
                 notes.append(
-                    f"{1 - found.compared:.1%} of the requests are of kinds that only one has, and"
-                    " are left out"
+                    f"{1 - estimate.compared:.1%} of the requests are of kinds that only one has,"
+                    " and are left out"
                 )
-    more = None
-    if found is not None and outcome == "no difference shown":
-        more = needed(found.variance, first.judged + second.judged, FIVE_POINTS, alpha)
+    more, judged = None, first.judged + second.judged
+    if estimate is not None and outcome == "no difference shown":
+        more = needed(estimate.variance, judged, FIVE_POINTS, alpha)
+        if more <= judged:
+            more = None
+            notes.append("a difference of five points would have been seen")
     return Compared(
         judge, first.name, second.name, means[0], means[1], first.judged, second.judged, outcome,
-        found, more, shifts, tuple(notes),
+        estimate, more, shifts, tuple(notes),
     )  # fmt: skip
 
 

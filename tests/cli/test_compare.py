@@ -92,7 +92,7 @@ def test_a_worse_version_is_named_with_its_interval(compare, versions):
     assert "worse" in done.stdout
     (found,) = json.loads(compare(*BY, "--json").stdout)["compared"]
     assert (found["baseline"], found["version"], found["outcome"]) == ("v1", "v2", "worse")
-    interval = found["found"]["difference"]
+    interval = found["estimate"]["difference"]
     assert interval["low"] < -0.25 < interval["high"] < 0
     assert compare(*BY, "--baseline", "v2").returncode == 0  # v1 is better
 
@@ -105,6 +105,15 @@ def test_equal_versions_exit_with_0_and_say_how_many_more_it_takes(compare, vers
     assert done.returncode == 0
     assert "no difference shown" in done.stdout
     assert "judged requests of both in all would show a difference of five points" in done.stdout
+
+
+def test_a_difference_that_would_have_been_seen_is_said(compare, versions):
+    """With enough verdicts no difference is news: one of five points is ruled out."""
+    for name in ("v1", "v2"):
+        versions.serve({"prompt_version": name}, 0.02, 2_500)
+    done = compare(*BY)
+    assert "a difference of five points would have been seen" in done.stdout
+    assert "judged requests of both" not in done.stdout
 
 
 def test_a_shift_of_the_mix_is_shown_and_not_blamed_on_the_version(compare, versions):

@@ -14,7 +14,8 @@ PARTS = {
     "viewer": ("viewer",),
     "reading": (
         "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
-        "estimates/correction.py", "estimates/difference.py", "estimates/labelling.py", "estimates/mean.py",
+        "estimates/correction.py", "estimates/difference.py", "estimates/labelling.py",
+        "estimates/mean.py",
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/feedback.py", "store/hours.py", "store/labelling.py", "store/labels.py",
