@@ -42,6 +42,10 @@ class Counts:
         """Return the counts so far, by reason."""
         return {reason: counter.value for reason, counter in list(self._by_reason.items())}
 
+    def clear(self) -> None:
+        """Begin at nothing."""
+        self._by_reason.clear()
+
     @property
     def total(self) -> int:
         """Return the sum over the reasons."""

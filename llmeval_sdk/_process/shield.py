@@ -139,3 +139,14 @@ def _handler_codes() -> set[CodeType]:
             if isinstance(code, CodeType):
                 codes.add(code)
     return codes
+
+
+def _begin_anew() -> None:
+    """Forget in a child what is the parent's to count and to log."""
+    caught.clear()
+    notices.clear()
+    _last_told.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

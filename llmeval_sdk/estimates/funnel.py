@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-NOT_ELIGIBLE = frozenset({"missing_inputs", "disabled", "no_judge_model"})
+NOT_ELIGIBLE = frozenset({"missing_inputs", "no_judge_model"})
 NOT_SELECTED = frozenset({"not_escalated", "not_sampled"})
 NOT_BUDGETED = frozenset({"over_budget"})
 FAILED = frozenset({"timeout", "error", "worker_lost"})

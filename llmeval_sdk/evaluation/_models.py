@@ -12,6 +12,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
 from llmeval_sdk.evaluation._budgeted_llm import BudgetedLLM
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.model import ModelCall, Usage
+from llmeval_sdk.policy.admission import NotRunReason
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.protocols import LLM, Judge
 
@@ -24,12 +25,17 @@ class NoModel(LLM):
     calls: Sequence[ModelCall] = ()
     cut_prompts = 0
 
-    def __init__(self, why: str = "set LLMEVAL_JUDGE_MODEL or configure(llm=...)") -> None:
+    def __init__(
+        self,
+        why: str = "set LLMEVAL_JUDGE_MODEL or configure(llm=...)",
+        reason: NotRunReason = "no_judge_model",
+    ) -> None:
         self.why_not = why
+        self.reason = reason
 
     async def complete(self, messages: Any, /, **options: Any) -> Any:
         """Refuse, with the reason that is counted."""
-        raise JudgeError("no_judge_model", self.why_not)
+        raise JudgeError(self.reason, self.why_not)
 
 
 class Models:
@@ -91,7 +97,9 @@ class Models:
     def _make_or_say_why(self, judge: Judge) -> LLM:
         try:
             return self._make(judge)
-        except (ConfigurationError, ImportError) as error:
+        except ImportError as error:
+            return NoModel(str(error), "not_installed")
+        except ConfigurationError as error:
             return NoModel(str(error))
 
     def _make(self, judge: Judge) -> LLM:

@@ -40,4 +40,4 @@ class ElsewhereLLM(LLM):
         max_tokens: int = 4096,
     ) -> Completion:
         """Refuse, with the reason that is counted."""
-        raise JudgeError("no_judge_model", self.why_not)
+        raise JudgeError("not_installed", self.why_not)

@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 NotRunReason = Literal[
     "missing_inputs",
-    "disabled",
     "no_judge_model",
     "not_escalated",
     "not_sampled",

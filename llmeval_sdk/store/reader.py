@@ -259,8 +259,10 @@ WHERE name = ? ORDER BY time_ns DESC LIMIT ?
 """
 
 _STOOD_IN = """
-SELECT 1 FROM (SELECT metadata FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100)
-WHERE metadata LIKE ? LIMIT 1
+SELECT 1 FROM (
+  SELECT metadata, error_type FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100
+)
+WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
 """
 
 _COUNTS = """

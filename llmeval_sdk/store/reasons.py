@@ -17,10 +17,6 @@ REASONS: dict[str, Reason] = {
         "The record lacks something that this judge needs.",
         "Annotate the missing field on the span, e.g. llmeval.annotate(request=..., response=...).",
     ),
-    "disabled": Reason(
-        "Judging was switched off here.",
-        "Leave the llmeval.disabled() block, or set LLMEVAL_ENABLED=true.",
-    ),
     "no_judge_model": Reason(
         "No judge model is configured, so nothing was spent.",
         "Name one: LLMEVAL_JUDGE_MODEL=gpt-4o with OPENAI_API_KEY, or configure(llm=...).",
@@ -55,7 +51,8 @@ REASONS: dict[str, Reason] = {
     ),
     "not_installed": Reason(
         "The library this judge runs on is missing or cannot be imported.",
-        "For Ragas: pip install 'llmeval-sdk[ragas]', or run `llmeval ragas setup`.",
+        "For a judge model: pip install 'llmeval-sdk[openai]'; for Ragas: pip install "
+        "'llmeval-sdk[ragas]', or run `llmeval ragas setup`.",
     ),
     "worker_lost": Reason(
         "The process that was judging ended before it answered.",

@@ -278,3 +278,16 @@ def test_what_a_stand_in_said_is_called_that(llmeval, store):
     )
     report = llmeval("report", "--store", store.path).stdout
     assert "safety: judged by the rule-based stand-in, which is no model." in report
+
+
+def test_a_stand_in_that_failed_judged_nothing(llmeval, store):
+    """The report does not say who judged where nothing was judged."""
+    store.evaluation(
+        store.span("cd" * 8),
+        "safety",
+        None,
+        evaluator_kind="judge",
+        error=Failure("malformed", "no label"),
+        metadata={"model": "stand-in"},
+    )
+    assert "judged by" not in llmeval("report", "--store", store.path).stdout

@@ -25,7 +25,7 @@ def test_no_reason_is_lost():
     """Each known reason but ``cached`` makes a difference somewhere, or kept a record ineligible."""
     for reason in NOT_RUN_REASONS:
         steps = funnel(1, {reason: 1})
-        free = {"cached", "missing_inputs", "disabled", "no_judge_model"}
+        free = {"cached", "missing_inputs", "no_judge_model"}
         assert (steps.eligible == 2) == (reason not in free)
 
 

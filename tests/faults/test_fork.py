@@ -197,3 +197,90 @@ child.start(); child.join(30)
 print(child.exitcode, time.monotonic() - begun < 3)
 """)
     assert (ended.code, ended.quiet, ended.out) == (0, True, "0 True\n"), ended.err
+
+
+LOCKED_AT_THE_FORK = """
+import faulthandler
+from llmeval_sdk.heuristics.risk import context
+class Key(str):
+    def __hash__(self):
+        inside.set(); forked.wait(20)
+        return 1
+class Slow(str):
+    def isascii(self):
+        if not inside.is_set():
+            inside.set(); forked.wait(20)
+        return True
+inside, forked = threading.Event(), threading.Event()
+thread = threading.Thread(target=hold, daemon=True)
+thread.start()
+assert inside.wait(20)
+pid = os.fork()
+if pid == 0:
+    faulthandler.dump_traceback_later(5, exit=True)
+    ask()
+    os._exit(0)
+forked.set()
+print(os.waitpid(pid, 0)[1])
+"""
+
+
+IMPORT_EVIDENCE = "from llmeval_sdk.heuristics.grounding.evidence import Evidence\n    "
+
+
+@pytest.mark.parametrize(
+    ("hold", "ask"),
+    [
+        ("context._passages.get(Key('a'), len)", "context.of(['The roof is of slate.'])"),
+        (
+            f"{IMPORT_EVIDENCE}Evidence(Slow('The roof')).plain",
+            f"{IMPORT_EVIDENCE}Evidence('The roof').plain",
+        ),
+    ],
+    ids=["contexts", "evidence"],
+)
+def test_a_child_scores_although_the_parent_was_scoring(app, hold, ask):
+    """No lock of a heuristic that a thread of the parent held hangs its child."""
+    ended = app(f"def hold():\n    {hold}\ndef ask():\n    {ask}\n" + LOCKED_AT_THE_FORK)
+    assert (ended.code, ended.out) == (0, "0\n"), ended.err
+
+
+def test_a_child_begins_without_the_problems_of_its_parent(app):
+    """What failed in the parent is in the parent's stats alone, and in its log alone."""
+    ended = app("""
+from llmeval_sdk._process import shield
+answer("q"); llmeval.flush(15)
+llmeval.annotate(request="of no span")
+assert sum(llmeval.stats().problems.values()) == 1
+shield.tell("parent", "waits")
+pid = os.fork()
+if pid == 0:
+    answer("child")
+    print(dict(llmeval.stats().problems), list(shield.notices), flush=True)
+    llmeval.annotate(request="of no span")
+    print(sum(llmeval.stats().problems.values()), flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+print(sum(llmeval.stats().problems.values()))
+""")
+    assert (ended.code, ended.out) == (0, "{} []\n1\n1\n"), ended.err
+
+
+def test_ragas_runs_in_a_child_of_a_process_where_it_ran(app):
+    """Its thread is the parent's; a child starts one of its own."""
+    ended = app("""
+import asyncio
+from llmeval_sdk.judges.ragas import _thread
+async def ask():
+    loop = _thread._started()
+    future = asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "answer"), loop)
+    return await asyncio.wait_for(asyncio.wrap_future(future), 10)
+print(asyncio.run(ask()), flush=True)
+_thread._lock.acquire()
+pid = os.fork()
+if pid == 0:
+    print(asyncio.run(ask()), flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1])
+""")
+    assert (ended.code, ended.out) == (0, "answer\nanswer\n0\n"), ended.err

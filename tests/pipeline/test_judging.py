@@ -1,6 +1,7 @@
 """From a cheap score to a paid judge: who runs, who does not and why, and never on the app's side."""
 
 import asyncio
+import sys
 import threading
 import time
 
@@ -95,6 +96,18 @@ def test_a_key_alone_spends_nothing(monkeypatch):
         result = seen.drain()
     assert seen.reasons() == {"context_recall_llm": "no_judge_model"}
     assert result.not_run == {"context_recall_llm": {"no_judge_model": 1}}
+
+
+def test_a_model_without_its_library_is_not_installed(monkeypatch):
+    """A judge model is named and `openai` is missing: the reason and the detail say so."""
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with capture(judge_model="gpt-4o") as seen:
+        extract(contributing=1)
+        seen.drain()
+    (refusal,) = seen.not_run
+    assert refusal.reason == "not_installed"
+    assert "pip install 'llmeval-sdk[openai]'" in refusal.detail
 
 
 def test_sampling_rules_apply_to_escalated_judges_too():

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import cached_property
 from itertools import accumulate
 
+<<<<<<< HEAD
 from llmeval_sdk.heuristics._budget import WorkBudget
+=======
+from llmeval_sdk.heuristics._budget import Budget
+from llmeval_sdk.heuristics._lazy import lazy
+>>>>>>> w-mend
 from llmeval_sdk.heuristics.grounding.align import Words
 from llmeval_sdk.heuristics.grounding.amounts import Amount, Tokens, amounts
 from llmeval_sdk.heuristics.grounding.calendars import Date
@@ -49,50 +53,50 @@ class Evidence:
                 self.budget.spend(4 * max(grown - _PIECE, 0))
         self._spent = True
 
-    @cached_property
+    @lazy
     def plain(self) -> str:
         """The text, ready to be parsed."""
         self._spend(0.5)
         return plain(self.text)
 
-    @cached_property
+    @lazy
     def folded(self) -> str:
         """Its folded words, with a space before and after each."""
         self._spend(1)
         return f" {fold(self.text)} "
 
-    @cached_property
+    @lazy
     def squashed(self) -> tuple[str, list[str], list[int]]:
         """Its folded words written as one, the words, and where each begins; then the end."""
         self._spend(1)
         found = self.folded.split()
         return "".join(found), found, [0, *accumulate(map(len, found))]
 
-    @cached_property
+    @lazy
     def words(self) -> Words:
         """Its words, for alignment."""
         self._spend(2)
         return Words(words(self.text))
 
-    @cached_property
+    @lazy
     def dates(self) -> list[Date]:
         """Every reading of every date."""
         self._spend(4)
         return [reading for found in dates(self.plain) for reading in found.readings]
 
-    @cached_property
+    @lazy
     def times(self) -> set[int]:
         """The times of day, in minutes."""
         self._spend(2)
         return times(self.plain)
 
-    @cached_property
+    @lazy
     def tokens(self) -> Tokens:
         """The text split as amounts are read."""
         self._spend(3)
         return Tokens(self.plain)
 
-    @cached_property
+    @lazy
     def amounts(self) -> dict[float, list[Amount]]:
         """Every number -> where it stands and with what; 6 % is also 0.06."""
         self._spend(6)
@@ -105,7 +109,7 @@ class Evidence:
                     found.setdefault(rounded(reading / 100), []).append(share)
         return found
 
-    @cached_property
+    @lazy
     def measured(self) -> dict[str, list[float]]:
         """What is measured (mass, months ...) -> every amount of it; a year is also 365 days."""
         found: dict[str, list[float]] = {}

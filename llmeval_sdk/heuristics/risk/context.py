@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -231,6 +232,11 @@ class _Kept(Generic[Key, Built]):
             self._kept.clear()
             self._free = self._room
 
+    def renew(self) -> None:
+        """Go on in a forked child, where the thread that held the lock does not exist."""
+        self._lock = Lock()
+        self._free = self._room - sum(map(self._size, self._kept))
+
 
 _Contents = tuple[tuple[str, ...], "bool | None"]
 
@@ -252,3 +258,12 @@ def forget() -> None:
     """Empty the caches, for tests and measurements."""
     _passages.forget()
     _contexts.forget()
+
+
+def _renew() -> None:
+    _passages.renew()
+    _contexts.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

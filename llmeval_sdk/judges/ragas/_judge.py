@@ -126,7 +126,7 @@ async def _lease(llm: Any, calls: int, most: Usage) -> AsyncIterator[Any]:
     lease = getattr(llm, "lease", None)
     why_not = getattr(llm, "why_not", None)
     if calls and why_not is not None:  # before Ragas is looked for, which is not what is missing
-        raise JudgeError("no_judge_model", why_not)
+        raise JudgeError(getattr(llm, "reason", "no_judge_model"), why_not)
     if lease is None or not calls:
         yield _Unmetered(getattr(llm, "inner", llm))
         return
