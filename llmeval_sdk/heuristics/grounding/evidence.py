@@ -5,12 +5,8 @@ from __future__ import annotations
 import unicodedata
 from itertools import accumulate
 
-<<<<<<< HEAD
 from llmeval_sdk.heuristics._budget import WorkBudget
-=======
-from llmeval_sdk.heuristics._budget import Budget
 from llmeval_sdk.heuristics._lazy import lazy
->>>>>>> w-mend
 from llmeval_sdk.heuristics.grounding.align import Words
 from llmeval_sdk.heuristics.grounding.amounts import Amount, Tokens, amounts
 from llmeval_sdk.heuristics.grounding.calendars import Date
