@@ -7,7 +7,7 @@ from llmeval_sdk.store.rules import FEWEST, FEWEST_BAD, Rules
 
 
 SWITCH = (
-    "To judge the riskiest fifth: LLMEVAL_JUDGE_SHARE=0.2, or in code"
+    "To judge a fifth, the riskiest first: LLMEVAL_JUDGE_SHARE=0.2, or in code"
     " Escalation('extraction_correctness', share=0.2)."
 )
 

@@ -49,7 +49,7 @@ class Judging:
         "LLMEVAL_JUDGE_SHARE",
         "LLMEVAL_JUDGE_BUDGET",
         read=fraction,
-        doc="Share of the records, the riskiest, that is judged, `0.2`: extractions by"
+        doc="Share of the records that is judged, the riskiest first, `0.2`: extractions by"
         " `extraction_correctness`, other answers by `groundedness`. 0 is off."
         " `LLMEVAL_JUDGE_BUDGET` is its former name.",
     )
