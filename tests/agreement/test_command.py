@@ -137,7 +137,7 @@ def test_a_judge_is_asked_over_http(run, labelled, monkeypatch):
     [
         ('{"label": "yes"}', "neither rating nor score"),
         ('{"score": 1}', "line 1 of"),
-        ("{broken", "no JSON"),
+        ("{broken", "is not JSON"),
         ('{"label": [], "score": 1}', "is not a label"),
         ("", "nothing to compare"),
     ],

@@ -229,7 +229,7 @@ def test_two_versions_of_a_judge_are_never_mixed(traffic, watch):
     ("args", "message"),
     [
         ((), "nothing to watch"),
-        (("--alert", "groundedness"), "is no alert"),
+        (("--alert", "groundedness"), "is not an alert"),
         (("--alerts", "nowhere.txt"), "cannot be read"),
         ((*ALERT, "--silence", "long"), "is not a length of time"),
     ],

@@ -99,12 +99,17 @@ def test_a_failing_body_is_its_own_failure(told):
 
 
 def test_unused_it_loads_nothing(run):
-    """No module of the package beyond the plugin's own is imported."""
+    """No module of the package beyond the plugin's own and those of the bare package is imported."""
+    listed = "{n for n in sys.modules if n.startswith('llmeval_sdk')}"
+    bare = subprocess.run(
+        [sys.executable, "-c", f"import sys, llmeval_sdk; print({listed})"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
     out = run(
         "import sys\n"
         "def test_it():\n"
-        "    loaded = {n for n in sys.modules if n.startswith('llmeval_sdk')}\n"
-        "    assert loaded == {'llmeval_sdk', 'llmeval_sdk.pytest_plugin'}, loaded\n"
+        f"    loaded = {listed}\n"
+        f"    assert loaded - {bare.stdout.strip()} == {{'llmeval_sdk.pytest_plugin'}}, loaded\n"
     )
     assert "1 passed" in out
 

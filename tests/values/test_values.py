@@ -93,6 +93,9 @@ def test_any_value_has_an_answer(value, name):
 
 def test_the_module_costs_nothing_to_import():
     """It stands beside the nouns and loads no other room."""
-    code = "import sys, llmeval_sdk._values, json; print(json.dumps([m for m in sys.modules if m.startswith('llmeval_sdk.')]))"
+    code = (
+        "import sys, json, llmeval_sdk; before = set(sys.modules); import llmeval_sdk._values;"
+        "print(json.dumps([m for m in set(sys.modules) - before if m.startswith('llmeval_sdk')]))"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(out.stdout) == ["llmeval_sdk._values"]
