@@ -12,13 +12,9 @@ import argparse
 import random
 from statistics import mean, median
 
-from benchmarks.quality.labels import JUDGES, Judge
-from benchmarks.quality.sampling import SHARE, requests
-from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.estimates.assisted import assisted_mean
+from benchmarks.quality.labels import JUDGES, Judge, judged_stream
 from llmeval_sdk.estimates.correction import Labelled, corrected_mean
 from llmeval_sdk.estimates.labelling import Candidate, choose
-from llmeval_sdk.policy.quota import Quota
 
 
 BAD, BAR = 0.1, 1.3
@@ -31,15 +27,7 @@ def simulate(
     at_random, chosen, covered, errors = [], [], [], []
     for seed in range(seeds):
         rng = random.Random(seed)
-        stream = list(requests(rng, Quota(SHARE, default_control(SHARE)), BAD, records))
-        judged = [each for each in stream if each.chance]
-        verdicts = [
-            float(rng.random() >= judge.finds if each.bad else rng.random() < judge.passes)
-            for each in judged
-        ]
-        chances = [each.chance or 1.0 for each in judged]
-        raw = assisted_mean(verdicts, chances, [e.risk for e in judged], [e.risk for e in stream])
-        assert raw is not None
+        judged, verdicts, chances, raw = judged_stream(judge, rng, records=records, bad=BAD)
 
         def labelled(place: int, chance: float | None) -> Labelled:
             return Labelled(verdicts[place], float(not judged[place].bad), chances[place], chance)  # noqa: B023

@@ -13,10 +13,11 @@ import random
 from statistics import mean, median
 from typing import NamedTuple
 
-from benchmarks.quality.sampling import SHARE, requests
+from benchmarks.quality.sampling import SHARE, Judgement, requests
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Labelled, corrected_mean
+from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.policy.quota import Quota
 
 
@@ -41,19 +42,38 @@ class Coverage(NamedTuple):
     width: float
 
 
+class JudgedStream(NamedTuple):
+    """Requests of which a judge that errs has rated a share."""
+
+    judged: list[Judgement]
+    verdicts: list[float]
+    chances: list[float]
+    mean: Estimate
+    """What the judge would say of all requests."""
+
+
+def judged_stream(judge: Judge, rng: random.Random, *, records: int, bad: float) -> JudgedStream:
+    """Draw requests, choose a share of them by the real `Quota`, and let a judge rate these."""
+    stream = list(requests(rng, Quota(SHARE, default_control(SHARE)), bad, records))
+    judged = [request for request in stream if request.chance]
+    verdicts = [
+        float(rng.random() >= judge.finds if request.bad else rng.random() < judge.passes)
+        for request in judged
+    ]
+    chances = [request.chance or 1.0 for request in judged]
+    estimate = assisted_mean(
+        verdicts, chances, [each.risk for each in judged], [each.risk for each in stream]
+    )
+    assert estimate is not None
+    return JudgedStream(judged, verdicts, chances, estimate)
+
+
 def simulate(judge: Judge, *, seeds: int, records: int, bad: float = 0.1) -> dict[int, Coverage]:
     """Run one judge over many streams."""
     found: dict[int, list[tuple[bool, bool, float]]] = {count: [] for count in LABELS}
     for seed in range(seeds):
         rng = random.Random(seed)
-        stream = list(requests(rng, Quota(SHARE, default_control(SHARE)), bad, records))
-        judged = [each for each in stream if each.chance]
-        verdicts = [
-            float(rng.random() >= judge.finds if each.bad else rng.random() < judge.passes)
-            for each in judged
-        ]
-        chances = [each.chance or 1.0 for each in judged]
-        raw = assisted_mean(verdicts, chances, [e.risk for e in judged], [e.risk for e in stream])
+        judged, verdicts, chances, raw = judged_stream(judge, rng, records=records, bad=bad)
         for count in LABELS:
             chosen = rng.sample(range(len(judged)), count)
             labelled = [Labelled(verdicts[i], float(not judged[i].bad), chances[i]) for i in chosen]

@@ -1,32 +1,17 @@
 """``llmeval compare`` shows what a version changed, and what its mix of requests did."""
 
 import json
-import random
-import sqlite3
-import time
 from contextlib import closing
 
 import pytest
+from raw_store import HOUR, RawStore
 
-from llmeval_sdk.store import schema
 
-
-HOUR = 3_600_000_000_000
 BY = ("--by", "tag:prompt_version")
 
 
-class Versions:
+class Versions(RawStore):
     """A store with traffic of several versions, half of it judged at random."""
-
-    def __init__(self, path):
-        self.path = path
-        path.parent.mkdir(parents=True, mode=0o700)
-        self.rng = random.Random(8)
-        self.connection = sqlite3.connect(path, isolation_level=None)
-        self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        schema.migrate(self.connection)
-        path.chmod(0o600)
-        self.now = time.time_ns() // HOUR * HOUR
 
     def serve(
         self, tags, bad, count, *, name="answer", hours=(48, 1), chance=0.5, judge="1", **given
@@ -38,9 +23,9 @@ class Versions:
             trace, span = f"{self.rng.getrandbits(128):032x}", f"{self.rng.getrandbits(64):016x}"
             at = self.now - self.rng.randrange(hours[1] * HOUR, hours[0] * HOUR)
             text = tags if isinstance(tags, str) else json.dumps(tags)
-            self._insert("spans", trace_id=trace, span_id=span, name=name, start_ns=at, tags=text)
+            self.insert("spans", trace_id=trace, span_id=span, name=name, start_ns=at, tags=text)
             if given.get("model"):
-                self._insert(
+                self.insert(
                     "spans", trace_id=trace, span_id=span[::-1], parent_id=span, name="ask",
                     kind="llm", model_name=given["model"], start_ns=at,
                 )  # fmt: skip
@@ -53,26 +38,19 @@ class Versions:
             }
             if self.rng.random() < chance:
                 value = value_of(self.rng.random() < bad)
-                self._insert(
+                self.insert(
                     "evaluations", **about, name="groundedness", evaluator_kind="judge", value=value,
                     evaluator_version=judge, inclusion_probability=given.get("weight", chance),
                 )  # fmt: skip
             else:
-                self._insert("not_run", **about, evaluator="groundedness", reason="not_escalated")
+                self.insert("not_run", **about, evaluator="groundedness", reason="not_escalated")
         self.connection.execute("COMMIT")
-
-    def _insert(self, table, **row):
-        marks = ", ".join("?" * len(row))
-        self.connection.execute(
-            f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
-        )
 
 
 @pytest.fixture
 def versions(tmp_path):
-    found = Versions(tmp_path / "store" / "llmeval.db")
-    with closing(found.connection):
-        yield found
+    with closing(Versions(tmp_path / "store" / "llmeval.db", seed=8)) as store:
+        yield store
 
 
 @pytest.fixture

@@ -1,37 +1,23 @@
 """``llmeval watch``: an alarm is told once, can be silenced and resolved, and says when it is over."""
 
 import json
-import random
 import re
 import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from raw_store import HOUR, RawStore
 
-from llmeval_sdk.store import schema
 
-
-HOUR = 3_600_000_000_000
 ALERT = ("--alert", "groundedness<0.9")
 
 
-class Traffic:
+class Traffic(RawStore):
     """A store whose judged traffic has a known share of bad answers, hour by hour."""
-
-    def __init__(self, path):
-        self.path = path
-        path.parent.mkdir(parents=True, mode=0o700)
-        self.rng = random.Random(3)
-        self.connection = sqlite3.connect(path, isolation_level=None)
-        self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        schema.migrate(self.connection)
-        path.chmod(0o600)
-        self.now = time.time_ns() // HOUR * HOUR
 
     def hours(self, first, last, bad, *, per_hour=40, version="1", chance=0.5):
         """Fill the hours so many before now: half of the records are judged, at random."""
@@ -64,9 +50,8 @@ class Traffic:
 
 @pytest.fixture
 def traffic(tmp_path):
-    found = Traffic(tmp_path / "store" / "llmeval.db")
-    with closing(found.connection):
-        yield found
+    with closing(Traffic(tmp_path / "store" / "llmeval.db", seed=3)) as store:
+        yield store
 
 
 @pytest.fixture
