@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Form(Enum):
-    """What kind of value a field holds, which decides how it is written and read."""
+    """The kind of value that a field holds. It decides how the field is written and read."""
 
     TEXT = auto()
     NUMBER = auto()

@@ -47,14 +47,12 @@ _CATEGORIES = {
     "acceptable": 0.5, "investigate": 0.0,
     "high_threshold_filtering": 0.4, "hit_retrieval_limit": 0.0,
 }  # fmt: skip
-"""How good the other words of the built-in evaluators are, for colours only: never averaged."""
+"""How good other words of built-in evaluators are, 0 to 1. They get a colour, and enter no mean."""
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
 ABSTENTION = "abstention_risk"
 """The score of a record that has no answer: no other score of such a record is good or bad."""
 NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
 _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
-_UNRATED = frozenset({"abstention_risk"})
-"""Numbers from 0 to 1 that no answer is to blame for: one who did not answer may be right."""
 NEAR_CONSTANT = "near_constant"
 """Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
 _MEASURES = ("_count", "_seconds")
@@ -93,7 +91,7 @@ def is_measure(name: str) -> bool:
 
 def is_unrated(name: str) -> bool:
     """Say whether an evaluator's scores are never good or bad, though they can be sorted."""
-    return name in _UNRATED
+    return name == ABSTENTION  # who did not answer may be right
 
 
 def high_is_bad(name: str) -> bool:
@@ -136,7 +134,7 @@ def goodness(name: str, value: Any, label: str | None = None) -> float | None:
     if isinstance(value, bool):
         return float(value)
     score = number(value)
-    if score is None or not 0 <= score <= 1 or is_measure(name) or name in _UNRATED:
+    if score is None or not 0 <= score <= 1 or is_measure(name) or is_unrated(name):
         return None
     return 1 - score if high_is_bad(name) else score
 

@@ -49,11 +49,11 @@ from llmeval_sdk.errors import JudgeError
 
 T = TypeVar("T")
 MAX_ABANDONED = 3
-"""Calls of one function that were abandoned and have not come back."""
+"""A function is not called while so many of its abandoned calls have not come back."""
 REST_FACTOR = 10
-"""How many times as long as it was waited for a function rests that is late again and again."""
+"""A function that is late again and again rests for its deadline times this."""
 IDLE_SECONDS = 10.0
-"""How long a thread is kept that has nothing to do."""
+"""A thread that has had nothing to do for this long ends."""
 _POLL_SECONDS = 0.05
 """How often a thread that waits asks whether it may wait for longer."""
 
@@ -232,7 +232,7 @@ class _Call:
         return True
 
     def run(self, then: Callable[[], None] = lambda: None) -> None:
-        """Run it on this thread, call ``then``, and wake whoever waits for the answer."""
+        """Call the function here and then ``then``, and wake whoever waits for the answer."""
         try:
             self.value = self._context.run(self._function, *self._args)
         except BaseException as error:  # signals interrupt the main thread only: this is the code's

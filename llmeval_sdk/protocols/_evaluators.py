@@ -11,13 +11,8 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Completion, Evaluation, Message, Record, Score
 
 
-@runtime_checkable
-class Heuristic(Protocol):
-    """A free evaluator: pure computation over one Record, no I/O."""
-
-    @property
-    def kind(self) -> Literal["heuristic"]:
-        """What tells it from a judge."""
+class _Named(Protocol):
+    """What heuristics and judges have in common."""
 
     @property
     def name(self) -> str:
@@ -33,6 +28,15 @@ class Heuristic(Protocol):
 
         ``retrieved_context.content`` asks for chunks that have text.
         """
+
+
+@runtime_checkable
+class Heuristic(_Named, Protocol):
+    """A free evaluator: pure computation over one Record, no I/O."""
+
+    @property
+    def kind(self) -> Literal["heuristic"]:
+        """What tells it from a judge."""
 
     @property
     def inline(self) -> bool:
@@ -125,7 +129,7 @@ async def _finished(call: Any) -> Completion:
 
 
 @runtime_checkable
-class Judge(Protocol):
+class Judge(_Named, Protocol):
     """A paid evaluator. `llmeval_sdk.judges.BaseJudge` has a default for all but its name.
 
     ``evaluate`` runs in the event loop of the judges' thread, never in the app's, for at most
@@ -136,21 +140,6 @@ class Judge(Protocol):
     @property
     def kind(self) -> Literal["judge"]:
         """What tells it from a heuristic."""
-
-    @property
-    def name(self) -> str:
-        """What its evaluations are called."""
-
-    @property
-    def version(self) -> str:
-        """Changes when its values are no longer comparable."""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Record fields that must be present; ``a|b`` is satisfied by either.
-
-        ``retrieved_context.content`` asks for chunks that have text.
-        """
 
     @property
     def per(self) -> Literal["answer", "chunk"]:

@@ -58,7 +58,7 @@ class Course:
     """Evidence that it is over, while an alarm is in force."""
     raised_ns: int | None = None
     since_ns: int | None = None
-    """When the change began that the alarm is about."""
+    """When the change that raised the alarm began, as far as the evidence tells."""
     silenced_until_ns: int = 0
     version: str = ""
     """The version of the evaluator whose verdicts are counted."""

@@ -45,7 +45,8 @@ class Verdict:
     details: Mapping[str, str]
     """The metadata that the page does not show elsewhere."""
     sides: tuple[str, str] | None
-    """The labels of a person who agrees and of one who disagrees; ``None`` if that is not clear."""
+    """Two labels: what people choose to agree with the verdict, and what they choose to disagree.
+    ``None`` for a verdict that is neither good nor bad."""
     said: str
     """The latest label that a person gave under the same name, or an empty text."""
 
@@ -56,7 +57,7 @@ class Verdict:
 
     @property
     def stand_in(self) -> bool:
-        """Whether rules that stand in for a model gave this verdict."""
+        """Whether the rule-based stand-in gave this verdict, and no model."""
         return is_stand_in(self.event.evaluation)
 
 
@@ -70,7 +71,7 @@ class RetrievedChunk:
     """The text of the chunk, in which the evidence that extractions quote is marked."""
     cited_by: tuple[int, ...]
     ratings: tuple[tuple[str, Cell, str], ...]
-    """The name of each judge, its rating, and its reason."""
+    """A triple for each judge that rated the chunk: its name, the rating as shown, its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Detail:
     verdicts: tuple[Verdict, ...]
     refusals: tuple[tuple[NotRun, Reason], ...]
     people: tuple[tuple[EvaluationEvent, Cell, str], ...]
-    """The labels that people gave, how each is shown, and who gave it."""
+    """A triple for each label that a person gave: the event, the cell that shows it, the person."""
     said: Mapping[str, str]
     """The latest label under each name."""
     runs: tuple[JudgeRun, ...]
@@ -99,7 +100,10 @@ class Detail:
 
 
 def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
-    """Read everything the store knows about a span; ``source`` is where its chunks are from."""
+    """Read everything that the store knows about a span.
+
+    ``source`` is the retrieval whose chunks the span was given, if it is another span.
+    """
     events = reader.evaluations_of(span.span_id)
     failed = {event.evaluation.name for event in events if event.evaluation.error}
     refusals = [

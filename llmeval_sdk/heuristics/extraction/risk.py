@@ -67,7 +67,10 @@ def shipped() -> Weights:
 def features(
     record: Record, reading: Reading, histories: Histories | None, name: str
 ) -> dict[str, float]:
-    """Compute every feature of one value, all in 0..1 and high where values are often wrong."""
+    """Compute the features of one extracted value.
+
+    Each lies between 0 and 1, and a high one is more common among wrong values.
+    """
     confidence = aggregated_confidence(record)
     sure = confidence.value if isinstance(confidence.value, float) else OTHERWISE
     return {

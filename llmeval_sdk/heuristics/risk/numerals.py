@@ -76,7 +76,7 @@ _SUFFIXES = {
 _ENDING = 4
 """Letters that may follow the listed form of a word: its inflection."""
 _REACH = 3
-"""Words behind a number among which its unit stands: "two working days"."""
+"""How many words after a number may be its unit: in "two working days" it is the second."""
 
 Unit = tuple[str, str]
 

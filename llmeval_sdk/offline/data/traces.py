@@ -22,7 +22,7 @@ from llmeval_sdk.sources.reading import finished, naming_its_model
 
 
 class OtlpEvent(NamedTuple):
-    """Something that happened in a span."""
+    """An event of an OTLP span, such as an exception: its name and its attributes."""
 
     name: str
     attributes: Mapping[str, Any]

@@ -24,7 +24,7 @@ from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
 def write_row(row: Row) -> bytes:
-    """Write a row as one line of JSON."""
+    """Return a row as one line of JSON, as saved reports hold it."""
     plain = {
         "number": row.number,
         "digest": row.digest,
