@@ -17,6 +17,7 @@ from llmeval_sdk.evaluation.resolve import (
     considered_judges,
     escalations_in_force,
     finder,
+    place_of,
     read_by,
     requested_evaluators,
     resolve,
@@ -206,14 +207,14 @@ def _divided(
     requested: Sequence[Evaluator], settings: Settings
 ) -> tuple[list[Heuristic], list[Heuristic]]:
     """Divide the heuristics into those for the app's thread and those for the worker."""
-    heuristics = {each.name: each for each in requested if each.kind == "heuristic"}
-    if settings.heuristics == "off":
-        return [], list(heuristics.values())
-    standing = {each.name: each for each in standing_heuristics(settings)}
-    every = (standing | heuristics).values()
-    here = settings.heuristics == "inline"
-    inline = [heuristic for heuristic in every if heuristic.inline and here]
-    return inline, [heuristic for heuristic in every if heuristic not in inline]
+    wanted = {heuristic.name: heuristic for heuristic in requested if heuristic.kind == "heuristic"}
+    standing = {heuristic.name: heuristic for heuristic in standing_heuristics(settings)}
+    heuristics = [
+        (place_of(heuristic, settings, requested=heuristic.name in wanted), heuristic)
+        for heuristic in (standing | wanted).values()
+    ]
+    inline = [heuristic for place, heuristic in heuristics if place == "caller"]
+    return inline, [heuristic for place, heuristic in heuristics if place == "worker"]
 
 
 def _budget(settings: Settings) -> Budget:
