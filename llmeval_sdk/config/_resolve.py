@@ -26,21 +26,11 @@ def from_environment(
     or raises `ConfigurationError` where the caller passes none.
     """
     env = _environment(environ)
-    known = {row.name: row for row in ROWS}
-    values: dict[str, Any] = {}
     for former, name in FORMER_NAMES.items():
         if former in options:
             warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
             options.setdefault(name, options.pop(former))
-    for name, value in options.items():
-        if name not in known:
-            raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
-        if value is None:
-            continue
-        try:
-            values[name] = concealed(value, known[name].metadata["read"])
-        except ValueError as problem:  # only what reads a secret raises it
-            raise ConfigurationError(f"{name}=***: {problem}") from None
+    values = _checked(options)
     rows = [row for row in ROWS if row.name not in values]
     values.update(_read(rows, env, problems))
     if problems is not None:
@@ -53,6 +43,22 @@ def from_environment(
         elif own:
             extensions[table] = table(**own)
     return Settings(**core, extensions=extensions)
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that code gives a value to, with its secrets concealed."""
+    known = {row.name: row for row in ROWS}
+    values = {}
+    for name, value in options.items():
+        if name not in known:
+            raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
+        if value is None:
+            continue
+        try:
+            values[name] = concealed(value, known[name].metadata["read"])
+        except ValueError as problem:  # only a secret is read here
+            raise ConfigurationError(f"{name}=***: {problem}") from None
+    return values
 
 
 def read(

@@ -71,7 +71,5 @@ class Settings(Recording, Judging, Privacy, Process, Datadog, Otlp):
 AREAS: dict[str, type] = {**_CORE, **_extensions()}
 """The tables by the title of their area."""
 
-CORE_ROWS: tuple[Any, ...] = tuple(row for table in _CORE.values() for row in fields(table))
-
 ROWS: tuple[Any, ...] = tuple(row for table in AREAS.values() for row in fields(table))
 """The rows of all tables: dataclass fields whose metadata has ``env read doc form_of``."""

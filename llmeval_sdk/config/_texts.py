@@ -204,16 +204,9 @@ def concealed(value: Any, read: Callable[[str], Any]) -> Any:
 
     Raises ``ValueError`` as the reader does.
     """
-    if not is_secret(read):
-        return value
-    if isinstance(value, str):
-        return read(value)
-    if isinstance(value, Mapping):
-        return {
-            key.lower(): Secret(text) if isinstance(text, str) else text
-            for key, text in value.items()
-        }
-    return value
+    if read is secret_pairs and isinstance(value, Mapping):
+        return {key.lower(): concealed(text, Secret) for key, text in value.items()}
+    return read(value) if is_secret(read) and isinstance(value, str) else value
 
 
 @allows("a number from 0 on")

@@ -138,19 +138,18 @@ class BudgetedLLM(LLM):
     def _settle_lease(self, reserved: Reservation, lease: Lease) -> None:
         made = max(len(lease.calls), lease.requests)
         keeper = self._turnstile.keeper
-        priced = [
-            call if call.usage is None else replace(call, usage=self.priced(call.model, call.usage))
-            for call in lease.calls
-        ]
-        self.calls += priced
-        usages = [call.usage for call in priced if call.usage is not None]
-        if usages:
-            self.usage = sum(usages[1:], usages[0])
+        used: list[Usage] = []
+        for call in lease.calls:
+            if call.usage is None:
+                self.add(call)
+            else:
+                used.append(self.priced(call.model, call.usage))
+                self.add(replace(call, usage=used[-1]))
         if any(call.usage is None and call.error not in _FREE for call in lease.calls):
             keeper.settle(reserved, calls=made)
             return
-        used = self.usage or Usage(cost_usd=0.0)
-        keeper.settle(reserved, calls=made, tokens=used.total_tokens, usd=used.cost_usd)
+        total = sum(used[1:], used[0]) if used else Usage(cost_usd=0.0)
+        keeper.settle(reserved, calls=made, tokens=total.total_tokens, usd=total.cost_usd)
 
     def ask(
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096

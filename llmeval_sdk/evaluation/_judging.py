@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk.evaluation._models import Models, NoModel
+from llmeval_sdk.evaluation._models import Models
 from llmeval_sdk.evaluation._running import run_judge
 from llmeval_sdk.evaluation.verdicts import Kept, Verdicts, key_of
 from llmeval_sdk.model import Evaluation, ModelCall, Record
@@ -45,7 +45,7 @@ async def judge_record(
     llm = await models.of(judge)
     key, kept = None, Kept()
     if verdicts is not None:
-        key = key_of(judge, llm if isinstance(llm, NoModel) else llm.inner, record)
+        key = key_of(judge, llm.inner, record)
         kept = verdicts.get(key)
         if kept.verdict is not None:
             return Judgement(kept.verdict, is_kept=True)

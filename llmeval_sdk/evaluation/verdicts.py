@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from hashlib import blake2b
 from operator import attrgetter
@@ -89,20 +89,10 @@ def _code(code: Any) -> bytes:
     return repr((code.co_code, code.co_names, plain, inner)).encode()
 
 
-CONTENT = (
-    "request",
-    "response",
-    "retrieved_context",
-    "expected_facts",
-    "expected_response",
-    "expected_retrieved_context",
-    "extractions",
-    "value",
-    "confidence",
-    "field_config",
-    "retrieval",
-    "attributes",
-)
+_NO_CONTENT = (
+    "request_id", "usage", "latency_seconds", "trace_id", "span_id", "span_name", "span_kind",
+)  # fmt: skip
+CONTENT = tuple(field.name for field in fields(Record) if field.name not in _NO_CONTENT)
 """What a judge may read of a Record and what two identical records share: all but its identity,
 usage and latency."""
 
@@ -112,21 +102,17 @@ _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 }
 
 
-def judgement_key(
-    judge: Judge, model: str, record: Record, *, reads: Sequence[str] = CONTENT
-) -> bytes | None:
-    """Identify a judgement by judge, version, model and what the judge reads of the record.
+def judgement_key(judge: Judge, model: str, record: Record) -> bytes | None:
+    """Identify a judgement by judge, version, model and what the judge may read of the record.
 
-    ``reads`` are Record fields (``a|b`` stands for both). ``needs`` would be too few: a judge may
-    read more than it needs. ``None`` when a value is no plain data, so that nothing can be said
-    about its equality.
+    The judge's ``needs`` would be too few: it may read more than it needs. The key is ``None`` when
+    a value is no plain data, so that nothing can be said about its equality.
     """
     digest = blake2b(digest_size=16)
-    names = [name for field in reads for name in field.split("|")]
-    known = _feed(digest, (judge.name, judge.version, model))
-    for name in names:
-        known = known and _feed(digest, (name, getattr(record, name, None)))
-    return digest.digest() if known else None
+    is_plain = _feed(digest, (judge.name, judge.version, model))
+    for name in CONTENT:
+        is_plain = is_plain and _feed(digest, (name, getattr(record, name)))
+    return digest.digest() if is_plain else None
 
 
 class RecentVerdicts(Locked):

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk._process.counters import Counts
-from llmeval_sdk._process.due import due_by
+from llmeval_sdk._process.due import due_by, left
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk._stats import ExporterStats
@@ -137,8 +137,8 @@ class Delivery:
         self._closing.set()
         with shield(f"exporter {self.name}", calls_out=True), due_by(deadline):
             self._drain(deadline)
-            if (left := deadline - monotonic()) > 0:
-                self.exporter.flush(min(1.0, left))
+            if (seconds := left(deadline)) > 0:
+                self.exporter.flush(min(1.0, seconds))
 
     # -- its own thread -------------------------------------------------------------------------
 

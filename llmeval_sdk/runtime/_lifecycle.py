@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 from llmeval_sdk import config, registry
@@ -21,7 +20,7 @@ from llmeval_sdk.pipeline import Pipeline, Plan, Stats, make_plan, say_if_nothin
 from llmeval_sdk.protocols import Heuristic, Judge, Services
 from llmeval_sdk.runtime._in_force import InForce
 from llmeval_sdk.runtime._neighbours import meet
-from llmeval_sdk.spool import CHILDREN
+from llmeval_sdk.spool import children_of
 from llmeval_sdk.tracing._inner import install, state
 
 
@@ -133,7 +132,7 @@ def _meet_children() -> None:
     ):
         return
     resolved = config.from_environment(problems=[])
-    if Path(resolved.store).expanduser().with_name(CHILDREN).exists():
+    if children_of(resolved.store).exists():
         configure_from_environment()
 
 

@@ -98,7 +98,6 @@ class TestCache:
         """Objects have no content that could be compared, so they are not cached."""
         assert judgement_key(Judge(), "m", Record(response="a", value=object())) is None
         assert judgement_key(Judge(), "m", Record(attributes={"a": {1, 2}})) is None
-        assert judgement_key(Judge(), "m", Record(value=object()), reads=("response",))
 
     def test_a_found_judgement_says_that_it_was_cached_and_cost_nothing(self):
         """Money is counted where it was spent."""

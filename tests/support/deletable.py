@@ -3,6 +3,7 @@
 import ast
 import io
 import tokenize
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -287,12 +288,13 @@ def _statements(node):
 def core_figures():
     """Return how large the core is."""
     import llmeval_sdk
-    from llmeval_sdk.config import _settings
+    from llmeval_sdk.config import Settings
 
     core = [path for module, path in modules().items() if part_of(module) == "core"]
     homes = _homes()
     public = [name for name in llmeval_sdk.__all__ if part_of(homes.get(name, "")) == "core"]
-    rows = [row for row in _settings.CORE_ROWS if row.metadata["form_of"] is None]
+    settings = [row for row in fields(Settings) if row.metadata]
+    rows = [row for row in settings if row.metadata["form_of"] is None]
     return {
         "lines of code": sum(map(code_lines, core)),
         "public names": len(public),
@@ -301,5 +303,5 @@ def core_figures():
         "lines with blank ones, comments and docstrings": sum(
             len(path.read_text("utf-8").splitlines()) for path in core
         ),
-        "forms of settings for spans or scores alone": len(_settings.CORE_ROWS) - len(rows),
+        "forms of settings for spans or scores alone": len(settings) - len(rows),
     }
