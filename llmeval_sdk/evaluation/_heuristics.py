@@ -42,7 +42,8 @@ class Heuristics:
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_Plan] = []
-        self._learners: list[Learner] = []
+        self._learners: list[tuple[Callable[[Record], None], tuple[str, ...]]] = []
+        """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
         self._readers: list[tuple[Callable[[Record], Any], int]] = []
@@ -76,7 +77,9 @@ class Heuristics:
         self._readers = [(reader_of(field), bit) for field, bit in bits.items()]
         self._plans = [*others, plan]
         self._learners = [
-            plan.heuristic for plan in self._plans if isinstance(plan.heuristic, Learner)
+            (plan.heuristic.learn, plan.heuristic.needs)
+            for plan in self._plans
+            if isinstance(plan.heuristic, Learner)
         ]
         self.reads_anything = not all(_waits(plan.heuristic) for plan in self._plans)
 
@@ -85,10 +88,10 @@ class Heuristics:
 
     def learn(self, record: Record) -> None:
         """Show a live record to the heuristics that learn from such. Call it once per record."""
-        for learner in self._learners:
-            if missing(record, learner.needs) is None:
+        for learn, needs in self._learners:
+            if missing(record, needs) is None:
                 with shield("heuristic: learn"):
-                    learner.learn(record)
+                    learn(record)
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""

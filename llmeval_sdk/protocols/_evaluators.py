@@ -51,7 +51,7 @@ class Heuristic(_Named, Protocol):
 
 
 @runtime_checkable
-class Learner(Heuristic, Protocol):
+class Learner(Protocol):
     """A heuristic that also learns from the records of its app.
 
     ``evaluate`` stays a pure reading of what was learnt so far: offline, and where a score is asked
