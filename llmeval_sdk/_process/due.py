@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 
 class _Due(threading.local):
@@ -26,6 +27,11 @@ def due_by(deadline: float) -> Iterator[None]:
         yield
     finally:
         _due.at = before
+
+
+def left(deadline: float) -> float:
+    """Return how many seconds are left until a monotonic deadline; 0 once it has passed."""
+    return max(0.0, deadline - monotonic())
 
 
 def due() -> float:

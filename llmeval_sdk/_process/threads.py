@@ -8,10 +8,10 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from itertools import count
-from time import monotonic
 from typing import Any, TypeVar
 
 from llmeval_sdk._process.aside import Aside
+from llmeval_sdk._process.due import left
 
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class OneThread:
     def join(self, deadline: float) -> bool:
         """Wait for its end until a monotonic deadline; say whether it ended, or never began."""
         for thread in self._threads:
-            thread.join(max(0.0, deadline - monotonic()))
+            thread.join(left(deadline))
         return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmeval_sdk.config.watching import Watching
+from llmeval_sdk.config.watching import WatchSettings
 from llmeval_sdk.errors import ConfigurationError, ExportError
 
 
@@ -23,7 +23,7 @@ class Webhook:
     the address nor the token stands in an error, because both may be secret.
     """
 
-    def __init__(self, watching: Watching, *, pause: float = 0.5) -> None:
+    def __init__(self, watching: WatchSettings, *, pause: float = 0.5) -> None:
         assert watching.alert_webhook is not None
         address = watching.alert_webhook.reveal().strip()
         try:

@@ -18,7 +18,7 @@ from llmeval_sdk.cli._output import say, say_wrapped, table
 from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, StateFile, WatchState
 from llmeval_sdk.cli._watching import Standing, look, ready
 from llmeval_sdk.cli._webhook import Webhook
-from llmeval_sdk.config.watching import Watching
+from llmeval_sdk.config.watching import WatchSettings
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.files import path_of
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     if not bounds:
         raise ConfigurationError("nothing to watch: give --alert 'groundedness<0.9' or --alerts")
     settings = config.from_environment(problems=[])
-    watching = settings.of(Watching)
+    watching = settings.of(WatchSettings)
     hook = Webhook(watching) if watching.alert_webhook else None
     file = StateFile(path_of(args.store or settings.store))
     rounds = _Rounds(args, bounds, file, hook, watching.viewer_url)

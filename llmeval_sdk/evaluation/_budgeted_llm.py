@@ -1,4 +1,4 @@
-"""The judge model as judges see it: every call is admitted, reserved, made, settled and counted."""
+"""The judge model as judges see it: every call is admitted, paid for and counted."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ from llmeval_sdk.protocols import LLM, further_request, refuse_in_loop
 
 
 _FREE = ("rate_limited", "unauthorized", "not_found", "bad_request", "too_long")
-"""Failures by which a server says that it did no work: a call, but no tokens."""
-
+"""Failures by which a server says that it did no work: they cost a call and no tokens."""
 
 MAX_PROMPT_CHARACTERS = 200_000
-"""About 50,000 tokens in all messages of one call. A judge of ours stays below; the app's own may
-not, and where the price is unknown nothing else would bound what a call costs."""
+"""About 50,000 tokens in all messages of one call. Our own judges stay below it. Those of the app
+may not, and where the price is unknown nothing else bounds what a call costs."""
 
 
 @dataclass(slots=True)
 class Lease:
-    """Calls that a judgement makes by itself, elsewhere; set what it made and how it went."""
+    """Calls that a judgement makes without `BudgetedLLM`, such as those of Ragas' own client.
+
+    The judgement fills in what it called and how that went.
+    """
 
     llm: LLM
-    """The judge model outside the budget: what it costs is said by `calls`."""
+    """The judge model itself. It charges nothing to the budget: `calls` say what was used."""
     calls: list[ModelCall] = field(default_factory=list)
     requests: int = 0
-    """How many requests these calls took, where that is known to be more."""
+    """How many requests the calls took, where retries made that more than the calls."""
     failure: str | None = None
     """The type of the error, where there was one."""
 
 
 class BudgetedLLM(LLM):
-    """One judgement's view of the judge model; it adds up what the judgement used."""
+    """The judge model as one judgement sees it; adds up what the judgement used."""
 
     def __init__(self, llm: LLM, turnstile: Turnstile, judge: str) -> None:
         self.model = getattr(llm, "model", "") or type(llm).__name__
         self.inner = llm
-        """The model outside the budget, for what is known to make no call."""
+        """The model itself, which charges nothing to the budget."""
         self.usage: Usage | None = None
         self.calls: list[ModelCall] = []
         """What was called, for the judgement's trace."""
@@ -63,7 +65,10 @@ class BudgetedLLM(LLM):
         schema: Mapping[str, Any] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
-        """Call the model within budget; refusals are JudgeErrors with the counted reason."""
+        """Call the model within the budget.
+
+        Raises `JudgeError` with the counted reason where the budget or the breaker refuses.
+        """
         messages = self._bounded(messages)
         turnstile = self._turnstile
         while True:
@@ -76,7 +81,7 @@ class BudgetedLLM(LLM):
                 return completion
 
     def _bounded(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Hold a prompt to `MAX_PROMPT_CHARACTERS`; what is cut is marked and counted."""
+        """Cut a prompt to `MAX_PROMPT_CHARACTERS`, which is marked in the text and counted."""
         lengths = [len(message.content) for message in messages]
         if sum(lengths) <= MAX_PROMPT_CHARACTERS:
             return messages
@@ -87,18 +92,17 @@ class BudgetedLLM(LLM):
     async def _call(
         self, messages: Sequence[Message], schema: Mapping[str, Any] | None, max_tokens: int
     ) -> Completion:
-        """Make one call, when its turn has come, and settle what it used."""
-        async with self._turnstile.passage() as passage:
-            payment = _Payment(self, passage.place, messages, max_tokens)
-            permission = further_request.set(
-                payment.another
-            )  # the client's further requests cost as well
+        """Make one call as soon as the turnstile lets it, and settle what it used."""
+        async with self._turnstile.passage() as passing:
+            payment = _Payment(self, passing.place, messages, max_tokens)
+            # The client asks before each further request, such as a retry: it costs as well.
+            permission = further_request.set(payment.another)
             try:
                 completion = await self.inner.complete(
                     messages, schema=schema, max_tokens=max_tokens
                 )
             except JudgeError as error:
-                passage.failure = error.type
+                passing.failure = error.type
                 payment.free(error)
                 payment.settle(error.usage, error=error.type)
                 raise
@@ -108,66 +112,66 @@ class BudgetedLLM(LLM):
                 raise
             finally:
                 further_request.reset(permission)
-            passage.failure = None
+            passing.failure = None
             payment.settle(completion.usage, model=completion.model, response=completion.text)
             return completion
 
     @asynccontextmanager
     async def lease(self, *, calls: int, most: Usage) -> AsyncIterator[Lease]:
-        """Let a judgement make up to so many calls elsewhere, reserved as a whole.
+        """Reserve budget for ``calls`` calls at most that a judgement makes by another client.
 
-        Calls that say nothing of their usage, and a judgement that ends in an exception, may have
-        cost all that was reserved. Raises `JudgeError` with the counted reason where refused.
+        After the block the reservation is settled with what the calls used. All of it counts as
+        spent where a call did not say what it used, or where the block ended in an exception that
+        is no `JudgeError`. Raises `JudgeError` with the counted reason where the budget refuses.
         """
         keeper = self._turnstile.keeper
-        async with self._turnstile.passage() as passage:
+        async with self._turnstile.passage() as passing:
             reserved = self._turnstile.reserve(self._judge, self.model, most, calls=calls)
             lease = Lease(self.inner)
             try:
                 yield lease
             except JudgeError as error:
-                passage.is_unused = True
+                passing.is_unused = True
                 (keeper.settle if error.type == "worker_lost" else keeper.release)(reserved)
                 raise
             except BaseException:
                 keeper.settle(reserved)
                 raise
-            passage.failure = lease.failure
+            passing.failure = lease.failure
             self._settle_lease(reserved, lease)
 
     def _settle_lease(self, reserved: Reservation, lease: Lease) -> None:
         made = max(len(lease.calls), lease.requests)
         keeper = self._turnstile.keeper
-        priced = [
-            call if call.usage is None else replace(call, usage=self.priced(call.model, call.usage))
-            for call in lease.calls
-        ]
-        self.calls += priced
-        usages = [call.usage for call in priced if call.usage is not None]
-        if usages:
-            self.usage = sum(usages[1:], usages[0])
+        used: list[Usage] = []
+        for call in lease.calls:
+            if call.usage is None:
+                self.add(call)
+            else:
+                used.append(self.priced(call.model, call.usage))
+                self.add(replace(call, usage=used[-1]))
         if any(call.usage is None and call.error not in _FREE for call in lease.calls):
             keeper.settle(reserved, calls=made)
             return
-        used = self.usage or Usage(cost_usd=0.0)
-        keeper.settle(reserved, calls=made, tokens=used.total_tokens, usd=used.cost_usd)
+        total = sum(used[1:], used[0]) if used else Usage(cost_usd=0.0)
+        keeper.settle(reserved, calls=made, tokens=total.total_tokens, usd=total.cost_usd)
 
     def ask(
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
     ) -> str:
-        """Answer one prompt for a judge that is a plain function on a thread of its own."""
+        """Answer one prompt, for a judge that is a plain function and runs on its own thread."""
         refuse_in_loop()
         call = self.complete([Message("user", prompt)], schema=schema, max_tokens=max_tokens)
         return asyncio.run_coroutine_threadsafe(call, self._loop).result().text
 
     def add(self, call: ModelCall) -> None:
-        """Note a call of this judgement and what it used."""
+        """Add a call of this judgement, and what it used."""
         self.calls.append(call)
         if call.usage is not None:
             self.usage = call.usage if self.usage is None else self.usage + call.usage
 
     def priced(self, model: str, used: Usage) -> Usage:
-        """Add the cost by the answering model's price, else by that of the model asked for."""
+        """Add the cost, by the price of the model that answered, else of the one that was asked."""
         usd = self._turnstile.cost(model or self.model, used)
         if usd is None:
             usd = self._turnstile.cost(self.model, used)
@@ -214,7 +218,10 @@ class _Payment:
         response: str | None = None,
         error: str | None = None,
     ) -> None:
-        """Write down what the call used; one that says nothing may have cost all of it."""
+        """Record the call and settle its reservations.
+
+        A call that does not say what it used may have cost all that was reserved.
+        """
         call = replace(self._call, model=model or self._call.model, response=response)
         priced = None if used is None else self._llm.priced(call.model, used)
         self._llm.add(replace(call, end_ns=time_ns(), usage=priced, error=error))
@@ -222,6 +229,6 @@ class _Payment:
         for place, reservation in enumerate(self._reserved):
             if priced is None:
                 keeper.settle(reservation)
-            else:  # the sum stands with the first
+            else:  # the first reservation carries the sum of all
                 tokens, usd = (priced.total_tokens, priced.cost_usd) if place == 0 else (0, 0.0)
                 keeper.settle(reservation, calls=1, tokens=tokens, usd=usd)

@@ -18,6 +18,7 @@ from llmeval_sdk.model import (
     SpanData,
     Target,
 )
+from llmeval_sdk.pipeline._delivery import Emitted
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import read
 from llmeval_sdk.tracing import Span
@@ -31,9 +32,6 @@ _target = attrgetter("trace_id", "span_id", "span_name", "span_kind")
 _scored = attrgetter(
     "name", "value", "label", "evaluator_kind", "evaluator_version", "inclusion_probability"
 )
-
-
-Emitted = EvaluationEvent | NotRun | SpanData
 _WRITTEN: dict[type, tuple[str, ...]] = {
     EvaluationEvent: ("label", "explanation", "metadata", "error"),
     SpanData: ("response", "error"),

@@ -21,8 +21,6 @@ from llmeval_sdk import _private
 from llmeval_sdk.spool._ring import Ring
 
 
-CHILDREN = "children"
-"""Beside the store: what multiprocessing's children leave, in a folder for each far end."""
 _WRITER, _READER = 0, 1
 _SUFFIX = ".ring"
 _NEW = ".new"
@@ -192,15 +190,23 @@ class Folder:
                 os.unlink(name, dir_fd=self.descriptor)
 
 
+def children_of(store: str) -> Path:
+    """Return where multiprocessing's children leave their records: in a folder beside the store."""
+    return Path(store).expanduser().with_name("children")
+
+
 def children_folder(store: str, exporters: Iterable[str], *, max_bytes: int) -> Folder:
     """Return the folder in which multiprocessing's children leave what their parent delivers.
 
-    It stands beside the store. Each choice of exporters has its own, so that what one app left
-    does not reach the far ends of another.
+    Each choice of exporters has its own, so that what one app left does not reach the far ends of
+    another.
     """
     names = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(sorted(exporters)))[:100]
-    path = Path(store).expanduser().with_name(CHILDREN) / (names or "none")
-    return Folder(str(path), file_bytes=_CHILD_BYTES, max_bytes=max_bytes)
+    return Folder(
+        str(children_of(store) / (names or "none")),
+        file_bytes=_CHILD_BYTES,
+        max_bytes=max_bytes,
+    )
 
 
 def _open_folder(path: Path) -> int:
