@@ -29,6 +29,7 @@ _EXTENSIONS = {
     "Phoenix": "phoenix:Phoenix",
     "MLflow": "mlflow:Mlflow",
     "Ragas": "ragas:Ragas",
+    "Risk scores that learn": "learning:Learned",
     "Alarms of `llmeval watch`": "watching:Watching",
     "Verdicts that offline runs keep": "verdicts:Verdicts",
 }
