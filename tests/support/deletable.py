@@ -38,6 +38,7 @@ PARTS = {
     ),
     "decisions": ("evaluation/calibrations.py",),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
+    "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
