@@ -25,15 +25,18 @@ from llmeval_sdk.model._nouns import (
     Usage,
     is_stand_in,
 )
+from llmeval_sdk.model._questions import Answer, Decision, Option, Question
 
 
 __all__ = [
     "JUDGE_TAG",
     "NOTHING",
     "STAND_IN",
+    "Answer",
     "Batch",
     "Chunk",
     "Completion",
+    "Decision",
     "Evaluation",
     "EvaluationEvent",
     "EvaluatorKind",
@@ -42,7 +45,9 @@ __all__ = [
     "Message",
     "ModelCall",
     "NotRun",
+    "Option",
     "Prompt",
+    "Question",
     "Record",
     "Request",
     "Score",
