@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
@@ -15,6 +15,10 @@ from llmeval_sdk.judges._stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.judges._typed import Forms, Typed
 
 
 def _by_shared_words(sections: Sections) -> dict[str, Any]:
@@ -36,6 +40,10 @@ class ChunkRelevance(BaseJudge):
     output = "yes_no"
     automatic = True
     stand_in = staticmethod(_by_shared_words)
+
+    def typed(self, forms: Forms) -> Typed:
+        """Ask about each chunk."""
+        return forms.chunks(RUBRIC, request)
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once per distinct chunk."""

@@ -34,6 +34,9 @@ PARTS = {
         "extraction", "heuristics/extraction", "judges/_extraction.py",
         "judges/extraction_correctness.py",
     ),
+    "decisions": (
+        "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/deciding.py",
+    ),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
