@@ -17,8 +17,11 @@ from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, 
 from llmeval_sdk.protocols import LLM, refuse_in_loop
 
 
-if TYPE_CHECKING:  # decision models are no part of the core
-    from llmeval_sdk.judges._typed import Forms, Typed
+if TYPE_CHECKING:
+    from llmeval_sdk.judges._typed import Forms as Forms  # noqa: PLC0414 - for all judges
+    from llmeval_sdk.judges._typed import Typed as Typed  # noqa: PLC0414
+else:  # decision models are no part of the core
+    Forms = Typed = Any
 
 ERROR_CHARACTERS = 500
 

@@ -6,20 +6,17 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from llmeval_sdk import registry
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.judges._base import BaseJudge, failure
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, failure
 from llmeval_sdk.judges._chunks import combine, rate_chunks
 from llmeval_sdk.judges._template import Template
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 Verdict: TypeAlias = "bool | float | str | Evaluation | None"
 """What a judge function returns: a bool is the rating yes or no, a number a score, a text a

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._stand_in import Rule
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 
 @dataclass(frozen=True, kw_only=True)

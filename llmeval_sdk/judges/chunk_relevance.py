@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._chunks import rate_chunks
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import request
@@ -15,10 +15,6 @@ from llmeval_sdk.judges._stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 
 def _by_shared_words(sections: Sections) -> dict[str, Any]:

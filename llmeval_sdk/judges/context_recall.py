@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llmeval_sdk import registry
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk._process.threads import run
-from llmeval_sdk.judges._base import BaseJudge, Metered, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Metered, Typed, ask
 from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import context, expected, request, response
@@ -17,10 +17,6 @@ from llmeval_sdk.judges._stand_in import Sections, chunks_of, expected_of, share
 from llmeval_sdk.judges._verdict import RECALL, in_range
 from llmeval_sdk.model import Chunk, Evaluation, Record, Request, Usage
 from llmeval_sdk.protocols import LLM
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 
 @dataclass(frozen=True, slots=True)

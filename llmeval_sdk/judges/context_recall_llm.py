@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import as_text, context, request
 from llmeval_sdk.judges._stand_in import Sections, chunks_of, share
 from llmeval_sdk.judges._verdict import SCORE, in_range
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 
 CHUNKS = 10

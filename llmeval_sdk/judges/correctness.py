@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import expected, request, response
@@ -14,10 +14,6 @@ from llmeval_sdk.judges._stand_in import Sections, rating, share
 from llmeval_sdk.judges._verdict import FACTS, YES_NO
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 
 def _by_shared_words(sections: Sections) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import _verdict
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._chunks import rate_chunks
 from llmeval_sdk.judges._function import FunctionJudge, check_name, judge, unit_of
 from llmeval_sdk.judges._prompt import Example, render
@@ -15,9 +15,6 @@ from llmeval_sdk.judges._template import Template
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 __all__ = ["Example", "FunctionJudge", "LLMJudge", "judge"]
 

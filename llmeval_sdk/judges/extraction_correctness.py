@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.extraction import abstained, rivals, value_of
 from llmeval_sdk.judges import _extraction
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._prompt import Example, Section, render
 from llmeval_sdk.judges._request import request
 from llmeval_sdk.judges._stand_in import Sections, share, words
 from llmeval_sdk.judges._verdict import TEXT, form
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms, Typed
 
 
 PROBLEMS = ("none", "wrong_value", "partial", "wrong_format", "invented")

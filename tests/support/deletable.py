@@ -35,7 +35,8 @@ PARTS = {
         "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/deciding.py",
+        "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
+        "evaluation/deciding.py",
     ),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
