@@ -14,6 +14,7 @@ from llmeval_sdk._process import first_use
 
 if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
+    from llmeval_sdk._stats import Stats
     from llmeval_sdk.heuristics import heuristic
     from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
     from llmeval_sdk.model import Chunk, Completion, Evaluation, Extraction, Message, Prompt, Record
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "tracing": "workflow task retrieval llm tool agent embedding annotate annotation_context "
     "current_span export_span disabled",
+    "_stats": "Stats",
     "runtime": "configure enabled flush shutdown stats",
     "submit": "submit_evaluation submit_feedback",
     "policy.sampling": "SamplingRule",
@@ -74,6 +76,7 @@ __all__ = [
     "Record",
     "Report",
     "SamplingRule",
+    "Stats",
     "above",
     "agent",
     "annotate",

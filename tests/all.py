@@ -1,6 +1,9 @@
 """Run the whole suite with this Python: two files at a time, then what has to be alone.
 
-    python tests/all.py [pytest's arguments]          # what ``make test`` and ``make matrix`` run
+    python tests/all.py [pytest's arguments]          # what ``make matrix`` runs
+    python tests/all.py --every-change [arguments]    # what ``make test`` runs
+
+``--every-change`` leaves `OWN_SUITES` to suites of their own, so that it takes minutes only.
 
 Tests marked ``alone`` measure by the clock or use what the whole machine shares; they run one by
 one after the others. With ``--junitxml=NAME.xml`` they write ``NAME-alone.xml`` beside it.
@@ -13,12 +16,17 @@ import sys
 from pathlib import Path
 
 
+OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "tests/docs")
+"""What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part."""
 
 
 def main(arguments):
     """Run both parts, the second also when the first failed; returns 1 if one of them did."""
+    if "--every-change" in arguments:
+        arguments = [part for part in arguments if part != "--every-change"]
+        arguments += [f"--ignore={place}" for place in OWN_SUITES]
     apart = [re.sub(r"^(--junitxml=.*)\.xml$", r"\1-alone.xml", part) for part in arguments]
     parts = (
         ["-n", "2", "--dist", "loadfile", "-m", "not alone", *arguments],
