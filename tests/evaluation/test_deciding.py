@@ -10,12 +10,13 @@ from decision_model import ScriptedDecisions, evenly, yes
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
+from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.evaluation.deciding import BUDGET, Decider, divided, host_keeper
 from llmeval_sdk.evaluation.signing import Signer
 from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.judges import BaseJudge
-from llmeval_sdk.model import Answer, Chunk, Failure, Record, Usage
+from llmeval_sdk.model import Answer, Chunk, Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
 from llmeval_sdk.protocols import further_request
@@ -478,3 +479,12 @@ def test_equal_probabilities_have_no_confidence():
     """Evenly spread is the end of the scale."""
     found = decide(ScriptedDecisions(rule=evenly), "context_recall_llm").evaluations
     assert found["context_recall_llm"].metadata["confidence"] == 0
+
+
+def test_both_kinds_of_models_can_rate_one_span_under_one_name():
+    """Their evaluations have ids of their own, so that neither replaces the other."""
+    target = Target("t" * 32, "s" * 16)
+    judge = Evaluation("safety", "yes", evaluator_kind="judge")
+    decision = Evaluation("safety", "yes", evaluator_kind="decision", probability=0.9)
+    ids = {addressed(each, target).id for each in (judge, decision)}
+    assert ids == {f"{'s' * 16}-safety", f"{'s' * 16}-safety-decision"}
