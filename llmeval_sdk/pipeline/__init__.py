@@ -12,12 +12,6 @@ from llmeval_sdk.pipeline._plan import Plan, make_plan, recording_plan
 
 
 __all__ = [
-    "ExporterStats",
-    "Pipeline",
-    "Plan",
-    "Stats",
-    "default_exporters",
-    "make_plan",
-    "recording_plan",
-    "say_if_nothing_was_judged",
-]
+    "ExporterStats", "Pipeline", "Plan", "Stats", "default_exporters", "make_plan",
+    "recording_plan", "say_if_nothing_was_judged",
+]  # fmt: skip
