@@ -26,6 +26,7 @@ _CORE: dict[str, type] = {
     "OpenTelemetry": Otlp,
 }
 _EXTENSIONS = {
+    "Decision models": "decisions:Decisions",
     "Phoenix": "phoenix:Phoenix",
     "MLflow": "mlflow:Mlflow",
     "Ragas": "ragas:Ragas",

@@ -34,6 +34,7 @@ PARTS = {
         "extraction", "heuristics/extraction", "judges/_extraction.py",
         "judges/extraction_correctness.py",
     ),
+    "decisions": ("llms/decisions", "config/decisions.py"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
