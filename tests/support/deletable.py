@@ -33,8 +33,8 @@ PARTS = {
     "demo": ("demo",),
     "sources": ("sources", "auto.py", "_bootstrap"),
     "extraction": (
-        "extraction", "heuristics/extraction", "judges/_extraction.py",
-        "judges/extraction_correctness.py",
+        "extraction", "heuristics/extraction", "heuristics/aggregated_confidence.py",
+        "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
         "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
