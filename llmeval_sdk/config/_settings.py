@@ -26,6 +26,7 @@ _CORE: dict[str, type] = {
     "OpenTelemetry": OtlpSettings,
 }
 _EXTENSIONS = {
+    "Decision models": "decisions:DecisionSettings",
     "Phoenix": "phoenix:PhoenixSettings",
     "MLflow": "mlflow:MlflowSettings",
     "Ragas": "ragas:RagasSettings",
