@@ -13,11 +13,11 @@ from llmeval_sdk.tracing._finished import (
     span_data,
     without_content,
 )
-from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
 from llmeval_sdk.tracing._portable import from_plain, to_plain
 from llmeval_sdk.tracing._scope import Scope
 from llmeval_sdk.tracing._span import Link, Spec
 from llmeval_sdk.tracing._state import Recorder, State, current, install, recorder, state
+from llmeval_sdk.tracing.ids import new_span_id, new_trace_id
 
 
 __all__ = [

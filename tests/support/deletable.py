@@ -37,7 +37,7 @@ PARTS = {
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
+        "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
         "evaluation/calibrations.py", "evaluation/deciding.py", "llms/decisions",
         "config/decisions.py",
     ),
