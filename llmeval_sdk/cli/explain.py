@@ -179,6 +179,8 @@ def _by(event: EvaluationEvent) -> str:
         parts.append(f"{evaluation.usage.total_tokens:,} tokens")
         if evaluation.usage.cost_usd is not None:
             parts.append(f"${evaluation.usage.cost_usd:.4f}")
+    if evaluation.probability is not None:
+        parts.append(f"good with probability {evaluation.probability:.3g}")
     if evaluation.inclusion_probability != 1.0:
         parts.append(f"chance to run {evaluation.inclusion_probability:.3g}")
     return ", ".join(parts)

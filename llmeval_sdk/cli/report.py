@@ -257,10 +257,10 @@ def _abstained(unrated: list[ScoreSummary]) -> None:
 
 
 def _mean(each: ScoreSummary, estimate: Estimate | None) -> str:
-    if each.mean is None:
-        return "-"
-    mean = number(each.mean)
-    if estimate is None or (corrected := number(estimate.mean)) == mean:
+    mean = "-" if each.mean is None else number(each.mean)
+    if each.mean_probability is not None:
+        return f"{mean}, probability {number(each.mean_probability)}"
+    if estimate is None or mean in ("-", corrected := number(estimate.mean)):
         return mean
     return f"{mean} [{corrected}]"
 

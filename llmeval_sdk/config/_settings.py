@@ -29,6 +29,7 @@ _EXTENSIONS = {
     "Phoenix": "phoenix:PhoenixSettings",
     "MLflow": "mlflow:MlflowSettings",
     "Ragas": "ragas:RagasSettings",
+    "Risk scores that learn": "learning:LearnedSettings",
     "Alarms of `llmeval watch`": "watching:WatchSettings",
     "Verdicts that offline runs keep": "verdicts:VerdictSettings",
 }

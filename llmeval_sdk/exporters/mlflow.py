@@ -25,7 +25,12 @@ from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 PATIENCE = 10.0
 """Seconds to wait for a trace that others send, before its scores are refused."""
 API = "/api/2.0/mlflow/experiments"
-_SOURCES = {"heuristic": "CODE", "judge": "LLM_JUDGE", "human": "HUMAN"}
+_SOURCES = {
+    "heuristic": "CODE",
+    "judge": "LLM_JUDGE",
+    "decision": "LLM_JUDGE",
+    "human": "HUMAN",
+}
 
 
 class MlflowExporter(StepwiseExporter):
@@ -127,6 +132,8 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
     }
     if evaluation.label is not None:
         about["label"] = evaluation.label
+    if evaluation.probability is not None:
+        about["probability"] = str(evaluation.probability)
     model = evaluation.metadata.get("model")
     source = model if isinstance(model, str) and model else evaluation.name
     return {

@@ -23,7 +23,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent
 SPANS = "/v1/span_annotations?sync=false"
 """Not in sync: Phoenix then keeps a score whose span has not arrived yet."""
 DOCUMENTS = "/v1/document_annotations?sync=false"
-_KINDS = {"heuristic": "CODE", "judge": "LLM", "human": "HUMAN"}
+_KINDS = {"heuristic": "CODE", "judge": "LLM", "decision": "LLM", "human": "HUMAN"}
 
 
 class PhoenixExporter(StepwiseExporter):
@@ -128,6 +128,8 @@ def _annotation(event: EvaluationEvent) -> dict[str, Any]:
 def _head(event: EvaluationEvent) -> dict[str, Any]:
     evaluation = event.evaluation
     version = f"llmeval:{evaluation.name}:{evaluation.evaluator_version}"
+    if evaluation.evaluator_kind == "decision":  # a judge model may rate under the same name
+        version += ":decision"
     return {
         "name": evaluation.name,
         "annotator_kind": _KINDS[evaluation.evaluator_kind],
@@ -135,6 +137,7 @@ def _head(event: EvaluationEvent) -> dict[str, Any]:
         "metadata": {
             "evaluator_version": evaluation.evaluator_version,
             "inclusion_probability": evaluation.inclusion_probability,
+            "probability": evaluation.probability,
             **evaluation.metadata,
         },
     }

@@ -220,6 +220,8 @@ class Evaluation:
     probability: float | None = None
 
 
+JUDGING: tuple[EvaluatorKind, ...] = ("judge", "decision")
+"""The kinds of evaluations that answer what a judge asks, by either kind of model."""
 JUDGE_TAG = "llmeval.judge"
 """The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
 STAND_IN = "stand-in"

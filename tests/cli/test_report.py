@@ -382,3 +382,20 @@ def test_no_line_is_wider_than_the_terminal(command, store, tmp_path):
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r", "").splitlines()
     assert len(lines) > 5
     assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
+
+
+def test_decisions_are_shown_with_their_mean_probability(llmeval, store):
+    """Beside the mean of their ratings, apart from the judge model's of the same name."""
+    judged = {"evaluator_kind": "judge", "inclusion_probability": 0.5}
+    for number, (value, probability) in enumerate([("yes", 0.9), ("no", 0.3)]):
+        decided = {"evaluator_kind": "decision", "probability": probability}
+        store.evaluation(store.span(f"a{number:015x}"), "polite", value, **decided)
+        store.evaluation(store.span(f"b{number:015x}"), "polite", "no", **judged)
+    text = llmeval("report", "--store", store.path).stdout
+    (row,) = [line for line in text.splitlines() if "  decision  " in line]
+    assert "0.50, probability 0.60" in row
+    (row,) = [line for line in text.splitlines() if "  judge  " in line]
+    assert "probability" not in row
+    found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)
+    means = {each["evaluator_kind"]: each["mean_probability"] for each in found["scores"]}
+    assert means == {"decision": pytest.approx(0.6), "judge": None}

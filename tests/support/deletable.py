@@ -36,7 +36,12 @@ PARTS = {
         "extraction", "heuristics/extraction", "judges/_extraction.py",
         "judges/extraction_correctness.py",
     ),
-    "decisions": ("evaluation/calibrations.py",),
+    "decisions": (
+        "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
+        "evaluation/calibrations.py", "evaluation/deciding.py",
+    ),
+    "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
+    "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
@@ -45,7 +50,8 @@ PARTS = {
     "otel-metrics": ("exporters/otel/metrics.py",),
     "otel-app": ("exporters/otel/app.py", "exporters/otel/json_lines.py"),
 }  # fmt: skip
-"""Files and folders of each part. ``reading`` is what only looks at a store, and estimates from
+"""Files and folders of each part. ``ground-truth`` compares with an expected answer, which only rows
+of a data set have; ``reading`` is what only looks at a store, and estimates from
 it, for viewer and CLI."""
 
 KIT = ("testing", "exporters.memory")

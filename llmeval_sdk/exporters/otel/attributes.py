@@ -255,6 +255,8 @@ def event_of(event: EvaluationEvent) -> LogEvent:  # noqa: C901
         attributes[names.TARGET] = event.target.span_name
     if evaluation.inclusion_probability != 1.0:
         attributes[names.INCLUSION] = evaluation.inclusion_probability
+    if evaluation.probability is not None:
+        attributes[names.PROBABILITY] = evaluation.probability
     if evaluation.duration is not None:
         attributes[names.DURATION] = evaluation.duration
     if evaluation.usage is not None:
