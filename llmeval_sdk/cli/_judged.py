@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.estimates.correction import FEWEST, Correction
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.labels import Thumbs
 from llmeval_sdk.store.populations import Population
+from llmeval_sdk.store.words import moment, percent
 
 
 STEPS = ("eligible", "selected", "budgeted", "run", "scored")
@@ -63,9 +64,9 @@ def _people(correction: Correction, judge: Estimate) -> str:
     people = f"people would say {said.mean:.3g} [{said.low:.3g}, {said.high:.3g}]"
     parts = [f"{people} ({correction.labels} labels), the judge {judge.mean:.3g}"]
     if correction.passed_wrongly is not None:
-        parts.append(f"of what it passes, people fail {correction.passed_wrongly:.0%}")
+        parts.append(f"of what it passes, people fail {percent(correction.passed_wrongly)}")
     if correction.failed_wrongly is not None:
-        parts.append(f"of what it fails, people pass {correction.failed_wrongly:.0%}")
+        parts.append(f"of what it fails, people pass {percent(correction.failed_wrongly)}")
     return "; ".join(parts) + "."
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import _values, config
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import alert, courses, level_of
 from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_people, show_trend
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
@@ -24,6 +24,7 @@ from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, LabelSource, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
 from llmeval_sdk.cli._options import Help, add_store, open_store, seconds, since
@@ -23,6 +23,7 @@ from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\
