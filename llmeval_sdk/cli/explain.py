@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import Any
 
-from llmeval_sdk._terminal import printable, score, seconds
+from llmeval_sdk._terminal import moment, printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_store, moment, open_store
+from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in

@@ -19,7 +19,7 @@ from llmeval_sdk.evaluation._account import Account
 from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
-from llmeval_sdk.evaluation.verdicts import Kept, VerdictKey, Verdicts
+from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._typed import Typed, TypedForm, typed_form_of
 from llmeval_sdk.model import (
@@ -163,7 +163,7 @@ class Decider:
             if not form.questions:
                 return _decided(judge, form.read({}, THRESHOLD))
             key = self._key(form)
-            kept = Kept() if self._verdicts is None else self._verdicts.get(key)
+            kept = EarlierVerdict() if self._verdicts is None else self._verdicts.get(key)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return _decided(judge, _failure(judge, error))
         asking = _Asking(judge, form, key, distrusted=kept.is_distrusted)

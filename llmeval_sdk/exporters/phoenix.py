@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.phoenix import Phoenix
+from llmeval_sdk.config.phoenix import PhoenixSettings
 from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
@@ -33,7 +33,7 @@ class PhoenixExporter(StepwiseExporter):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        own = settings.of(Phoenix)
+        own = settings.of(PhoenixSettings)
         key = own.phoenix_api_key
         headers = {"authorization": f"Bearer {key.reveal()}"} if key else {}
         address = own.phoenix_endpoint.removesuffix("/v1/traces")  # as others are told it

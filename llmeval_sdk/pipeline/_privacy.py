@@ -18,6 +18,7 @@ from llmeval_sdk.model import (
     SpanData,
     Target,
 )
+from llmeval_sdk.pipeline._delivery import Emitted
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import read
 from llmeval_sdk.tracing import Span
@@ -37,9 +38,6 @@ _scored = attrgetter(
     "inclusion_probability",
     "probability",
 )
-
-
-Emitted = EvaluationEvent | NotRun | SpanData
 _WRITTEN: dict[type, tuple[str, ...]] = {
     EvaluationEvent: ("label", "explanation", "metadata", "error"),
     SpanData: ("response", "error"),

@@ -318,6 +318,24 @@ def test_an_alert_ends_with_1_when_the_whole_interval_lies_below(llmeval, store)
     assert "expected 'groundedness<0.9'" in done.stderr
 
 
+def test_labels_that_match_nothing_are_an_error(llmeval, store, tmp_path):
+    """A name that nobody gave feedback under, or a file about other spans: a sentence, and 2."""
+    judge(store, records=20)
+    span = store.span("77" * 8)
+    store.evaluation(span, "thumbs", "yes", evaluator_kind="human")
+    file = tmp_path / "labels.jsonl"
+    file.write_text('{"span_id": "elsewhere", "label": "yes"}\n')
+    for labels, sentence in (
+        ("thumps", "has feedback named 'thumps': there is thumbs"),
+        (file, "none of the 1 labels of"),
+    ):
+        for form in ((), ("--json",)):
+            done = llmeval("report", "--store", store.path, "--labels", labels, *form)
+            assert done.returncode == 2
+            assert sentence in " ".join(done.stderr.split())
+            assert done.stdout == ""
+
+
 def test_an_alert_may_be_about_a_free_score(llmeval, store):
     """A heuristic saw every record, so its mean needs no correction."""
     judge(store)
