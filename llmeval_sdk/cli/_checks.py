@@ -154,6 +154,16 @@ def rules(settings: Settings) -> Iterator[Finding]:
         yield Finding(None, "escalation", sentence(found))
 
 
+def learning(settings: Settings) -> Iterator[Finding]:
+    """Say whether learned weights are in use, where that part is there."""
+    try:
+        findings = registry.load("llmeval_sdk.learning.findings:findings")
+    except ConfigurationError:
+        return
+    for finding in findings(settings):
+        yield Finding(*finding)
+
+
 def store(settings: Settings) -> Finding:
     """Check that the store can be written, without making anything."""
     path = path_of(settings.store)

@@ -26,9 +26,11 @@ _CORE: dict[str, type] = {
     "OpenTelemetry": OtlpSettings,
 }
 _EXTENSIONS = {
+    "Decision models": "decisions:DecisionSettings",
     "Phoenix": "phoenix:PhoenixSettings",
     "MLflow": "mlflow:MlflowSettings",
     "Ragas": "ragas:RagasSettings",
+    "Risk scores that learn": "learning:LearnedSettings",
     "Alarms of `llmeval watch`": "watching:WatchSettings",
     "Verdicts that offline runs keep": "verdicts:VerdictSettings",
 }

@@ -169,6 +169,8 @@ class Evaluating:
         if not subject.is_whole:
             self._outlet.emit(not_run(judge, target, "error", "the redaction failed"))
             return
+        if self._plan.learning is not None:
+            self._plan.learning.admitted(record)
         job = Job(judge, own_copy(record), target, decision)
         if (judgement := self._judging.submit(job)) is not None:
             subject.judgements.append(judgement)

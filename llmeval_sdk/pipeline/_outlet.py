@@ -55,6 +55,8 @@ class Outlet:
 
     def emit(self, item: Emitted, size: int = 1_000) -> None:
         """Hand a record of about ``size`` bytes to every delivery."""
+        if self._plan.learning is not None:
+            self._plan.learning.hear(item)
         item = self._permitted(item)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)

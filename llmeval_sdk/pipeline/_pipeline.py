@@ -171,6 +171,9 @@ class Pipeline:
             self._spooling.close(delivered=delivered)
         with shield.shield("the budget's books"):
             self.plan.keeper.close()
+        if self.plan.learning is not None:
+            with shield.shield("learned weights"):
+                self.plan.learning.close()
         shield.write_notices()
         self._done.set()
         return replace(self.stats(), complete=complete and delivered)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from llmeval_sdk import config
+from llmeval_sdk import config, registry
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError
@@ -74,6 +74,8 @@ class Plan:
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
+    learning: Any = None
+    """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
 
@@ -142,6 +144,8 @@ def make_plan(
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
     inline, background = _divided([*requested, *read_by(escalations, settings)], settings)
+    if (learning := _learning(settings)) is not None:
+        background = list(map(learning.taught, background))
     budget = budget or _budget(settings)
     role = _role(settings, problems, strict=strict)
     sinks: tuple[BaseExporter, ...] = ()
@@ -176,6 +180,7 @@ def make_plan(
         queue_records=settings.queue_records,
         queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
+        learning=learning,
         prices=settings.prices,
     )
 
@@ -215,6 +220,13 @@ def _divided(
     ]
     inline = [heuristic for place, heuristic in heuristics if place == "caller"]
     return inline, [heuristic for place, heuristic in heuristics if place == "worker"]
+
+
+def _learning(settings: Settings) -> Any:
+    try:
+        return registry.load(registry.LEARNING)(settings)
+    except ConfigurationError:  # that part was deleted
+        return None
 
 
 def _budget(settings: Settings) -> Budget:

@@ -29,6 +29,8 @@ from llmeval_sdk.tracing._inner import off
 LINGER_SECONDS = 0.02
 """How long the first record of a burst waits for others: fewer wake-ups beside the app's thread."""
 IDLE_SECONDS = 1.0
+LEARN_SECONDS = 0.05
+"""How long records wait at most while risk scores learn."""
 HEURISTIC_SECONDS = 0.5
 """Processor time that a built-in heuristic may take for one record, however slow the machine is."""
 
@@ -103,6 +105,7 @@ class Worker:
         stop = False
         while not stop:
             patience = IDLE_SECONDS if self._spooling is None else self._spooling.patience
+            patience = min(patience, LINGER_SECONDS) if self._learn() else patience
             if not self._intake.sleep(patience, unless=self._barriers):
                 self._pace.begin()
                 self._tend()
@@ -123,6 +126,16 @@ class Worker:
             self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.done.set()
+
+    def _learn(self) -> bool:
+        """Spend a moment on learning, and return whether that is not done yet."""
+        learning, until = self._plan.learning, monotonic() + LEARN_SECONDS
+        self._pace.begin()
+        while is_busy := learning is not None and not self._barriers and learning.study():
+            self._rest()
+            if monotonic() > until:
+                break
+        return is_busy
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)
