@@ -169,7 +169,6 @@ def test_labels_that_the_viewer_wrote_are_read_from_the_store():
             add_label(
                 store, "groundedness", span, value="no" if bad else "yes", chance=0.5, by="me"
             )
-        eventually(lambda: learning._studied)
         eventually(lambda: learning._last_label == 3)
     with closing(sqlite3.connect(learned_file().with_suffix(".outcomes"))) as outcomes:
         rows = set(
