@@ -98,10 +98,10 @@ $(VENV)-datadog/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
-	@$(VENV)-datadog/bin/python -m pytest tests/datadog $(ARGS)
+	@$(VENV)-datadog/bin/python -m pytest tests/datadog --timeout 240 $(ARGS)
 
 test-guide: $(VENV)-datadog/.ready $(DATADOG_AGENT) $(VENV)-ragas/.ready  ## Run Datadog's Ragas guide end to end: ddtrace, Ragas, the test agent.
-	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py tests/datadog/live/test_pages.py $(ARGS)
+	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py tests/datadog/live/test_pages.py --timeout 240 $(ARGS)
 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
 	@$(VENV)-datadog/bin/python tests/datadog/demo.py $(ARGS)
@@ -146,7 +146,7 @@ $(VENV)-servers/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, Celery and multiprocessing.
-	@$(VENV)-servers/bin/python -m pytest tests/servers $(ARGS)
+	@$(VENV)-servers/bin/python -m pytest tests/servers --timeout 240 $(ARGS)
 
 soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)

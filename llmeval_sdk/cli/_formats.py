@@ -23,18 +23,17 @@ PART = 1_000
 """Spans in one row group of Parquet, and in one request of OTLP."""
 
 _PLAIN = tuple(field.name for field in STORED_FIELDS if field.form is Form.TEXT)
-USAGE = ("input_tokens", "output_tokens", "total_tokens")
 ADDED = ("total_usage", "within")
 """What other spans of the trace fill in, beside fields of the span itself."""
 _JSON = (Form.VALUE, Form.MAPPING, Form.LINKS, Form.PROMPT, Form.EXPECTED, Form.EXTRACTIONS,
          Form.CHUNKS)  # fmt: skip
 _NESTED = tuple(field.name for field in STORED_FIELDS if field.form in _JSON)
-_SAID = ("evaluations", "not_run", "feedback")
+_EVENTS = ("evaluations", "not_run", "feedback")
 
 
 def write_jsonl(spans: Iterable[StoredSpan], to: TextIO, whole: Whole) -> None:
-    """Write a span per line, with the fields of `SpanData` and lists of what was said of it."""
-    to.writelines(f"{encode.dumps(row_of(each, whole))}\n" for each in spans)
+    """Write a span per line: the fields of `SpanData`, its evaluations, refusals and feedback."""
+    to.writelines(f"{encode.dumps(row_of(span, whole))}\n" for span in spans)
 
 
 def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
@@ -44,25 +43,33 @@ def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
 
     about = resource(config.from_environment(problems=[]))
     for part in _parts(spans):
-        to.write(f"{traces_line([each.span for each in part], about, version())}\n")
-        events = [event for each in part for event in (*each.evaluations, *each.feedback)]
+        to.write(f"{traces_line([dumped.span for dumped in part], about, version())}\n")
+        events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
         if events:
             to.write(f"{logs_line(events, about, version())}\n")
 
 
 def write_parquet(
-    spans: Iterable[StoredSpan], to: Path, whole: Whole, evaluators: Sequence[str]
+    spans: Iterable[StoredSpan],
+    to: Path,
+    whole: Whole,
+    evaluators: Sequence[str],
+    *,
+    decided: Sequence[str] = (),
 ) -> None:
     """Write a row per span; each evaluator's number is a column, what is nested is JSON text.
 
     ``score_<evaluator>`` holds scores, and 1 or 0 for pass or fail and yes or no; nothing where the
-    evaluator gave another word, failed or did not run.
+    evaluator gave another word, failed or did not run. ``probability_<evaluator>`` says of those
+    that a decision model ``decided`` how probably they are good.
     """
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise missing_extra("Parquet", "pandas", "pyarrow") from None
+    from llmeval_sdk.offline.data.exported import USAGE
+
     columns: dict[str, Any] = {
         **dict.fromkeys(_PLAIN, pa.string()),
         "start_time": pa.timestamp("ns", tz="UTC"),
@@ -71,51 +78,57 @@ def write_parquet(
         "error_message": pa.string(),
         **dict.fromkeys(USAGE, pa.int64()),
         "cost_usd": pa.float64(),
-        **dict.fromkeys((*_NESTED, *_SAID, *ADDED), pa.string()),
+        **dict.fromkeys((*_NESTED, *_EVENTS, *ADDED), pa.string()),
         **{f"score_{name}": pa.float64() for name in evaluators},
+        **{f"probability_{name}": pa.float64() for name in decided},
     }
     schema = pa.schema(list(columns.items()))
     with parquet.ParquetWriter(to, schema) as writer:
         for part in _parts(spans):
-            table = pa.Table.from_pylist([_flat(each, whole) for each in part], schema)
+            table = pa.Table.from_pylist([_flat(dumped, whole) for dumped in part], schema)
             writer.write_table(table)
 
 
 def row_of(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
-    """Return a span and what was said of it as plain values; what is absent is left out.
+    """Return a span and the events about it as plain values; what is absent is left out.
 
     A workflow has the chunks and extractions of the spans below it, and their ``total_usage``.
     """
     span = _sparse(dumped.span)
+    expected = span.pop("expected", {})
     started = datetime.fromtimestamp(dumped.span.start_ns / 1e9, timezone.utc)
     row = {
         "request_id": dumped.span.span_id,  # what `llmeval evaluate` tells rows apart by
         **span,
         "start_time": started.isoformat(),
-        **span.pop("expected", {}),
+        **expected,
         **{name: _sparse(value) for name, value in whole.columns(dumped.span).items()},
     }
-    row.pop("expected", None)
-    for name in _SAID:
+    for name in _EVENTS:
         events = getattr(dumped, name)
         if events:
-            row[name] = [_said(each) for each in events]
+            row[name] = [_plain_event(event) for event in events]
     return row
 
 
-def _said(each: Any) -> dict[str, Any]:
-    """Flatten an event: its target is the span it stands with."""
-    plain = _sparse(each)
+def _plain_event(event: Any) -> dict[str, Any]:
+    """Flatten an event. Its target is left out, because it is the span whose row this is in."""
+    plain = _sparse(event)
     del plain["target"]
     return {**plain.pop("evaluation", {}), **plain}
 
 
 def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
+    """Return the row of a span as cells of a table: what is nested is JSON text."""
+    from llmeval_sdk.offline.data.exported import EXPECTED, USAGE
+
     span, row = dumped.span, row_of(dumped, whole)
-    columns: dict[str, Any] = {name: getattr(span, name) for name in _PLAIN}
-    columns |= {name: _cell(name, getattr(span, name) or None) for name in _NESTED}
+    expected = {name: row.pop(name) for name in EXPECTED if name in row}
+    if expected:
+        row["expected"] = expected
+    columns: dict[str, Any] = {name: row.get(name) for name in _PLAIN}
     columns |= {
-        name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, *_SAID) if row.get(name)
+        name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, *_EVENTS) if name in row
     }
     columns |= {
         "start_time": span.start_ns,
@@ -126,7 +139,10 @@ def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     if span.usage is not None:
         columns |= {name: getattr(span.usage, name) for name in (*USAGE, "cost_usd")}
     for event in dumped.evaluations:
-        columns[f"score_{event.evaluation.name}"] = _values.number(event.evaluation.value)
+        evaluation = event.evaluation
+        columns[f"score_{evaluation.name}"] = _values.number(evaluation.value)
+        if evaluation.probability is not None:
+            columns[f"probability_{evaluation.name}"] = evaluation.probability
     return columns
 
 
@@ -135,16 +151,16 @@ def _cell(name: str, value: Any) -> str | None:
 
     if name in VALUES:
         return cell(value)
-    return value if value is None or isinstance(value, str) else encode.dumps(_sparse(value))
+    return value if isinstance(value, str) else encode.dumps(value)
 
 
 def _sparse(value: Any) -> Any:
     """Turn nouns into mappings of the fields that hold something."""
     if is_dataclass(value):
-        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        items = {field.name: getattr(value, field.name) for field in fields(value)}
         return {
             name: _sparse(item)
-            for name, item in given.items()
+            for name, item in items.items()
             if item is not None and not (isinstance(item, (tuple, Mapping)) and not item)
         }
     return [_sparse(item) for item in value] if isinstance(value, tuple) else value

@@ -9,7 +9,7 @@ from llmeval_sdk.config._texts import flag
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
+class LearnedSettings:
     """Whether risk scores learn from verdicts."""
 
     learn: bool = setting(

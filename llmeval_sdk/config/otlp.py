@@ -18,7 +18,7 @@ def _protocol(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Otlp:
+class OtlpSettings:
     """What OpenTelemetry's own variables say of the exporter `otlp`."""
 
     otel: str = setting(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk.errors import JudgeError
@@ -16,6 +16,12 @@ from llmeval_sdk.judges._verdict import VerdictForm, read
 from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
 from llmeval_sdk.protocols import LLM, refuse_in_loop
 
+
+if TYPE_CHECKING:
+    from llmeval_sdk.judges._typed import Forms as Forms  # noqa: PLC0414 - for all judges
+    from llmeval_sdk.judges._typed import Typed as Typed  # noqa: PLC0414
+else:  # decision models are no part of the core
+    Forms = Typed = Any
 
 ERROR_CHARACTERS = 500
 
@@ -64,6 +70,27 @@ class BaseJudge:
         """Return this judge under the settings in force: itself, as it reads none."""
         return self
 
+    def settled(self, record: Record, /) -> Evaluation | None:
+        """Return the outcome that no model need be asked for, such as that of an empty answer.
+
+        Raises:
+            JudgeError: The record cannot be judged.
+        """
+        return None
+
+    def typed(self, forms: Forms, /) -> Typed | None:
+        """Return what a decision model is asked in place of a judge model.
+
+        ``None`` where the judge cannot be asked as a typed question: it stays with judge models.
+
+        Args:
+            forms: Makes the typed forms of this judge, such as ``forms.yes_no(RUBRIC, sections)``.
+
+        Raises:
+            ConfigurationError: There are more options or levels than any decision model takes.
+        """
+        return None
+
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Judge a Record that has what is needed; raises `JudgeError` where there is no verdict."""
         raise NotImplementedError
@@ -76,7 +103,8 @@ class BaseJudge:
         started = time.perf_counter()
         metered = Metered(llm)
         try:
-            found = await self.judge(record, metered)
+            settled = self.settled(record)
+            found = await self.judge(record, metered) if settled is None else settled
         except Exception as error:
             found = Evaluation(self.name, error=failure(error))
         return self._complete(found, time.perf_counter() - started, metered.usage)

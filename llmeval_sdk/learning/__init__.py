@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def make(settings: Settings) -> Learning | None:
     """Return what re-fits risk scores beside the store, or ``None`` where it is switched off."""
     from llmeval_sdk.config import SCORES
-    from llmeval_sdk.config.learning import Learned
+    from llmeval_sdk.config.learning import LearnedSettings
     from llmeval_sdk.learning.background import Learning
 
-    if not settings.of(Learned).learn:
+    if not settings.of(LearnedSettings).learn:
         return None
     names = settings.capture_content != SCORES
     return Learning(Path(settings.store).expanduser(), names=names)

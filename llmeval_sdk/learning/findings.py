@@ -10,7 +10,7 @@ from pathlib import Path
 
 from llmeval_sdk import _private, registry
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.learning import Learned
+from llmeval_sdk.config.learning import LearnedSettings
 from llmeval_sdk.learning import file
 from llmeval_sdk.learning.background import Learning
 from llmeval_sdk.learning.course import FEWEST, LATER, Check, Course
@@ -22,7 +22,7 @@ Finding = tuple[bool | None, str, str]
 
 def findings(settings: Settings) -> Iterator[Finding]:
     """Say where learning stands, score by score, without making or changing a file."""
-    if not settings.of(Learned).learn:
+    if not settings.of(LearnedSettings).learn:
         yield None, "LLMEVAL_LEARN", "off: the shipped weights apply"
         return
     store = Path(settings.store).expanduser()

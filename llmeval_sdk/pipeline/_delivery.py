@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk._process.counters import Counts
-from llmeval_sdk._process.due import due_by
+from llmeval_sdk._process.due import due_by, left
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk._stats import ExporterStats
@@ -26,7 +26,8 @@ from llmeval_sdk.tracing._inner import off
 MAX_BATCH = 500
 LINGER_SECONDS = 0.2
 GIVE_UP_SECONDS = 600.0
-Item = SpanData | EvaluationEvent | NotRun
+Emitted = SpanData | EvaluationEvent | NotRun
+"""What the pipeline hands to exporters."""
 
 
 class Barrier:
@@ -67,7 +68,7 @@ class Delivery:
         """Start the thread if it does not run; False where none can start."""
         return self._thread.start()
 
-    def offer(self, item: Item, size: int) -> None:
+    def offer(self, item: Emitted, size: int) -> None:
         """Take a record; a full lane drops it, spans before evaluations."""
         counted = type(item) is not NotRun
         lane = self._spans if type(item) is SpanData else self._evaluations
@@ -86,7 +87,7 @@ class Delivery:
         elif len(lane) == MAX_BATCH:
             self._urgent.set()
 
-    def keep(self, span: SpanData, size: int) -> None:
+    def keep(self, span: Emitted, size: int) -> None:
         """Take a span of another library, where the exporter keeps those."""
         if self.exporter.keeps_foreign:
             self._kept += 1
@@ -136,8 +137,8 @@ class Delivery:
         self._closing.set()
         with shield(f"exporter {self.name}", calls_out=True), due_by(deadline):
             self._drain(deadline)
-            if (left := deadline - monotonic()) > 0:
-                self.exporter.flush(min(1.0, left))
+            if (seconds := left(deadline)) > 0:
+                self.exporter.flush(min(1.0, seconds))
 
     # -- its own thread -------------------------------------------------------------------------
 

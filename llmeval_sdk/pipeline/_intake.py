@@ -10,7 +10,7 @@ from llmeval_sdk._process.counters import Count, Counts
 from llmeval_sdk._process.shield import caught, shield, swallow, tell
 from llmeval_sdk.evaluation import is_built_in, own_copy, run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
-from llmeval_sdk.pipeline._kept import Kept
+from llmeval_sdk.pipeline._kept import Spooled
 from llmeval_sdk.pipeline._lane import Lane
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._spooling import Spooling
@@ -157,7 +157,7 @@ class Intake:
         if type(item) is Unread:
             caught.add(f"sources: {reason}")
             return
-        if type(item) is Kept:
+        if type(item) is Spooled:
             if item.place:  # it waits in the spool for somebody else
                 reason = "spooled"
             item = item.item

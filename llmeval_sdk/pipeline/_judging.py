@@ -8,9 +8,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
-from time import monotonic, time_ns
+from time import time_ns
 from typing import Any
 
+from llmeval_sdk._process.due import left
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk._process.threads import DaemonLoop, OneThread
 from llmeval_sdk.evaluation import Crew, addressed, judge_record
@@ -111,7 +112,7 @@ class Judging:
     def join(self, deadline: float) -> bool:
         """Wait until what was submitted so far is done, or a monotonic deadline."""
         waiting = list(self._waiting)
-        return not waiting or not wait(waiting, max(0.0, deadline - monotonic())).not_done
+        return not waiting or not wait(waiting, left(deadline)).not_done
 
     def shut(self) -> None:
         """Give up what still waits or runs; each is emitted as not run."""

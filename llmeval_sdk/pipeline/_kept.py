@@ -10,7 +10,7 @@ from llmeval_sdk.pipeline._delivery import Barrier
 from llmeval_sdk.spool import Place, SpoolFile
 
 
-class Kept(NamedTuple):
+class Spooled(NamedTuple):
     """A record that also stands in the spool, or whose absence there the file counts."""
 
     item: Any
@@ -20,16 +20,16 @@ class Kept(NamedTuple):
     adopted: bool = False
 
 
-class Open(NamedTuple):
+class Unsettled(NamedTuple):
     """A record that is handed on, and what has to happen before it is dealt with."""
 
-    kept: Kept
+    kept: Spooled
     judgements: tuple[Future[None], ...]
     missed: int
 
 
-class OpenBatch(NamedTuple):
-    records: list[Open]
+class UnsettledBatch(NamedTuple):
+    records: list[Unsettled]
     barriers: list[Barrier]
 
 

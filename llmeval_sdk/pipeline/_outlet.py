@@ -10,9 +10,9 @@ from llmeval_sdk._process.counters import Count, Counts
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk._stats import Stats
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.pipeline._delivery import Delivery
+from llmeval_sdk.pipeline._delivery import Delivery, Emitted
 from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._privacy import Emitted, Privacy, bare
+from llmeval_sdk.pipeline._privacy import Privacy, bare
 
 
 LOUD = frozenset((
@@ -57,8 +57,7 @@ class Outlet:
         """Hand a record of about ``size`` bytes to every delivery."""
         if self._plan.learning is not None:
             self._plan.learning.hear(item)
-        if not self._plan.content:
-            item = bare(item, names=self._plan.names)
+        item = self._permitted(item)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
             self._reasons.tell(item)
@@ -67,8 +66,13 @@ class Outlet:
 
     def emit_foreign(self, span: SpanData, size: int) -> None:
         """Hand on a span of another library, which most exporters do not get."""
+        item = self._permitted(span)
         for delivery in self._deliveries:
-            delivery.keep(span, size)
+            delivery.keep(item, size)
+
+    def _permitted(self, item: Emitted) -> Emitted:
+        """Leave out of a record what the setting ``capture_content`` keeps at home."""
+        return item if self._plan.content else bare(item, names=self._plan.names)
 
     def emit_written(self, item: Emitted) -> None:
         """Hand on what an evaluator wrote, redacted."""

@@ -10,6 +10,7 @@ from threading import get_ident
 from time import monotonic, sleep
 
 from llmeval_sdk._process import shield
+from llmeval_sdk._process.due import left
 from llmeval_sdk._process.hard_exit import is_to_be_killed
 from llmeval_sdk._stats import Stats
 from llmeval_sdk.model import Evaluation, EvaluationEvent
@@ -51,7 +52,7 @@ class Pipeline:
     ) -> None:
         self.plan = plan
         self._begun = begun
-        self._intake = Intake(plan, self._start)
+        self._intake = Intake(plan, self.start)
         self._deliveries = {
             exporter.name: Delivery(
                 exporter, max_records=plan.queue_records, max_bytes=plan.queue_bytes
@@ -92,10 +93,6 @@ class Pipeline:
     def started(self) -> bool:
         """Say whether anything was ever taken in."""
         return self._started or (self._spooling is not None and self._spooling.is_used)
-
-    def start(self) -> bool:
-        """Start the worker before there is a record, to take over what others left."""
-        return self._start()
 
     @property
     def is_idle(self) -> bool:
@@ -187,7 +184,7 @@ class Pipeline:
         if spooling is None or self._intake.spool is not None or not spooling.has_left:
             return None
         spooling.look()
-        self._start()
+        self.start()
         return spooling
 
     def _finish(self, judges_until: float, deadline: float, heritage: Spooling | None) -> bool:
@@ -228,7 +225,7 @@ class Pipeline:
 
     def _wait_for_end(self, deadline: float) -> None:
         if self._ender != get_ident():  # a signal handler inside the end would wait for itself
-            self._done.wait(max(0.0, deadline - monotonic()))
+            self._done.wait(left(deadline))
 
     def _outcome(self) -> Stats:
         """Return the counters of a pipeline that is ending or has ended."""
@@ -246,7 +243,11 @@ class Pipeline:
         for delivery in self._deliveries.values():
             delivery.clear()
 
-    def _start(self) -> bool:
+    def start(self) -> bool:
+        """Start the threads; False where none can start, or where this process is to have none.
+
+        The first record does it; calling it earlier takes over what other processes left.
+        """
         if self.plan.role == "off":
             return False
         with self._starting:
@@ -286,14 +287,14 @@ class Pipeline:
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
         """Pass a barrier through the worker, wait for judges, pass one through each delivery."""
         barrier = self._worker.barrier(stop=last)
-        scored = barrier.done.wait(max(0.0, judges_until - monotonic()))
+        scored = barrier.done.wait(left(judges_until))
         complete = self._worker.judging.join(judges_until)
         if last:
             self._worker.judging.shut()
         if not scored:  # half of what is left: what is scored late is delivered all the same
-            scored = barrier.done.wait(max(0.0, (deadline - monotonic()) / 2))
+            scored = barrier.done.wait(left(deadline) / 2)
         complete &= scored
         barriers = [delivery.barrier() for delivery in self._deliveries.values()]
         for each in barriers:  # each of them, so that all have the time there is
-            complete &= each.done.wait(max(0.0, deadline - monotonic()))
+            complete &= each.done.wait(left(deadline))
         return complete

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config, registry
@@ -17,6 +16,7 @@ from llmeval_sdk.evaluation.resolve import (
     considered_judges,
     escalations_in_force,
     finder,
+    place_of,
     read_by,
     requested_evaluators,
     resolve,
@@ -151,8 +151,9 @@ def make_plan(
     sinks: tuple[BaseExporter, ...] = ()
     if role != "off":
         sinks = make_exporters(settings, exporters, problems, strict=strict)
-    names = [sink.name for sink in sinks]
+    sink_names = [sink.name for sink in sinks]
     redactor = _redactor(settings, redact, problems, strict=strict)
+    captured = _captured(settings)
     return Plan(
         exporters=sinks,
         inline=Heuristics(inline),
@@ -167,15 +168,15 @@ def make_plan(
         judge_timeout=settings.judge_timeout,
         retrieved=settings.retrieved_context,
         retrieval_limits=settings.retrieval_limits,
-        content=_captures(settings) is True,
-        names=_captures(settings) != SCORES,
+        content=captured is True,
+        names=captured != SCORES,
         redactor=redactor,
         spool=_spool(settings),
         children=None
         if settings.spool
-        else children_folder(settings.store, names, max_bytes=settings.spool_max_bytes),
+        else children_folder(settings.store, sink_names, max_bytes=settings.spool_max_bytes),
         role=role,
-        recent=partial(_recent, settings) if "local" in names else None,
+        recent=partial(_recent, settings) if "local" in sink_names else None,
         queue_records=settings.queue_records,
         queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
@@ -199,7 +200,7 @@ def recording_plan(
 
 def _check_decorators(settings: Settings) -> None:
     """Tell about names that decorators ask for and nobody knows, while a person is watching."""
-    for span_name, evaluators in state.asked:
+    for span_name, evaluators in list(state.requested.values()):
         for evaluator in evaluators:
             try:
                 resolve(evaluator, settings)
@@ -211,14 +212,14 @@ def _divided(
     requested: Sequence[Evaluator], settings: Settings
 ) -> tuple[list[Heuristic], list[Heuristic]]:
     """Divide the heuristics into those for the app's thread and those for the worker."""
-    heuristics = {each.name: each for each in requested if each.kind == "heuristic"}
-    if settings.heuristics == "off":
-        return [], list(heuristics.values())
-    standing = {each.name: each for each in standing_heuristics(settings)}
-    every = (standing | heuristics).values()
-    here = settings.heuristics == "inline"
-    inline = [heuristic for heuristic in every if heuristic.inline and here]
-    return inline, [heuristic for heuristic in every if heuristic not in inline]
+    wanted = {heuristic.name: heuristic for heuristic in requested if heuristic.kind == "heuristic"}
+    standing = {heuristic.name: heuristic for heuristic in standing_heuristics(settings)}
+    heuristics = [
+        (place_of(heuristic, settings, requested=heuristic.name in wanted), heuristic)
+        for heuristic in (standing | wanted).values()
+    ]
+    inline = [heuristic for place, heuristic in heuristics if place == "caller"]
+    return inline, [heuristic for place, heuristic in heuristics if place == "worker"]
 
 
 def _learning(settings: Settings) -> Any:
@@ -247,7 +248,7 @@ def _rules(
     return rules
 
 
-def _captures(settings: Settings) -> bool | str:
+def _captured(settings: Settings) -> bool | str:
     """Return what may leave. Raises `ConfigurationError` for a word that nobody knows."""
     if settings.capture_content not in (True, False, SCORES):
         raise ConfigurationError(
@@ -303,6 +304,7 @@ def _recent(settings: Settings, name: str) -> list[tuple[str | None, float]]:
 
 
 def _ledger(settings: Settings) -> Any:
+    from llmeval_sdk.store.files import path_of
     from llmeval_sdk.store.ledger import HostLedger
 
-    return HostLedger(Path(settings.store).with_suffix(".budget"))
+    return HostLedger(path_of(settings.store).with_suffix(".budget"))

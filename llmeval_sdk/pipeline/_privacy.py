@@ -18,6 +18,7 @@ from llmeval_sdk.model import (
     SpanData,
     Target,
 )
+from llmeval_sdk.pipeline._delivery import Emitted
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import read
 from llmeval_sdk.tracing import Span
@@ -29,11 +30,14 @@ _FORMAT = 2
 _SPAN, _EVENT = 1, 2
 _target = attrgetter("trace_id", "span_id", "span_name", "span_kind")
 _scored = attrgetter(
-    "name", "value", "label", "evaluator_kind", "evaluator_version", "inclusion_probability"
+    "name",
+    "value",
+    "label",
+    "evaluator_kind",
+    "evaluator_version",
+    "inclusion_probability",
+    "probability",
 )
-
-
-Emitted = EvaluationEvent | NotRun | SpanData
 _WRITTEN: dict[type, tuple[str, ...]] = {
     EvaluationEvent: ("label", "explanation", "metadata", "error"),
     SpanData: ("response", "error"),
@@ -133,10 +137,10 @@ def _plain(item: Span | EvaluationEvent) -> tuple[int, Any, Any]:
 def _item(kind: int, known: Any, content: Any) -> Span | EvaluationEvent:
     if kind == _SPAN:
         return from_plain((known, content))
-    serial, target, timestamp_ns, (name, value, label, by, version, probability) = known
+    serial, target, timestamp_ns, (name, value, label, by, version, *probabilities) = known
     explanation, metadata = content or (None, {})
     evaluation = Evaluation(
-        name, value, label, explanation, None, metadata, by, version, None, None, probability
+        name, value, label, explanation, None, metadata, by, version, None, None, *probabilities
     )
     return EvaluationEvent(serial, Target(*target), evaluation, timestamp_ns)
 

@@ -17,7 +17,7 @@ from typing import Any
 from llmeval_sdk._process.counters import Count, Counts
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.pipeline._delivery import Delivery
-from llmeval_sdk.pipeline._kept import Adopted, Kept, Open, OpenBatch
+from llmeval_sdk.pipeline._kept import Adopted, Spooled, Unsettled, UnsettledBatch
 from llmeval_sdk.spool import Folder, SpoolError, SpoolFile, Torn, Unreadable
 
 
@@ -68,9 +68,9 @@ class Spooling:
         self._unsaved, self._saved = Count(), Count()
         self.killed = Count()
         """Records that processes held without a slot when they were killed."""
-        self._judging: list[Open] = []
-        self._ready: list[Open] = []
-        self._batch: OpenBatch | None = None
+        self._judging: list[Unsettled] = []
+        self._ready: list[Unsettled] = []
+        self._batch: UnsettledBatch | None = None
         self._acknowledged = 0.0
         self._scanned = float("-inf")
         self._adopted: dict[SpoolFile, Adopted] = {}
@@ -92,11 +92,11 @@ class Spooling:
             self._counts.add("full")
             self._unsaved.add()
             self._note_unsaved(file)
-            return Kept(item, file, ())
+            return Spooled(item, file, ())
         self._kept.add()
         if self._crowded is not None and file.ring.is_crowded:
             self._crowded()
-        return Kept(item, file, place)
+        return Spooled(item, file, place)
 
     def open(self, *, crowded: Callable[[], None]) -> bool:
         """Make the file of a child that may be killed; False where none can be made.
@@ -166,12 +166,12 @@ class Spooling:
         """Return how much the deliveries have lost that another attempt could deliver."""
         return sum(delivery.missed for delivery in self._deliveries)
 
-    def handed_on(self, kept: Kept, judgements: Iterable[Future[None]], missed: int) -> None:
+    def handed_on(self, kept: Spooled, judgements: Iterable[Future[None]], missed: int) -> None:
         """Note that the worker is through with a record; ``missed`` is from before it began."""
-        record = Open(kept, tuple(judgements), missed)
+        record = Unsettled(kept, tuple(judgements), missed)
         (self._judging if record.judgements else self._ready).append(record)
 
-    def tend(self) -> Iterator[Kept]:
+    def tend(self) -> Iterator[Spooled]:
         """Acknowledge what is dealt with, and return records of other processes to take in."""
         with self._tending:
             if self._closed:
@@ -195,7 +195,7 @@ class Spooling:
         if batch is not None and all(barrier.done.is_set() for barrier in batch.barriers):
             self._settle(batch.records, self.missed)
             self._batch = None
-        waiting: list[Open] = []
+        waiting: list[Unsettled] = []
         for record in self._judging:
             done = all(judgement.done() for judgement in record.judgements)
             (self._ready if done else waiting).append(record)
@@ -205,9 +205,9 @@ class Spooling:
         if self._batch is None and self._ready and due:
             self._acknowledged = now
             barriers = [delivery.barrier() for delivery in self._deliveries]
-            self._batch, self._ready = OpenBatch(self._ready, barriers), []
+            self._batch, self._ready = UnsettledBatch(self._ready, barriers), []
 
-    def _settle(self, records: list[Open], missed: int) -> None:
+    def _settle(self, records: list[Unsettled], missed: int) -> None:
         """Clear the records that are dealt with; the others stay where they are."""
         for record in records:
             kept = record.kept
@@ -252,7 +252,7 @@ class Spooling:
                 self.killed.add()
             tell("spool", f"{unsaved} records went down with a process whose file was full")
 
-    def _take(self) -> Iterator[Kept]:
+    def _take(self) -> Iterator[Spooled]:
         under_way = sum(len(adopted.under_way) for adopted in self._adopted.values())
         for file, adopted in self._adopted.items():
             while adopted.waiting and under_way < MAX_ADOPTED:
@@ -275,7 +275,7 @@ class Spooling:
                 adopted.under_way.add(first)
                 under_way += 1
                 self._counts.add("adopted")
-                yield Kept(item, file, place, adopted=True)
+                yield Spooled(item, file, place, adopted=True)
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._evaluating import Evaluating, Subject
 from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging
-from llmeval_sdk.pipeline._kept import Kept
+from llmeval_sdk.pipeline._kept import Spooled
 from llmeval_sdk.pipeline._outlet import Outlet
 from llmeval_sdk.pipeline._pace import Pace
 from llmeval_sdk.pipeline._plan import Plan
@@ -171,7 +171,7 @@ class Worker:
         if type(item) is Unread:
             self._read(item)
             return
-        kept = item if type(item) is Kept else None
+        kept = item if type(item) is Spooled else None
         missed = self._spooling.missed if kept is not None and self._spooling is not None else 0
         judgements: list[Future[None]] = []
         try:

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 from warnings import warn
 
+from llmeval_sdk._values import ABSTENTION
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.policy.admission import Ruling
@@ -17,7 +18,6 @@ from llmeval_sdk.protocols import Judge
 
 
 EXTRACTION_RISK, ANSWER_RISK = "extraction_risk", "groundedness_risk"
-ABSTENTION_RISK = "abstention_risk"
 OF = ("extractions", "answers")
 
 
@@ -118,9 +118,7 @@ class Escalation:
         """Return the evaluators that have to run before `decide` can be called."""
         if self.when is not None:
             return self.when.names()
-        kinds = (
-            () if self.by is not None and self.of is None else (EXTRACTION_RISK, ABSTENTION_RISK)
-        )
+        kinds = () if self.by is not None and self.of is None else (EXTRACTION_RISK, ABSTENTION)
         return frozenset((*self.risks, *kinds))
 
     def decide(
@@ -144,8 +142,8 @@ class Escalation:
 
     def _decide_share(self, evaluations: Evaluations, key: str | None, quota: Quota) -> Ruling:
         is_extraction = EXTRACTION_RISK in evaluations
-        abstained = not is_extraction and ABSTENTION_RISK in evaluations
-        if abstained and self.by != ABSTENTION_RISK:
+        abstained = not is_extraction and ABSTENTION in evaluations
+        if abstained and self.by != ABSTENTION:
             why = "the app gave no value: judged only where by='abstention_risk' says so"
             return Ruling(run=False, probability=0.0, why=why)
         kind = "extractions" if is_extraction or abstained else "answers"

@@ -12,7 +12,7 @@ from typing import Any
 
 from llmeval_sdk import config
 from llmeval_sdk._process import shield
-from llmeval_sdk.config import Secret, Settings, price_table
+from llmeval_sdk.config import Settings, price_table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import Pipeline, Stats, make_plan, recording_plan
 from llmeval_sdk.policy.budget import Budget
@@ -81,8 +81,6 @@ def configure(
     names = tuple(name for name in exporters or () if isinstance(name, str))
     if isinstance(llm, str):
         settings["judge_model"], llm = llm, None
-    if isinstance(settings.get("judge_api_key"), str):
-        settings["judge_api_key"] = Secret(settings["judge_api_key"])
     if redact is not None and not callable(redact):
         settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
     if prices is not None:

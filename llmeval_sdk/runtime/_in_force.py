@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from time import monotonic
 
 from llmeval_sdk import config
 from llmeval_sdk._process import shield
+from llmeval_sdk._process.due import left
 from llmeval_sdk.config import Settings
 from llmeval_sdk.pipeline import Pipeline, Stats
-from llmeval_sdk.tracing._inner import state
+from llmeval_sdk.tracing._inner import State, state
 
 
 class InForce:
@@ -49,11 +49,11 @@ class InForce:
 
     def flush(self, deadline: float) -> Stats:
         """Wait until everything so far is delivered, until a monotonic deadline at most."""
-        return _merged([pipeline.flush(_left(deadline)) for pipeline in self.newest_first()])
+        return _merged([pipeline.flush(left(deadline)) for pipeline in self.newest_first()])
 
     def shutdown(self, deadline: float) -> Stats:
         """Deliver what is there until a monotonic deadline, and stop recording."""
-        return _merged([pipeline.shutdown(_left(deadline)) for pipeline in self.newest_first()])
+        return _merged([pipeline.shutdown(left(deadline)) for pipeline in self.newest_first()])
 
     def settings_or_default(self) -> Settings:
         """Return the settings in force; before the first set-up, those of the environment."""
@@ -82,11 +82,9 @@ class InForce:
         """Begin without a configuration; what the block makes ends with it, then all is back."""
         with self.lock:
             configuration = (self.pipeline, self.settings, self.retired)
-            switches = (state.enabled, state.recorder, state.sample_below, state.asked)
-            neighbours = (state.neighbours, state.ambient_parent)
+            switches = {name: getattr(state, name) for name in State.__slots__}
             self.pipeline, self.settings, self.retired = None, None, []
-            state.enabled, state.recorder, state.asked = True, None, []
-            state.neighbours, state.ambient_parent = (), None
+            State.__init__(state)
         try:
             yield
         finally:
@@ -94,8 +92,8 @@ class InForce:
                 inner.shutdown(5.0)
             with self.lock:
                 self.pipeline, self.settings, self.retired = configuration
-                state.enabled, state.recorder, state.sample_below, state.asked = switches
-                state.neighbours, state.ambient_parent = neighbours
+                for name, value in switches.items():
+                    setattr(state, name, value)
 
     def begin_anew(self, make: Callable[[Pipeline], Pipeline]) -> None:
         """Begin anew in a forked child: what waited in the parent, and its threads, stay there."""
@@ -109,10 +107,6 @@ class InForce:
                 exporter.after_fork()
         self.pipeline = make(self.pipeline)
         state.recorder = self.pipeline if state.enabled else None
-
-
-def _left(deadline: float) -> float:
-    return max(0.0, deadline - monotonic())
 
 
 def _merged(results: Sequence[Stats]) -> Stats:

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 from llmeval_sdk import config, registry
@@ -16,11 +15,12 @@ from llmeval_sdk._process import shield
 from llmeval_sdk._process.forks import wait_for_imports
 from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
 from llmeval_sdk.config import Settings
+from llmeval_sdk.evaluation.resolve import place_of
 from llmeval_sdk.pipeline import Pipeline, Plan, Stats, make_plan, say_if_nothing_was_judged
 from llmeval_sdk.protocols import Heuristic, Judge, Services
 from llmeval_sdk.runtime._in_force import InForce
 from llmeval_sdk.runtime._neighbours import meet
-from llmeval_sdk.spool import CHILDREN
+from llmeval_sdk.spool import children_of
 from llmeval_sdk.tracing._inner import install, state
 
 
@@ -95,9 +95,13 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> Non
 def _registered(evaluator: Heuristic | Judge) -> None:
     """Let a heuristic that is declared after configure() attach by itself like the others."""
     current = in_force.pipeline
-    if current is not None and evaluator.kind == "heuristic" and evaluator.automatic:
-        inline = evaluator.inline and in_force.settings_or_default().heuristics == "inline"
-        (current.plan.inline if inline else current.plan.background).add(evaluator)
+    if current is None or evaluator.kind != "heuristic":
+        return
+    settings = in_force.settings_or_default()
+    place = place_of(evaluator, settings, requested=evaluator.name in settings.evaluators)
+    if place is not None:
+        plan = current.plan
+        (plan.inline if place == "caller" else plan.background).add(evaluator)
 
 
 def _at_flush() -> None:
@@ -128,7 +132,7 @@ def _meet_children() -> None:
     ):
         return
     resolved = config.from_environment(problems=[])
-    if Path(resolved.store).expanduser().with_name(CHILDREN).exists():
+    if children_of(resolved.store).exists():
         configure_from_environment()
 
 

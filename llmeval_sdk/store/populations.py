@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, TypeAlias
 
 from llmeval_sdk import _values, registry
 from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
 from llmeval_sdk.estimates.funnel import Funnel, funnel
-from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
@@ -20,6 +19,7 @@ from llmeval_sdk.store.samples import Judged
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
 CATEGORIES = "its answers are categories, which have shares and no mean"
 NO_CONTROL = "no control sample: the mean describes the judged records only"
+NO_SCALE = "its scores leave 0..1, and a mean without a scale cannot be tested at any time"
 NO_CHANCE = "no inclusion probabilities: the mean describes the judged records only"
 
 
@@ -189,7 +189,7 @@ def _estimate(
     values = [found.values[place] for place in known]
     chances = [found.chances[place] for place in known]
     spans = [found.span_ids[place] for place in known]
-    if found.passed_over and not _reaches(chances, steps):
+    if found.passed_over and not _stands_for_all(chances, steps):
         return None, NO_CONTROL
     bounds = (0.0, 1.0) if min(values) >= 0 and max(values) <= 1 else None
     by_span = scores.of(judge) if found.passed_over else {}
@@ -205,15 +205,14 @@ def _nothing(found: Judged, steps: Funnel) -> str:
     return "nothing was judged" if steps.eligible else "nothing could be judged"
 
 
-def _reaches(chances: list[float], steps: Funnel) -> bool:
+def _stands_for_all(chances: list[float], steps: Funnel) -> bool:
     """Say whether the judged records can stand for all eligible ones.
 
-    Then the inverses of their chances add up to the number of those, but for chance; records that
-    could never be judged are missing from that sum.
+    Records that could have been judged only if no judgement had been lost are not expected in it.
     """
     weights = [1 / chance for chance in chances]
-    total, spread = sum(weights), sqrt(sum(w * (w - 1) for w in weights))
-    return total + 3 * spread >= 0.9 * steps.eligible * len(chances) / steps.selected
+    expected = steps.eligible * len(chances) / steps.selected
+    return stands_for(sum(weights), sum(w * (w - 1) for w in weights), expected)
 
 
 def _predicted(spans: Iterable[str], by_span: dict[str, float]) -> list[float]:

@@ -121,7 +121,13 @@ ALTER TABLE spans ADD COLUMN field_config TEXT;
 ALTER TABLE spans ADD COLUMN retrieval TEXT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED)
+_PROBABLE = """
+-- How likely an outcome is good, which decision models say.
+ALTER TABLE evaluations ADD COLUMN probability REAL;
+ALTER TABLE feedback ADD COLUMN probability REAL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE)
 
 
 class SchemaError(Exception):

@@ -40,6 +40,8 @@ class ScoreSummary:
     """How often each category was given, most frequent first; booleans are ``pass``, ``fail``."""
     cost_usd: float | None = None
     total_tokens: int = 0
+    mean_probability: float | None = None
+    """Of a good outcome, over the records for which a decision model said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,12 @@ class _Group:
     """The running sums for one evaluator and span name."""
 
     __slots__ = (
-        "categories", "cost", "errors", "not_applicable", "scores", "tokens",
+        "categories", "cost", "errors", "not_applicable", "probabilities", "scores", "tokens",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.scores = array("d")
+        self.probabilities = array("d")
         self.categories: Counter[str] = Counter()
         self.errors = self.not_applicable = self.tokens = 0
         self.cost: float | None = None
@@ -85,7 +88,7 @@ def score_summary(connection: sqlite3.Connection, where: str, arguments: Row) ->
     time for millions of them.
     """
     groups: dict[tuple[str, str, str | None], _Group] = {}
-    for name, kind, span_name, value, failed, cost, tokens in connection.execute(
+    for name, kind, span_name, value, failed, cost, tokens, probability in connection.execute(
         _SCORES.format(where), arguments
     ):
         group = groups.get((name, kind, span_name))
@@ -102,6 +105,8 @@ def score_summary(connection: sqlite3.Connection, where: str, arguments: Row) ->
             group.cost = (group.cost or 0.0) + cost
         if tokens:
             group.tokens += tokens
+        if probability is not None:
+            group.probabilities.append(probability)
     keys = sorted(groups, key=lambda key: tuple(part or "" for part in key))
     return [_summary(*key, groups[key]) for key in keys]
 
@@ -115,7 +120,8 @@ def not_run_summary(
 
 
 _SCORES = """
-SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, cost_usd, total_tokens
+SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, cost_usd, total_tokens,
+  probability
 FROM evaluations {}
 """
 
@@ -143,7 +149,12 @@ def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) ->
         categories=dict(sorted(group.categories.items(), key=lambda item: (-item[1], item[0]))),
         cost_usd=group.cost,
         total_tokens=group.tokens,
+        mean_probability=_mean(group.probabilities),
     )
+
+
+def _mean(numbers: array[float]) -> float | None:
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 def _histogram(scores: array[float], low: float | None, high: float | None) -> tuple[int, ...]:

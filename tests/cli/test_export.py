@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from llmeval_sdk.model import Chunk, Failure, Usage
+from llmeval_sdk.model import Chunk, Extraction, Failure, Usage
+from llmeval_sdk.offline.data.exported import record_of_row
 from llmeval_sdk.store.dump import SLICE
 
 
@@ -171,3 +172,65 @@ def test_tokens_of_a_trace_are_summed_once(llmeval, traced):
     }
     assert rows["answer"]["retrieved_context"][0]["content"] == "The roof is slate."
     assert rows["search"]["within"] == rows["answer"]["span_id"]
+
+
+@pytest.mark.parametrize("value", [0, 0.0, False, "", "0", [], {}, [0], {"roof": None}], ids=repr)
+def test_parquet_keeps_every_value_that_json_lines_keep(llmeval, store, tmp_path, value):
+    """Zero, false and empty are values; a table that drops them changes what evaluators see."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    store.span(
+        "0a" * 8, request="roof?", response="slate", value=value, confidence=0.0,
+        extractions=(Extraction(0, 1, 0.0), Extraction(False, 2)),
+        retrieved_context=(Chunk("The roof is slate.", "a.md", score=0.0),),
+    )  # fmt: skip
+    store.span("0b" * 8, request="wall?", response="none", extractions=(), retrieved_context=())
+    seen = {}
+    for form in ("jsonl", "parquet"):
+        out = tmp_path / f"day.{form}"
+        assert llmeval("export", "--store", store.path, "--out", out).returncode == 0
+        rows = (
+            parquet.read_table(out).to_pylist()
+            if form == "parquet"
+            else [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+        )
+        seen[form] = [record_of_row(row, "here") for row in rows]
+    assert seen["parquet"] == seen["jsonl"]
+    first, second = seen["parquet"]
+    assert (first.value, type(first.value)) == (value, type(value))
+    assert (first.confidence, first.extractions[1].value) == (0.0, False)
+    assert second.extractions == second.retrieved_context == ()
+
+
+def test_parquet_has_the_ground_truth_of_the_steps_below(llmeval, store, tmp_path):
+    """A workflow takes what a step below it was told to expect, in every format."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    root = store.span("0a" * 8, request="roof?", response="slate")
+    store.span("0b" * 8, kind="task", parent_id=root.span_id, expected={"expected_response": "tin"})
+    out = tmp_path / "day.parquet"
+    llmeval("export", "--store", store.path, "--out", out)
+    row = parquet.read_table(out).to_pylist()[0]
+    assert record_of_row(row, "here").expected_response == "tin"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "otlp"])
+def test_a_probability_is_exported(llmeval, store, tmp_path, form):
+    """With the evaluation, in Parquet also as a column of its own."""
+    span = store.span("01" * 8)
+    store.evaluation(span, "polite", "yes", evaluator_kind="decision", probability=0.875)
+    store.evaluation(span, "precision", 0.25)
+    out = tmp_path / f"day.{form}"
+    done = llmeval("export", "--store", store.path, "--format", form, "--out", out)
+    assert done.returncode == 0, done.stderr
+    if form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        (row,) = parquet.read_table(out).to_pylist()
+        assert row["probability_polite"] == 0.875
+        assert "probability_precision" not in row
+    elif form == "jsonl":
+        row = json.loads(out.read_text())
+        polite = next(each for each in row["evaluations"] if each["name"] == "polite")
+        assert (polite["probability"], polite["evaluator_kind"]) == (0.875, "decision")
+    else:
+        assert '"llmeval.evaluation.probability","value":{"doubleValue":0.875}' in (
+            out.read_text().replace(" ", "")
+        )

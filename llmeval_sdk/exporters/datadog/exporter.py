@@ -31,7 +31,7 @@ NOT_COMPRESSED = frozenset((400, 415))
 """What a server may answer that does not read gzip."""
 
 
-class Intake:
+class ScoreIntake:
     """Posts metrics to where ddtrace would post them in the mode in force."""
 
     def __init__(self, library: Library, *, timeout: float) -> None:
@@ -141,7 +141,7 @@ class DatadogExporter(StepwiseExporter):
         )
         self.live = self.bridge = self._open_spans
         self._spans = Spans(library, self._open_spans)
-        self._intake = Intake(library, timeout=settings.datadog_timeout)
+        self._intake = ScoreIntake(library, timeout=settings.datadog_timeout)
         self._labels = Labels()
         self._flushing: threading.Thread | None = None
 

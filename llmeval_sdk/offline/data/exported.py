@@ -23,9 +23,11 @@ from llmeval_sdk.store.reader import StoreReader
 
 USAGE = ("input_tokens", "output_tokens", "total_tokens")
 _SPAN_KEYS = frozenset(("trace_id", "span_id", "name", "kind", "start_time"))
+EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context")
+"""Ground truth: columns of their own in JSON lines, one column ``expected`` in Parquet."""
 _GATHERED = (
     "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
-    "expected_facts", "expected_response", "expected_retrieved_context",
+    *EXPECTED,
 )  # fmt: skip
 """Fields that a workflow or agent may take from the spans below it."""
 _TAKEN = ("request", "response", *_GATHERED)
