@@ -89,7 +89,7 @@ class Learning:
         self._hearing = Hearing(names=names)
         self._last_label = 0
         self._stamp: tuple[int, ...] | None = None
-        self._due = self._next_fit = 0.0
+        self._due = 0.0
         self._studied = 0
         self._session: Iterator[None] | None = None
         self._pid = os.getpid()
@@ -201,9 +201,8 @@ class Learning:
         if not has_outcomes:
             return
         newest = self._outcomes.newest()
-        if self._clock() < self._next_fit or newest - self._studied < FITTED_AFTER:
+        if newest - self._studied < FITTED_AFTER:
             return
-        self._next_fit = self._clock() + SYNC_SECONDS
         if not self._outcomes.lease(self._owner, self._now()):
             return
         try:
