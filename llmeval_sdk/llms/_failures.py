@@ -124,8 +124,10 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
 
     if isinstance(error, openai.APITimeoutError):
         return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
-    if isinstance(error, openai.APIConnectionError):
-        cause = _root(error)
+    cause = _root(error)
+    if isinstance(cause, AnswerRefusedError):  # some versions of the client wrap it
+        return CallFailed("malformed", f"the answer of {where} is not read: {cause}")
+    if isinstance(error, openai.APIConnectionError) and not isinstance(cause, zlib.error):
         return CallFailed(
             "unavailable",
             f"no connection to {where} ({type(cause).__name__})",
@@ -133,9 +135,7 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
         )
     if isinstance(error, openai.APIStatusError):
         return _refused_request(error, where, key)
-    if isinstance(error, AnswerRefusedError):
-        return CallFailed("malformed", f"the answer of {where} is not read: {error}")
-    return CallFailed("malformed", f"the answer of {where} cannot be read ({type(error).__name__})")
+    return CallFailed("malformed", f"the answer of {where} cannot be read ({type(cause).__name__})")
 
 
 def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:  # noqa: PLR0911
