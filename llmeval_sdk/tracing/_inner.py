@@ -21,26 +21,7 @@ from llmeval_sdk.tracing._state import Recorder, State, current, install, record
 
 
 __all__ = [
-    "Link",
-    "Recorder",
-    "Scope",
-    "Spec",
-    "State",
-    "adopted",
-    "capture",
-    "current",
-    "from_plain",
-    "install",
-    "is_off",
-    "leave_to_owner",
-    "new_span_id",
-    "new_trace_id",
-    "off",
-    "read_ids",
-    "recorder",
-    "settle",
-    "span_data",
-    "state",
-    "to_plain",
-    "without_content",
-]
+    "Link", "Recorder", "Scope", "Spec", "State", "adopted", "capture", "current", "from_plain",
+    "install", "is_off", "leave_to_owner", "new_span_id", "new_trace_id", "off", "read_ids",
+    "recorder", "settle", "span_data", "state", "to_plain", "without_content",
+]  # fmt: skip
