@@ -1,7 +1,7 @@
-"""What the other rooms of the package use of this one; an app has no use for it.
+"""What the other rooms of the package use of this one; apps do not need it.
 
-A room that needs something of a span that the app does not sees it through these names, and through
-the attributes of `Span` without an underscore.
+Other rooms reach what apps do not see of a span by these names, and by those attributes of `Span`
+that have no underscore.
 """
 
 from llmeval_sdk.tracing._annotate import is_off, off, read_ids
