@@ -33,12 +33,13 @@ PARTS = {
     "demo": ("demo",),
     "sources": ("sources", "auto.py", "_bootstrap"),
     "extraction": (
-        "extraction", "heuristics/extraction", "judges/_extraction.py",
-        "judges/extraction_correctness.py",
+        "extraction", "heuristics/extraction", "heuristics/aggregated_confidence.py",
+        "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
-        "evaluation/calibrations.py", "evaluation/deciding.py",
+        "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "evaluation/calibrations.py", "evaluation/deciding.py", "llms/decisions",
+        "config/decisions.py",
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
