@@ -32,9 +32,9 @@ example:
   llmeval watch --alerts alerts.txt       a process of its own, until it is ended
   llmeval watch --alert 'groundedness<0.9' --silence 24h --once
 
-You may look as often as you like: while every mean stays at its bound, all alerts
-together raise a false alarm in at most 5 % of months. An alarm is reported once, and
-again when it is over; only new evidence can raise it another time. The counts are kept
+You may look as often as you like: as long as no mean leaves its bound, at most 5 % of
+months hold a false alarm of any alert. An alarm is reported once, and again when it is
+over; only new evidence can raise it another time. The counts are kept
 in a file beside the store, which processes share. An hour is counted five minutes after
 it has ended, and what arrives later when it arrives.
 
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Rounds:
-    """The looks of one process: what each of them finds is told where the last one did not."""
+    """The looks of one process, and what it remembers from one look to the next."""
 
     def __init__(
         self,
