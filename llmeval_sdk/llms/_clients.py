@@ -155,9 +155,17 @@ class Clients:
 
     A client closes when its loop ends: an asynchronous generator holds it, and ``asyncio.run``
     finishes those before it closes the loop.
+
+    Args:
+        endpoint: The model and its server.
+        key: What the server knows us by.
+        api_version: The version of Azure's API.
+        role: What the model is for.
+        of_openai: Whether the server is OpenAI's, or takes its place. Any other gets none of the
+            headers that the client adds for OpenAI, some of them from the environment.
     """
 
-    __slots__ = ("_api_version", "_endpoint", "_held", "_key")
+    __slots__ = ("_api_version", "_endpoint", "_held", "_hooks", "_key")
 
     def __init__(
         self,
@@ -166,6 +174,7 @@ class Clients:
         *,
         api_version: str | None = None,
         role: Role = JUDGE,
+        of_openai: bool = True,
     ) -> None:
         if find_spec("openai") is None:
             raise missing_extra(f"a {role.name} model by name", "openai", "openai")
@@ -176,6 +185,10 @@ class Clients:
             )
         self._endpoint = endpoint
         self._key = key
+        self._hooks: dict[str, list[Any]] = {
+            "request": [] if of_openai else [_bare],
+            "response": [bound],
+        }
         self._api_version = api_version or AZURE_API_VERSION
         self._held: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = {}
 
@@ -242,7 +255,7 @@ class Clients:
             "http_client": openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,
                 headers=HEADERS,
-                event_hooks={"response": [bound]},
+                event_hooks=self._hooks,
                 # A proxy named in the environment may tunnel what is encrypted, not read the rest.
                 trust_env=not plain,
                 verify=_tls_context(),
@@ -257,6 +270,18 @@ class Clients:
             client = openai.AsyncOpenAI(base_url=self._endpoint.base_url, **common)
         _ = client.chat.completions  # the first access imports hundreds of modules
         return client
+
+
+_HEADERS = frozenset({
+    "accept", "accept-encoding", "authorization", "connection", "content-length", "content-type",
+    "host", "transfer-encoding", "user-agent",
+})  # fmt: skip
+
+
+async def _bare(request: Any) -> None:
+    """Take out of a request what only OpenAI is meant to get: a ``request`` hook of the client."""
+    for name in [name for name in request.headers if name.lower() not in _HEADERS]:
+        del request.headers[name]
 
 
 def _request_timeout(seconds: float) -> Any:

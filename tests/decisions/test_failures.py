@@ -184,6 +184,22 @@ def test_neither_key_nor_content_is_shown(serve, model, wire):
     assert KEY not in "\n".join(shown)
 
 
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_the_environment_says_to_openai_goes_to_nobody_else(serve, ask, monkeypatch, wire):
+    """Its client sends organization, project and own headers to any server; ours does not."""
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "of-openai")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: of-openai")
+    server = serve()
+    ask(server, wire)
+    sent = {name for name, value in server.decisions[0].headers.items() if value == "of-openai"}
+    if wire == "systemone":
+        assert sent == set()
+        assert not any("stainless" in name for name in server.decisions[0].headers)
+    else:  # servers that take OpenAI's place, such as a gateway
+        assert {"openai-organization", "openai-project"} <= sent
+
+
 def test_a_closed_port_is_unavailable():
     """No server at all is a failure that may pass."""
     with socket.socket() as free:

@@ -89,7 +89,7 @@ class HttpDecisions(DecisionModel):
             )
         key = Secret(api_key) if isinstance(api_key, str) else api_key
         self._endpoint = endpoint(model, base_url, role=DECISION)
-        self._clients = Clients(self._endpoint, key, role=DECISION)
+        self._clients = Clients(self._endpoint, key, role=DECISION, of_openai=self.wire.of_openai)
         self.model = self._endpoint.model
         self.path = "/" + (path or self.wire.path).lstrip("/")
         self.limits = limits or self.wire.limits

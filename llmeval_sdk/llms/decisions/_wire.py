@@ -41,6 +41,8 @@ class Wire(Protocol):
     path: ClassVar[str]
     """Where requests go below the base URL, unless another path is configured."""
     limits: ClassVar[Limits]
+    of_openai: ClassVar[bool] = True
+    """Whether its servers take the place of OpenAI's."""
     address_needed: ClassVar[str] = ""
     """What to set it to, where no base URL can be assumed."""
 

@@ -33,6 +33,7 @@ class SystemOneWire(Wire):
     path = "/systemone"
     limits = Limits(questions=64, options=255, levels=10)
     """64 questions is what vLLM and Cloudflare take; the other hosts take more."""
+    of_openai = False
     address_needed = (
         "https://api.typesafe.ai/v1 or http://localhost:8000/v1 (of vLLM, SGLang or llama.cpp); "
         "for Perplexity, https://api.perplexity.ai/v1 with LLMEVAL_DECISION_PATH=/decisions"
