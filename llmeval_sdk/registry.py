@@ -63,6 +63,9 @@ ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 LEARNING = "llmeval_sdk.learning:make"
 """What re-fits risk scores on outcomes; it takes the Settings and returns ``None`` if it is off."""
 
+DECIDING = "llmeval_sdk.pipeline._tier:make_tier"
+"""What says in the place of which judges a decision model is asked."""
+
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",

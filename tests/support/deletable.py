@@ -39,7 +39,7 @@ PARTS = {
     "decisions": (
         "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
         "evaluation/calibrations.py", "evaluation/deciding.py", "llms/decisions",
-        "config/decisions.py",
+        "config/decisions.py", "policy/cascade.py", "pipeline/_tier.py", "pipeline/_deciding.py",
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
