@@ -10,7 +10,7 @@ from typing import Any
 
 from llmeval_sdk._process.shield import shield, swallow, write_notices
 from llmeval_sdk._process.threads import OneThread
-from llmeval_sdk.heuristics._budget import limit_processor_time
+from llmeval_sdk.heuristics import limit_processor_time
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._evaluating import Evaluating, Subject
