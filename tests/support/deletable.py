@@ -38,7 +38,7 @@ PARTS = {
     ),
     "decisions": (
         "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
-        "evaluation/calibrations.py", "evaluation/deciding.py", "llms/decisions",
+        "evaluation/calibrations.py", "evaluation/deciding.py", "evaluation/decision_budget.py", "llms/decisions",
         "config/decisions.py",
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
