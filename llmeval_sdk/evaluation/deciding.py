@@ -20,8 +20,8 @@ from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_ou
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
-from llmeval_sdk.judges._base import BaseJudge
-from llmeval_sdk.judges._typed import Typed, TypedForm, typed_form_of
+from llmeval_sdk.judges import BaseJudge
+from llmeval_sdk.judges.typed import Typed, TypedForm, typed_form_of
 from llmeval_sdk.model import (
     Answer,
     Decision,
