@@ -184,35 +184,35 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_labels(
-    reader: StoreReader, asked: str | None, labels: LabelSource, judged: list[Population]
+    reader: StoreReader, option: str | None, labels: LabelSource, judged: list[Population]
 ) -> None:
     """Raise `ConfigurationError` where ``--labels`` matches nothing, with what there is instead."""
-    if asked is None or any(population.labels for population in judged):
+    if option is None or any(population.labels for population in judged):
         return
     if isinstance(labels, Mapping):
         raise ConfigurationError(
-            f"none of the {len(labels):,} labels of {asked} is about a judged record of this"
+            f"none of the {len(labels):,} labels of {option} is about a judged record of this"
             " report: each needs the span_id of one, as `llmeval label --list` prints it"
         )
     names = reader.read(lambda store: [name for (name,) in store.execute(_FEEDBACK_NAMES)])
     known = f"there is {', '.join(names)}" if names else "there is no feedback at all"
     raise ConfigurationError(
-        f"no judged record of this report has feedback named {asked!r}: {known}"
+        f"no judged record of this report has feedback named {option!r}: {known}"
     )
 
 
 _FEEDBACK_NAMES = "SELECT DISTINCT name FROM feedback ORDER BY name LIMIT 20"
 
 
-def _holds(course: Course, found: Population) -> bool | None:
+def _holds(course: Course, population: Population) -> bool | None:
     """Say whether an alarm is in force; ``None`` where that cannot be decided."""
     if course.is_alarm:
         return True
-    return None if lacking(course, found) else False
+    return None if lacking(course, population) else False
 
 
 def _exit_code(alerts: list[tuple[Course, Population]]) -> int:
-    held = [_holds(each, found) for each, found in alerts]
+    held = [_holds(course, population) for course, population in alerts]
     return 1 if True in held else 2 if None in held else 0
 
 

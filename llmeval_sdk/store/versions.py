@@ -101,8 +101,8 @@ def dimensions(connection: sqlite3.Connection) -> list[str]:
     """Return the tags, and ``model`` and ``prompt``, that the latest spans of a store have."""
     tags = [name for (name,) in connection.execute(_TAGS, (_RECENT,))]
     model, prompt = connection.execute(_OTHERS, (_RECENT,)).fetchone()
-    found = [f"tag:{name}" for name in tags if _TAG.fullmatch(f"tag:{name}")]
-    return found + ["model"] * bool(model) + ["prompt"] * bool(prompt)
+    known_tags = [f"tag:{name}" for name in tags if _TAG.fullmatch(f"tag:{name}")]
+    return known_tags + ["model"] * bool(model) + ["prompt"] * bool(prompt)
 
 
 def collect(
