@@ -16,7 +16,7 @@ from llmeval_sdk.protocols import further_request
 
 
 FREE = ("rate_limited", "unauthorized", "not_found", "bad_request", "too_long")
-"""Failures by which a server says that it did no work: a request, but no tokens."""
+"""Failures by which a server says that it did no work: they cost a request and no tokens."""
 CHARACTERS_PER_TOKEN = 3
 """For the most that a request may use; most texts have more."""
 
@@ -63,15 +63,14 @@ class Account:
     async def _call(
         self, name: str, most: Usage, call: Callable[[], Awaitable[_Result]]
     ) -> _Result:
-        async with self.turnstile.passage() as passage:
-            payment = _Payment(self, passage.place, name, most)
-            permission = further_request.set(
-                payment.another
-            )  # the client's further requests cost as well
+        async with self.turnstile.passage() as passing:
+            payment = _Payment(self, passing.place, name, most)
+            # The client asks before each further request, such as a retry: it costs as well.
+            permission = further_request.set(payment.another)
             try:
                 result = await call()
             except JudgeError as error:
-                passage.failure = error.type
+                passing.failure = error.type
                 payment.free(error)
                 payment.settle(error.usage, error=error.type)
                 raise
@@ -81,7 +80,7 @@ class Account:
                 raise
             finally:
                 further_request.reset(permission)
-            passage.failure = None
+            passing.failure = None
             payment.settle(
                 result.usage,
                 model=result.model,
@@ -91,13 +90,13 @@ class Account:
             return result
 
     def add(self, call: ModelCall) -> None:
-        """Note a call of this judgement and what it used."""
+        """Add a call of this judgement, and what it used."""
         self.calls.append(call)
         if call.usage is not None:
             self.usage = call.usage if self.usage is None else self.usage + call.usage
 
     def priced(self, model: str, used: Usage) -> Usage:
-        """Add the cost by the answering model's price, else by that of the model asked for."""
+        """Add the cost, by the price of the model that answered, else of the one that was asked."""
         usd = self.turnstile.cost(model or self.model, used)
         if usd is None:
             usd = self.turnstile.cost(self.model, used)
@@ -144,7 +143,10 @@ class _Payment:
         error: str | None = None,
         requests: int = 1,
     ) -> None:
-        """Write down what the call used; one that says nothing may have cost all of it."""
+        """Record the call and settle its reservations.
+
+        A call that does not say what it used may have cost all that was reserved.
+        """
         call = replace(self._call, model=model or self._call.model, response=response)
         priced = None if used is None else self._account.priced(call.model, used)
         self._account.add(replace(call, end_ns=time_ns(), usage=priced, error=error))
@@ -152,7 +154,7 @@ class _Payment:
         for place, reservation in enumerate(self._reserved):
             if priced is None:
                 keeper.settle(reservation)
-            elif place == 0:  # the sum stands here, and so do requests that nobody asked about
+            elif place == 0:  # it carries the sum of all, and requests that nobody asked about
                 calls = 1 + max(0, requests - self._requests)
                 tokens, usd = priced.total_tokens, priced.cost_usd
                 keeper.settle(reservation, calls=calls, tokens=tokens, usd=usd)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from llmeval_sdk import config, registry
-from llmeval_sdk._process.shield import tell
+from llmeval_sdk._process.shield import shield, tell
 from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import Heuristics, Models, configured_model
@@ -74,10 +74,19 @@ class Plan:
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
+    tier: Any = None
+    """Which decision model is asked in the place of which judges; ``None`` where none is."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
+
+    def close(self) -> None:
+        """Let go of the files of the budgets and of the learned weights."""
+        for part in (self.keeper, self.tier, self.learning):
+            if part is not None:
+                with shield("the files of a plan"):
+                    part.close()
 
     def prefers_llm(self, judge: Judge) -> bool:
         """Return whether a judge looks at ``llm`` spans rather than at the requests above them.
@@ -111,6 +120,7 @@ def make_plan(
     rules: Sequence[SamplingRule] | str | None = None,
     budget: Budget | None = None,
     llm: Any = None,
+    decisions: Any = None,
     exporters: Sequence[Exporter] = (),
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
@@ -129,6 +139,7 @@ def make_plan(
         rules: sampling rules; see ``configure()``.
         budget: what judges may use; by default as the settings say.
         llm: the judge model; by default that of the settings.
+        decisions: the decision model; by default that of the settings.
         exporters: objects, beside those that the settings name.
         redact: the app's own redaction.
         strict: raise mistakes of the environment too, because a person is watching.
@@ -143,12 +154,22 @@ def make_plan(
     requested = requested_evaluators(evaluators, settings, complain)
     if strict:
         _check_decorators(settings)
-    named = any(evaluator.kind == "judge" for evaluator in requested) or bool(escalations)
+    tier, left = None, requested
+    if (make_tier := _part(registry.DECIDING)) is not None:
+        tier = make_tier(decisions, settings, requested, escalations, problems, strict=strict)
+        if tier is not None:
+            left = [evaluator for evaluator in requested if not tier.decides(evaluator)]
+            requested, escalations = tier.requested, tier.escalations
+    elif decisions is not None:
+        registry.load(registry.DECIDING)
+    named = any(evaluator.kind == "judge" for evaluator in left) or bool(escalations)
     spending = llm is not None or bool(settings.judge_model) or named
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
     inline, background = _divided([*requested, *read_by(escalations, settings)], settings)
-    if (learning := _learning(settings)) is not None:
+    make_learning = _part(registry.LEARNING)
+    learning = None if make_learning is None else make_learning(settings)
+    if learning is not None:
         background = list(map(learning.taught, background))
     budget = budget or _budget(settings)
     role = _role(settings, problems, strict=strict)
@@ -184,6 +205,7 @@ def make_plan(
         queue_records=settings.queue_records,
         queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
+        tier=tier,
         learning=learning,
         prices=settings.prices,
     )
@@ -198,7 +220,7 @@ def recording_plan(
         ConfigurationError: an exporter that is not known or lacks its library.
     """
     plan = make_plan(settings, problems, exporters=exporters, escalations=[], strict=True)
-    plan = replace(plan, background=Heuristics(), judges=())
+    plan = replace(plan, background=Heuristics(), judges=(), tier=None)
     return plan if exports else replace(plan, exporters=())
 
 
@@ -226,10 +248,11 @@ def _divided(
     return inline, [heuristic for place, heuristic in heuristics if place == "worker"]
 
 
-def _learning(settings: Settings) -> Any:
+def _part(path: str) -> Any:
+    """Return what makes a part of the package; ``None`` where its files were deleted."""
     try:
-        return registry.load(registry.LEARNING)(settings)
-    except ConfigurationError:  # that part was deleted
+        return registry.load(path)
+    except ConfigurationError:
         return None
 
 

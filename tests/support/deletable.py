@@ -22,7 +22,7 @@ PARTS = {
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/feedback.py", "store/hours.py", "store/labelling.py", "store/labels.py",
         "store/pages.py", "store/populations.py", "store/rules.py", "store/silence.py",
-        "store/versions.py", "store/views.py", "store/walks.py",
+        "store/effective.py", "store/tiers.py", "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
@@ -38,8 +38,9 @@ PARTS = {
     ),
     "decisions": (
         "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
-        "evaluation/calibrations.py", "evaluation/deciding.py", "llms/decisions",
-        "config/decisions.py",
+        "evaluation/calibrations.py", "evaluation/deciding.py",
+        "evaluation/decision_budget.py", "llms/decisions",
+        "config/decisions.py", "policy/cascade.py", "pipeline/_tier.py", "pipeline/_deciding.py",
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
