@@ -415,11 +415,14 @@ def test_the_environment_alone_makes_a_cascade(monkeypatch, server):
     stats = llmeval.flush(20)
     assert stats.judged["groundedness.decision"] == stats.judged["relevance_to_query.decision"] == 1
     assert len(server.decisions) == 1
-    assert [
-        e.evaluation.evaluator_kind
-        for e in memory.evaluations()
-        if e.evaluation.name == "groundedness"
-    ][0] == "decision"
+    assert (
+        next(
+            e.evaluation.evaluator_kind
+            for e in memory.evaluations()
+            if e.evaluation.name == "groundedness"
+        )
+        == "decision"
+    )
 
 
 @pytest.mark.parametrize("model", ["nonsense/x", "openai/", "systemone/any"])
