@@ -16,6 +16,7 @@ from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_peopl
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
 from llmeval_sdk.cli._rules import show_rules
+from llmeval_sdk.cli._tiers import show_tiers
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
@@ -24,6 +25,7 @@ from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, LabelSource, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.words import moment
 
 
@@ -132,6 +134,7 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
+        tiered = reader.read(lambda store: tiers(store, args.since, args.evaluator, args.span_name))
         location = reader.location
     if args.json:
         summary = {
@@ -144,6 +147,7 @@ def run(args: argparse.Namespace) -> int:
             "lost": lost,
             "stood_in": stood_in,
             "rules": compared,
+            "tiers": tiered,
             "thumbs": clicked,
             "alerts": [
                 {
@@ -170,6 +174,7 @@ def run(args: argparse.Namespace) -> int:
         show_people(judged, clicked)
         for name in stood_in:
             say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
+    show_tiers(tiered, judged)
     if compared.checked:
         show_rules(compared)
     if trend:

@@ -153,7 +153,7 @@ class Learning:
 
     def hear(self, item: object) -> None:
         """Take in what a judge or a person said; anything else is no outcome."""
-        if type(item) is EvaluationEvent and item.evaluation.evaluator_kind != "heuristic":
+        if type(item) is EvaluationEvent and item.evaluation.evaluator_kind in ("judge", "human"):
             self._hearing.hear(item, self._scores)
 
     # -- studying, in the worker ------------------------------------------------------------------

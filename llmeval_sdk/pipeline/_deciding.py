@@ -6,8 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._process.shield import shield, swallow, tell
@@ -17,10 +16,11 @@ from llmeval_sdk.evaluation.deciding import Decided, Decider
 from llmeval_sdk.evaluation.decision_budget import BUDGET
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.judges.typed import typed_form_of
-from llmeval_sdk.model import Evaluation, NotRun, Target, Usage, tier_name
+from llmeval_sdk.model import Evaluation, Usage
 from llmeval_sdk.pipeline._judges_loop import JudgesLoop
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Turn, not_run
+from llmeval_sdk.pipeline._undecided import Ask, Undecided, all_done, not_decided
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS, Admitted, Refused
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.store.files import path_of
@@ -36,29 +36,6 @@ MAX_WAITING = 1_000
 MAX_KNOWN = 1_000
 
 Emit = Callable[[Any], None]
-Ask = Callable[["Case", Judge, Mapping[str, Evaluation], float], "Future[None] | None"]
-"""Submits a record to a judge model: the case, the judge, all evaluations, the chance so far."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One record that the decision model is asked about."""
-
-    case: Case
-    asked: Mapping[str, tuple[Judge, Admitted]]
-    """The judges in whose place it is asked."""
-    unsampled: Mapping[str, str]
-    """The judges in whose place it is not asked because of a sampling rule, and the rule."""
-    later: Sequence[Judge]
-    """The judges that are escalated by one of these decisions."""
-    ask: Ask
-
-    def refused(self, reason: str, detail: str) -> list[NotRun]:
-        """Say for each judge why the decision model was not asked."""
-        return [
-            _not_decided(judge, self.case.target, reason, detail)
-            for judge, _ in self.asked.values()
-        ]
 
 
 class Deciding:
@@ -78,8 +55,8 @@ class Deciding:
         self._gate = plan.gate
         self._loop = loop
         self._emit = emit
-        self._turns: deque[Turn[Question]] = deque()
-        self._waiting: dict[Future[None], Turn[Question]] = {}
+        self._turns: deque[Turn[Undecided]] = deque()
+        self._waiting: dict[Future[None], Turn[Undecided]] = {}
         self._crew = Crew(BUDGET.concurrency, self._next)
         self._typed: dict[int, tuple[Judge, bool]] = {}
         self._shut = False
@@ -119,10 +96,10 @@ class Deciding:
                 continue
             if admitted.reason == "not_sampled":
                 unsampled[judge.name] = admitted.detail
-            emit(_not_decided(judge, case.target, admitted.reason, admitted.detail))
-        question = Question(case, asked, unsampled, later, ask)
+            emit(not_decided(judge, case.target, admitted.reason, admitted.detail))
+        undecided = Undecided(case, asked, unsampled, later, ask)
         now = [judge for judge in left if judge not in later]
-        return now, self._submit(question) if asked else self._go_on(question, {})
+        return now, self._submit(undecided) if asked else self._go_on(undecided, {})
 
     def _is_decided(self, judge: Judge, case: Case) -> bool:
         if judge.name in self._tier.everywhere:
@@ -147,7 +124,7 @@ class Deciding:
             return Refused("error", "the redaction failed")
         return admitted
 
-    def _submit(self, question: Question) -> Future[None] | None:
+    def _submit(self, undecided: Undecided) -> Future[None] | None:
         if self._shut:
             why = "shutdown", "the process was ending"
         elif len(self._waiting) >= MAX_WAITING:
@@ -155,18 +132,18 @@ class Deciding:
         elif not self._loop.is_ready():
             why = "no_worker", "no thread could be started"
         else:
-            turn = Turn(question)
+            turn = Turn(undecided)
             self._waiting[turn.done] = turn
             self._turns.append(turn)
             self._loop.call(self._run_more)
             return turn.done
-        return self._give_up(question, *why)
+        return self._give_up(undecided, *why)
 
-    def _give_up(self, question: Question, reason: str, detail: str) -> Future[None] | None:
+    def _give_up(self, undecided: Undecided, reason: str, detail: str) -> Future[None] | None:
         """Report that a record is not decided; what waits for the decision goes on without it."""
-        for item in question.refused(reason, detail):
+        for item in undecided.refused(reason, detail):
             self._emit(item)
-        return self._go_on(question, {})
+        return self._go_on(undecided, {})
 
     @property
     def pending(self) -> int:
@@ -196,29 +173,29 @@ class Deciding:
     def _next(self) -> Coroutine[Any, Any, None] | None:
         return None if self._shut or not self._turns else self._take(self._turns.popleft())
 
-    async def _take(self, turn: Turn[Question]) -> None:
-        question = turn.job
-        judges = [judge for judge, _ in question.asked.values()]
+    async def _take(self, turn: Turn[Undecided]) -> None:
+        undecided = turn.job
+        judges = [judge for judge, _ in undecided.asked.values()]
         try:
             decider = await self._made()
-            decided = await decider.decide(own_copy(question.case.record), judges)
-            items, evaluations = self._outcome(question, decided)
+            decided = await decider.decide(own_copy(undecided.case.record), judges)
+            items, evaluations = self._outcome(undecided, decided)
         except asyncio.CancelledError:
             if self._shut:
                 raise
-            items, evaluations = question.refused("error", "CancelledError"), {}  # the model's own
+            items, evaluations = undecided.refused("error", "CancelledError"), {}  # the model's own
         except BaseException as error:
             if self._shut and isinstance(error, GeneratorExit):
                 raise
             if not swallow("decisions", error, calls_out=True):
                 self._settle(turn)
                 raise
-            items, evaluations = question.refused("error", type(error).__name__), {}
+            items, evaluations = undecided.refused("error", type(error).__name__), {}
         judgements = None
         if turn.take():
             for item in items:
                 self._emit(item)
-            judgements = self._go_on(question, evaluations)
+            judgements = self._go_on(undecided, evaluations)
         if judgements is None:
             self._settle(turn)
         else:
@@ -246,7 +223,7 @@ class Deciding:
                     await warm()
         return self._decider
 
-    def _settle(self, turn: Turn[Question], *, is_cut: bool = False) -> None:
+    def _settle(self, turn: Turn[Undecided], *, is_cut: bool = False) -> None:
         """Say that a record is dealt with; where that was cut short, the spool keeps the record."""
         if self._waiting.pop(turn.done, None) is None:
             return
@@ -256,26 +233,26 @@ class Deciding:
             turn.done.set_result(None)
 
     def _outcome(
-        self, question: Question, decided: Decided
+        self, undecided: Undecided, decided: Decided
     ) -> tuple[list[Any], dict[str, Evaluation]]:
         """Return what there is to tell of a decided record, and the evaluations by name."""
         items: list[Any] = []
         evaluations: dict[str, Evaluation] = {}
-        target = question.case.target
-        for name, (judge, admitted) in question.asked.items():
+        target = undecided.case.target
+        for name, (judge, admitted) in undecided.asked.items():
             evaluation = decided.evaluations[name]
             error = evaluation.error
             if error is not None:
                 is_known = error.type in NOT_RUN_REASONS
                 detail = error.message if is_known else f"{error.type}: {error.message}"
                 reason = error.type if is_known else "error"
-                items.append(_not_decided(judge, target, reason, detail))
+                items.append(not_decided(judge, target, reason, detail))
                 if is_known and error.type != "timeout" and not decided.calls:
                     continue
                 tell(f"decision {name}", f"gave no answer: {error.type}")
             elif evaluation.metadata.get("cached"):
                 why = "an identical question was answered a moment ago"
-                items.append(_not_decided(judge, target, "cached", why))
+                items.append(not_decided(judge, target, "cached", why))
             if evaluation.usage is not None:
                 self.usage += evaluation.usage
             evaluations[name] = replace(
@@ -286,63 +263,37 @@ class Deciding:
             items.append(addressed(evaluations[name], target))
         return items, evaluations
 
-    # -- wherever the decision has come -----------------------------------------------------------
+    # -- wherever the decision has come ----------------------------------------------------------
 
-    def _go_on(self, question: Question, decided: Mapping[str, Evaluation]) -> Future[None] | None:
+    def _go_on(
+        self, undecided: Undecided, decided: Mapping[str, Evaluation]
+    ) -> Future[None] | None:
         """Let the judges that waited see what was decided; return when all of them are done."""
-        case = question.case
+        case = undecided.case
         evaluations = {**case.evaluations, **decided}
         begun: list[Future[None]] = []
-        for judge in question.later:
+        for judge in undecided.later:
             reads = self._gate.names(judge.name)
-            unsampled = next((name for name in question.unsampled if name in reads), None)
+            unsampled = next((name for name in undecided.unsampled if name in reads), None)
             if unsampled is not None:
-                detail = f"{unsampled} was not decided: {question.unsampled[unsampled]}"
+                detail = f"{unsampled} was not decided: {undecided.unsampled[unsampled]}"
                 self._emit(not_run(judge, case.target, "not_sampled", detail))
                 continue
-            chance = self._chance(judge, question, reads)
-            judgement = question.ask(case, judge, evaluations, chance)
+            chance = self._chance(judge, undecided, reads)
+            judgement = undecided.ask(case, judge, evaluations, chance)
             if judgement is not None:
                 begun.append(judgement)
-        return _all_done(begun)
+        return all_done(begun)
 
-    def _chance(self, judge: Judge, question: Question, reads: frozenset[str]) -> float:
+    def _chance(self, judge: Judge, undecided: Undecided, reads: frozenset[str]) -> float:
         """Return the chance of the decisions that a judge waited for, given its own sampling.
 
         One draw for each trace decides for all sampling rules, so the rarer one alone counts.
         """
         rates = [
-            admitted.probability for name, (_, admitted) in question.asked.items() if name in reads
+            admitted.probability for name, (_, admitted) in undecided.asked.items() if name in reads
         ]
-        own = self._gate.decide(judge, question.case.record, {}, everywhere=True)
+        own = self._gate.decide(judge, undecided.case.record, {}, everywhere=True)
         if not rates or isinstance(own, Refused):
             return 1.0
         return min(1.0, min(rates) / own.probability)
-
-
-def _not_decided(judge: Judge, target: Target, reason: str, detail: str) -> NotRun:
-    """Say why a decision model was not asked in the place of a judge, or gave no answer."""
-    item = not_run(judge, target, reason, detail)
-    name = tier_name(judge.name, "decision")
-    return replace(item, id=f"{target.span_id or ''}-{name}", evaluator=name)
-
-
-def _all_done(futures: Sequence[Future[None]]) -> Future[None] | None:
-    """Return what is done when all of these are; ``None`` where there are none."""
-    if len(futures) < 2:
-        return futures[0] if futures else None
-    done: Future[None] = Future()
-    finished = count(1)
-
-    def one_done(_: Future[None]) -> None:
-        if next(finished) < len(futures):
-            return
-        if any(each.cancelled() for each in futures):
-            done.cancel()
-            done.set_running_or_notify_cancel()
-        else:
-            done.set_result(None)
-
-    for future in futures:
-        future.add_done_callback(one_done)
-    return done

@@ -23,6 +23,14 @@ from llmeval_sdk.evaluation.resolve import (
     standing_heuristics,
 )
 from llmeval_sdk.pipeline._destinations import make_exporters
+from llmeval_sdk.pipeline._from_settings import (
+    ledger_of,
+    make_redactor,
+    recent_scores_of,
+    role_of,
+    spool_of,
+    what_may_leave,
+)
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.gate import JudgeGate
@@ -31,7 +39,7 @@ from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.protocols import LLM, BaseExporter, Evaluator, Exporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder, children_folder
-from llmeval_sdk.tracing._inner import off, state
+from llmeval_sdk.tracing._inner import state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,13 +180,13 @@ def make_plan(
     if learning is not None:
         background = list(map(learning.taught, background))
     budget = budget or _budget(settings)
-    role = _role(settings, problems, strict=strict)
+    role = role_of(settings, problems, strict=strict)
     sinks: tuple[BaseExporter, ...] = ()
     if role != "off":
         sinks = make_exporters(settings, exporters, problems, strict=strict)
     sink_names = [sink.name for sink in sinks]
-    redactor = _redactor(settings, redact, problems, strict=strict)
-    captured = _captured(settings)
+    redactor = make_redactor(settings, redact, problems, strict=strict)
+    captured = what_may_leave(settings)
     return Plan(
         exporters=sinks,
         inline=Heuristics(inline),
@@ -188,7 +196,7 @@ def make_plan(
         gate=JudgeGate(_rules(rules, settings, problems), escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
-        keeper=BudgetKeeper(budget, _ledger(settings)),
+        keeper=BudgetKeeper(budget, ledger_of(settings)),
         concurrency=budget.concurrency,
         judge_timeout=settings.judge_timeout,
         retrieved=settings.retrieved_context,
@@ -196,12 +204,12 @@ def make_plan(
         content=captured is True,
         names=captured != SCORES,
         redactor=redactor,
-        spool=_spool(settings),
+        spool=spool_of(settings),
         children=None
         if settings.spool
         else children_folder(settings.store, sink_names, max_bytes=settings.spool_max_bytes),
         role=role,
-        recent=partial(_recent, settings) if "local" in sink_names else None,
+        recent=partial(recent_scores_of, settings) if "local" in sink_names else None,
         queue_records=settings.queue_records,
         queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
@@ -273,65 +281,3 @@ def _rules(
     rules = parse_rules(configured if configured is not None else settings.sampling_rules)
     problems.extend(rules.problems)
     return rules
-
-
-def _captured(settings: Settings) -> bool | str:
-    """Return what content may leave. Raises `ConfigurationError` for any other word."""
-    if settings.capture_content not in (True, False, SCORES):
-        raise ConfigurationError(
-            f"capture_content={settings.capture_content!r}: use True, False or {SCORES!r}"
-        )
-    return settings.capture_content
-
-
-def _redactor(
-    settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
-) -> Redactor:
-    """Make the redactor. After a mistake in the environment it takes out all it can."""
-
-    def quietly(text: str) -> str:
-        off()  # decorated helpers of the redactor must not make spans that need redaction
-        assert custom is not None
-        return custom(text)
-
-    own = None if custom is None else quietly
-    try:
-        return Redactor(settings.redact, own)
-    except ConfigurationError as error:
-        if strict:
-            raise
-        problems.append(f"{error}; using all detectors")
-        return Redactor(("all",), own)
-
-
-def _spool(settings: Settings) -> Folder | None:
-    if not settings.spool:
-        return None
-    return Folder(
-        settings.spool, file_bytes=settings.spool_bytes, max_bytes=settings.spool_max_bytes
-    )
-
-
-def _role(settings: Settings, problems: list[str], *, strict: bool) -> str:
-    """Return the role of this process. Without a spool no other process can do its work."""
-    if settings.worker == "thread" or settings.spool:
-        return settings.worker
-    problem = f"worker={settings.worker!r} needs a spool: set LLMEVAL_SPOOL to a folder"
-    if strict:
-        raise ConfigurationError(problem)
-    problems.append(f"{problem}; using a thread")
-    return "thread"
-
-
-def _recent(settings: Settings, name: str) -> list[tuple[str | None, float]]:
-    """Read an evaluator's latest scores from the store, if there is one; see `Plan.recent`."""
-    from llmeval_sdk.store.reader import recent_scores
-
-    return recent_scores(settings.store, name)
-
-
-def _ledger(settings: Settings) -> Any:
-    from llmeval_sdk.store.files import path_of
-    from llmeval_sdk.store.ledger import HostLedger
-
-    return HostLedger(path_of(settings.store).with_suffix(".budget"))

@@ -11,6 +11,7 @@ from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
 from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, stands_for
+from llmeval_sdk.store.effective import decided
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
@@ -111,6 +112,7 @@ class _Scores:
         self._predictor = predictor
         self._labels = labels
         self._known: dict[str, dict[str, float]] = {}
+        self._decided: dict[str, dict[str, float]] = {}
         self._labelled: dict[str, Mapping[str, Label]] = {}
 
     def labels(self, judge: str) -> Mapping[str, Label]:
@@ -123,7 +125,17 @@ class _Scores:
         return self._labelled[name]
 
     def of(self, judge: str) -> dict[str, float]:
-        """Return the scores that say most about a judge's verdicts, as the judge declares."""
+        """Return the scores that say most about a judge's verdicts.
+
+        They are the probabilities of decisions on the same question, where there are any, else the
+        free score that the judge declares.
+        """
+        if self._predictor is None:
+            decisions = self._decided.get(judge)
+            if decisions is None:
+                decisions = self._decided[judge] = self._reader.read(lambda c: decided(c, judge))
+            if decisions:
+                return decisions
         name = self._predictor or predictor_of(judge)
         if name is None:
             return {}
