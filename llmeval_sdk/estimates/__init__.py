@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from llmeval_sdk.estimates.mean import Estimate, population_mean
     from llmeval_sdk.estimates.running import confidence_sequence
     from llmeval_sdk.estimates.sequence import Evidence, Seen
-    from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
+    from llmeval_sdk.estimates.standardised import Standardised, standardised_difference
+    from llmeval_sdk.estimates.tally import Tally
 
 _HOMES = {
     "allocation": "Allocation default_control",
@@ -47,7 +48,8 @@ _HOMES = {
     "mean": "Estimate population_mean",
     "running": "confidence_sequence",
     "sequence": "Evidence Seen",
-    "standardised": "Standardised Tally standardised_difference",
+    "standardised": "Standardised standardised_difference",
+    "tally": "Tally",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

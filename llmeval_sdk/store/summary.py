@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import Any
+from math import inf, isfinite, nextafter
+from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
+from llmeval_sdk.store.schema import WORD
 
 
 BINS = 10
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +52,52 @@ class NotRunSummary:
     """The detail of the latest of them."""
 
 
+class Scope(NamedTuple):
+    """Which evaluations, or which judgements that did not run, are summed up.
+
+    ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    evaluator: str | None = None
+    span_name: str | None = None
+
+    def where(self, evaluator: str, *conditions: str) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition in SQL, and its arguments.
+
+        Args:
+            evaluator: the column that names the evaluator.
+            conditions: further conditions, which come first; an empty one is none.
+        """
+        bounds = {
+            f"{evaluator} = ?": self.evaluator,
+            "+span_name = ?": self.span_name,  # + keeps SQLite from sorting what is in order
+            "time_ns >= ?": self.since,
+            "time_ns < ?": self.until,
+        }
+        present = {bound: value for bound, value in bounds.items() if value is not None}
+        texts = [*filter(None, conditions), *present]
+        return f"WHERE {' AND '.join(texts) or '1'}", tuple(present.values())
+
+
+@dataclass(slots=True)
 class _Group:
-    """The running sums for one evaluator and span name."""
+    """The sums for one evaluator and span name."""
 
-    __slots__ = (
-        "categories", "cost", "errors", "not_applicable", "scores", "tokens",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.scores = array("d")
-        self.categories: Counter[str] = Counter()
-        self.errors = self.not_applicable = self.tokens = 0
-        self.cost: float | None = None
+    scores: int = 0
+    total: float = 0.0
+    low: float = inf
+    high: float = -inf
+    categories: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    not_applicable: int = 0
+    cost: float | None = None
+    tokens: int = 0
 
     def mean(self) -> float | None:
         """Return the mean, or ``None`` if any answer is neither a number nor neutral."""
-        count, total = len(self.scores), sum(self.scores)
+        count, total = self.scores, self.total
         for word, times in self.categories.items():
             if (rating := _values.number(word)) is not None:
                 count += times
@@ -78,81 +107,128 @@ class _Group:
         return total / count if count else None
 
 
-def score_summary(connection: sqlite3.Connection, where: str, arguments: Row) -> list[ScoreSummary]:
-    """Summarise the evaluations that a condition selects, in one pass over them.
+def score_summary(connection: sqlite3.Connection, scope: Scope) -> list[ScoreSummary]:
+    """Summarise the evaluations of a scope.
 
-    The sums are made here because SQLite's GROUP BY would sort the rows first, which doubles the
-    time for millions of them.
+    SQL does it by the index ``evaluations_summed``, which has them in the order of their groups;
+    GROUP BY would otherwise sort the rows first, which takes longer than all the rest.
     """
     groups: dict[tuple[str, str, str | None], _Group] = {}
-    for name, kind, span_name, value, failed, cost, tokens in connection.execute(
+    where, arguments = scope.where("name")
+    for name, kind, span_name, word, rows, values, failed, unscored, *sums in connection.execute(
         _SCORES.format(where), arguments
     ):
-        group = groups.get((name, kind, span_name))
-        if group is None:
-            group = groups[name, kind, span_name] = _Group()
-        if type(value) is float:
-            group.scores.append(value)
-        elif value is not None:
-            group.categories[value if type(value) is str else _values.word(value)] += 1
-        elif not failed:
-            group.not_applicable += 1
+        group = groups.setdefault((name, kind, span_name), _Group())
+        low, high, total, cost, tokens = sums
+        if word is not None:
+            group.categories[word if type(word) is str else _values.word(word)] += rows
+        elif values:
+            group.scores += values
+            group.total += total
+            group.low, group.high = min(group.low, low), max(group.high, high)
         group.errors += failed
+        group.not_applicable += unscored or 0
+        group.tokens += tokens or 0
         if cost is not None:
             group.cost = (group.cost or 0.0) + cost
-        if tokens:
-            group.tokens += tokens
     keys = sorted(groups, key=lambda key: tuple(part or "" for part in key))
-    return [_summary(*key, groups[key]) for key in keys]
+    return [_summary(connection, scope, key, groups[key]) for key in keys]
 
 
-def not_run_summary(
-    connection: sqlite3.Connection, where: str, arguments: Row
-) -> list[NotRunSummary]:
+def not_run_summary(connection: sqlite3.Connection, scope: Scope) -> list[NotRunSummary]:
     """Count the judges that did not run, by judge and reason, most frequent first."""
+    where, arguments = scope.where("evaluator")
+    counts: Counter[tuple[str, str]] = Counter()
+    latest: dict[tuple[str, str], tuple[int, str | None]] = {}
     rows = connection.execute(_NOT_RUN.format(where), arguments)
-    return [NotRunSummary(row[0], row[1], row[2], row[3] or "") for row in rows]
+    for evaluator, reason, span_name, times, last_ns in rows:
+        key = evaluator, reason
+        counts[key] += times
+        if key not in latest or latest[key][0] < last_ns:
+            latest[key] = last_ns, span_name
+    summaries = []
+    for (evaluator, reason), times in counts.items():
+        last_ns, span_name = latest[evaluator, reason]
+        found = connection.execute(_DETAIL, (evaluator, span_name, reason, last_ns)).fetchone()
+        summaries.append(NotRunSummary(evaluator, reason, times, found[0] or ""))
+    return sorted(summaries, key=lambda each: (each.evaluator, -each.count, each.reason))
 
 
-_SCORES = """
-SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, cost_usd, total_tokens
-FROM evaluations {}
-"""
+_SCORES = f"""
+SELECT name, evaluator_kind, span_name, {WORD}, count(*), count(value), count(error_type),
+  sum(value IS NULL AND error_type IS NULL), min(value), max(value), sum(value), sum(cost_usd),
+  sum(total_tokens)
+FROM evaluations {{}} GROUP BY name, span_name, evaluator_kind, evaluator_version, {WORD}
+"""  # noqa: S608 - constants
 
 _NOT_RUN = """
-SELECT evaluator, reason, count(*) AS times, detail, max(time_ns)
-FROM not_run {} GROUP BY evaluator, reason ORDER BY evaluator, times DESC, reason
+SELECT evaluator, reason, span_name, count(*), max(time_ns) FROM not_run {}
+GROUP BY evaluator, span_name, reason
+"""
+
+_DETAIL = """
+SELECT detail FROM not_run
+WHERE evaluator = ? AND span_name IS ? AND reason IS ? AND time_ns = ? ORDER BY seq LIMIT 1
 """
 
 
-def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) -> ScoreSummary:
-    low, high = (min(group.scores), max(group.scores)) if group.scores else (None, None)
+def _summary(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    key: tuple[str, str, str | None],
+    group: _Group,
+) -> ScoreSummary:
+    evaluator, kind, span_name = key
+    low, high = (group.low, group.high) if group.scores else (None, None)
     if low is not None and high is not None and low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     return ScoreSummary(
         evaluator,
         kind,
         span_name,
-        count=len(group.scores) + group.categories.total(),
+        count=group.scores + group.categories.total(),
         errors=group.errors,
         not_applicable=group.not_applicable,
         mean=group.mean(),
         low=low,
         high=high,
-        histogram=_histogram(group.scores, low, high),
+        histogram=_histogram(connection, scope, key, low, high),
         categories=dict(sorted(group.categories.items(), key=lambda item: (-item[1], item[0]))),
         cost_usd=group.cost,
         total_tokens=group.tokens,
     )
 
 
-def _histogram(scores: array[float], low: float | None, high: float | None) -> tuple[int, ...]:
-    if low is None or high is None:
+def _histogram(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    key: tuple[str, str, str | None],
+    low: float | None,
+    high: float | None,
+) -> tuple[int, ...]:
+    """Count the scores in each of ten equal parts of the range, by how many are below its end."""
+    if low is None or high is None or not isfinite(high - low):
         return ()
-    bins = [0] * BINS
-    scale = BINS / ((high - low) or 1.0)
-    if not isfinite(scale) or not isfinite(high - low):
-        return ()
-    for value in scores:
-        bins[min(int((value - low) * scale), BINS - 1)] += 1
-    return tuple(bins)
+    edges = [edge(low, high, number) for number in range(1, BINS)]
+    below = ", ".join(["sum(value < ?)"] * len(edges))
+    where, arguments = scope._replace(evaluator=None, span_name=None).where(
+        "name", "name = ?", "evaluator_kind IS ?", "span_name IS ?", "typeof(value) = 'real'"
+    )
+    query = f"SELECT {below}, count(*) FROM evaluations {where}"  # noqa: S608 - constants
+    counts = connection.execute(query, (*edges, *key, *arguments)).fetchone()
+    return tuple(upper - lower for lower, upper in zip((0, *counts), counts, strict=False))
+
+
+def bin_of(value: float, low: float, high: float) -> int:
+    """Say in which of the ten parts of a range a value lies, the lowest being 0."""
+    return min(int((value - low) * (BINS / ((high - low) or 1.0))), BINS - 1)
+
+
+def edge(low: float, high: float, number: int) -> float:
+    """Return the smallest value that `bin_of` puts into a part of a range, or above it."""
+    value = low + number * ((high - low) or 1.0) / BINS
+    while bin_of(value, low, high) >= number:
+        value = nextafter(value, -inf)
+    while bin_of(value, low, high) < number:
+        value = nextafter(value, inf)
+    return value
