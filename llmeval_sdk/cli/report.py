@@ -20,7 +20,7 @@ from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, Population, Scores, overall, populations
-from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary, score_summary
 
 
 _EPILOG = """\
@@ -100,13 +100,14 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    selection = (args.since, None, args.evaluator, args.span_name)
+    selection = Scope(args.since, None, args.evaluator, args.span_name)
     with open_store(args.store) as reader:
-        scores = reader.score_summary(*selection)
         not_run = reader.not_run_summary(*selection)
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
+        groups = known.groups(selection)
+        scores = reader.read(lambda c: tuple(score_summary(c, selection, groups)))
         judged = populations(reader, selection, known)
         clicked = reader.read(
             lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)

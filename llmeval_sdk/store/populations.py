@@ -18,7 +18,7 @@ from llmeval_sdk.estimates.tally import Tally, tallied_mean
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged, Key, judged
-from llmeval_sdk.store.summary import Scope
+from llmeval_sdk.store.summary import Group, Scope, groups
 from llmeval_sdk.store.verdicts import Verdict, predicted, scores_by_span, verdicts
 
 
@@ -57,7 +57,7 @@ class Population:
 
 
 class Scores:
-    """Free scores and labels by span, each read once for all estimates that need it.
+    """What several estimates need, each read once: sums, and free scores and labels by span.
 
     Args:
         reader: the store.
@@ -74,7 +74,15 @@ class Scores:
         self._predictor = predictor
         self._labels = labels
         self._scores: dict[str, dict[str, float]] = {}
+        self._groups: dict[tuple[Scope, int], list[Group]] = {}
         self._labelled: dict[str, Mapping[str, Label]] = {}
+
+    def groups(self, scope: Scope, period_ns: int = 0) -> list[Group]:
+        """Return what the evaluations of a scope add up to."""
+        key = scope, period_ns
+        if key not in self._groups:
+            self._groups[key] = self._reader.read(lambda c: groups(c, scope, period_ns))
+        return self._groups[key]
 
     def labels(self, judge: str) -> Mapping[str, Label]:
         """Return what people said of the records of a judge, by span."""
@@ -153,7 +161,8 @@ def _estimated(
         return (key[0], None, key[2]) if all_names else key
 
     samples: dict[Key, Judged] = {}
-    sums = reader.read(lambda c: judged(c, scope, period_ns=period_ns, every_kind=all_names))
+    parts = scores.groups(scope, period_ns)
+    sums = reader.read(lambda c: judged(c, scope, parts, period_ns=period_ns, every_kind=all_names))
     for key, sample in sums.items():
         samples.setdefault(place(key), Judged()).join(sample)
     known: dict[Key, Tally] = {}

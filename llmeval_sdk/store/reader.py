@@ -115,7 +115,7 @@ class StoreReader:
         ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
         """
         scope = Scope(since, until, evaluator, span_name)
-        return tuple(self.read(lambda c: summary.score_summary(c, scope)))
+        return tuple(self.read(lambda c: summary.score_summary(c, scope, summary.groups(c, scope))))
 
     def not_run_summary(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
@@ -18,14 +18,11 @@ from llmeval_sdk import _values
 from llmeval_sdk.estimates.correction import PASS
 from llmeval_sdk.estimates.funnel import NOT_SELECTED
 from llmeval_sdk.estimates.tally import Tally
-from llmeval_sdk.store.schema import WORD
-from llmeval_sdk.store.summary import Scope
+from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, Group, Scope
 
 
 Key = tuple[str, str | None, int | None]
 """A judge, a span name, and the beginning of a period in nanoseconds since the epoch."""
-LEAST_CHANCE = 1e-9
-"""A smaller inclusion probability is none: one record would outweigh all others."""
 
 
 @dataclass(slots=True)
@@ -76,12 +73,8 @@ class Judged:
         self.categories += other.categories
         self.reasons += other.reasons
         self.versions |= other.versions
-        self.pay(other.cost_usd)
-
-    def pay(self, cost_usd: float | None) -> None:
-        """Add the cost of some judgements, where it is known."""
-        if cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+        if other.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
 
     def add(self, sums: _Sums) -> None:
         """Add verdicts that are numbers, with an inclusion probability each or without."""
@@ -122,131 +115,141 @@ class _Sums(NamedTuple):
 
 
 def judged(
-    connection: sqlite3.Connection, scope: Scope, *, period_ns: int = 0, every_kind: bool = False
+    connection: sqlite3.Connection,
+    scope: Scope,
+    parts: Iterable[Group],
+    *,
+    period_ns: int = 0,
+    every_kind: bool = False,
 ) -> dict[Key, Judged]:
     """Sum up what judges said, and count the records they did not judge, by `Key`.
 
     Args:
         connection: a store that is open.
         scope: which evaluations, and which judgements that did not run.
+        parts: what `summary.groups` made of it.
         period_ns: the length of a period; 0 puts all times into one.
         every_kind: whether heuristics are summed up as well as judges.
     """
-    summing = _Summing(connection, scope, period_ns, every_kind=every_kind)
-    by_key = summing.run()
-    for name in {key[0] for key, sample in by_key.items() if sample.is_out_of_scale}:
-        whole = Judged()
-        for key, sample in by_key.items():
-            if key[0] == name:
+    mine = [part for part in parts if every_kind or part.evaluator_kind == "judge"]
+    by_name: dict[str, list[Group]] = {part.name: [] for part in mine}
+    for part in mine:
+        by_name[part.name].append(part)
+    by_key: dict[Key, Judged] = {}
+    origins: dict[str, float] = {}
+    period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+    for name, of_name in by_name.items():
+        scored = any(part.word is None and part.values for part in of_name)
+        kind = "" if every_kind else "+evaluator_kind = 'judge'"
+        where = scope._replace(evaluator=name).where("name", kind) if scored else None
+        summing = _Summing(connection, of_name, where, period, every_kind=every_kind)
+        samples = summing.run()
+        if any(sample.is_out_of_scale for sample in samples.values()):
+            whole = Judged()
+            for sample in samples.values():
                 whole.join(sample)
-        mine = scope._replace(evaluator=name)
-        again = _Summing(connection, mine, period_ns, every_kind=every_kind, origin=whole.mean)
-        by_key |= again.run()
+            origins[name] = whole.mean or 0.0
+            samples = summing.run(origins[name])
+        by_key |= samples
+    condition, arguments = scope.where("evaluator")
+    rows = connection.execute(
+        _NOT_RUN.format(where=condition, period=period, by_period=_by(period)), arguments
+    )
+    for *key, reason, count in rows:
+        judge, span_name, begin = key
+        none = Judged(origins.get(judge, 0.0))
+        sample = by_key.setdefault((judge, span_name, begin), none)
+        sample.reasons[reason] += count
+        sample.passed_over += count if reason in NOT_SELECTED else 0
     return dict(sorted(by_key.items(), key=lambda item: tuple(str(part or "") for part in item[0])))
 
 
 class _Summing:
-    """One way through the statements below, which give their rows to the sample of their key."""
+    """Makes samples of what one judge said: words from their groups, scores by statements."""
 
     def __init__(
         self,
         connection: sqlite3.Connection,
-        scope: Scope,
-        period_ns: int,
+        parts: Sequence[Group],
+        scores: tuple[str, tuple[Any, ...]] | None,
+        period: str,
         *,
         every_kind: bool,
-        origin: float | None = None,
     ) -> None:
         self._connection = connection
-        self._period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
-        self._by_period = f", {self._period}" if period_ns else ""
-        self._scored = scope.where("name", "" if every_kind else "+evaluator_kind = 'judge'")
-        self._not_run = scope.where("evaluator")
+        self._parts = parts
+        self._scores = scores
+        """The condition for the statements, and its arguments, where there are any scores."""
+        self._period = period
         self._every_kind = every_kind
-        self._origin = origin or 0.0
-        self._by_key: dict[Key, Judged] = {}
 
-    def run(self) -> dict[Key, Judged]:
-        """Sum up all that the scope holds."""
-        self._add_words()
-        self._add_scores()
-        for *key, cost in self._rows(_FAILED, self._scored):
-            self._at(key).pay(cost)
-        for *key, reason, count in self._rows(_NOT_RUN, self._not_run):
-            sample = self._at(key)
-            sample.reasons[reason] += count
-            sample.passed_over += count if reason in NOT_SELECTED else 0
-        return self._by_key
+    def run(self, origin: float = 0.0) -> dict[Key, Judged]:
+        """Sum up all verdicts, less the origin each."""
+        by_key: dict[Key, Judged] = {}
 
-    def _add_words(self) -> None:
-        for row in self._rows(_WORDS, self._scored):
-            version, word, cost, count, known, least, w, ww = row[3:]
-            sample = self._at(row[:3])
-            sample.pay(cost)
-            sample.answered += count if word is not None or not self._every_kind else 0
-            number = _values.number(word)
-            if number is not None:
-                y, passes = number - self._origin, number >= PASS
-                sums = _Sums(count, number, number, count * y)
-                if known:
-                    sums = _Sums(
-                        *sums[:4], known, least, w, ww, w * y, ww * y, ww * y * y,
-                        known * passes, w * passes,
-                    )  # fmt: skip
-                sample.versions.add(version or "")
-                sample.add(sums)
-            elif isinstance(word, str):
-                sample.categories[word] += count
+        def at(name: str, span_name: str | None, period: int | None) -> Judged:
+            return by_key.setdefault((name, span_name, period), Judged(origin))
 
-    def _add_scores(self) -> None:
+        for part in self._parts:
+            self._add(at(part.name, part.span_name, part.period), part)
         for statement in (_SCORES, _OTHER_SCORES):
-            for row in self._rows(statement, self._scored, self._origin):
-                version, cost, count = row[3:6]
-                sample = self._at(row[:3])
-                sample.pay(cost)
-                sample.answered += count
-                sums = _Sums(*row[6:])
+            if self._scores is None or (statement is _OTHER_SCORES and self._is_plain()):
+                continue
+            where, arguments = self._scores
+            sql = statement.format(where=where, period=self._period, by_period=_by(self._period))
+            for row in self._connection.execute(sql, (origin, *arguments)):
+                sample = at(*row[:3])
+                sums = _Sums(*row[5:])
+                sample.answered += row[4] if self._every_kind else 0
                 if sums.numbers:
-                    sample.versions.add(version or "")
+                    sample.versions.add(row[3] or "")
                     sample.add(sums)
+        return by_key
 
-    def _rows(
-        self, statement: str, where: tuple[str, tuple[Any, ...]], *parameters: float
-    ) -> Iterator[Any]:
-        condition, arguments = where
-        sql = statement.format(where=condition, period=self._period, by_period=self._by_period)
-        return self._connection.execute(sql, (*parameters, *arguments))
+    def _is_plain(self) -> bool:
+        """Say whether all scores are usable and have an inclusion probability, as they usually do."""
+        return all(
+            part.known == part.values and -1e100 <= part.low and part.high <= 1e100
+            for part in self._parts
+            if part.word is None and part.values
+        )
 
-    def _at(self, key: Any) -> Judged:
-        name, span_name, period = key
-        sample = self._by_key.get((name, span_name, period))
-        if sample is None:
-            sample = self._by_key[name, span_name, period] = Judged(self._origin)
-        return sample
+    def _add(self, sample: Judged, part: Group) -> None:
+        """Add what a group says by itself: its cost, and its verdicts if they are words."""
+        if part.cost_usd is not None:
+            sample.cost_usd = (sample.cost_usd or 0.0) + part.cost_usd
+        count = part.rows - part.errors
+        if part.word is None:
+            sample.answered += 0 if self._every_kind else count
+            return
+        sample.answered += count
+        number = _values.number(part.word)
+        if number is None:
+            sample.categories[part.word] += count
+        elif count:
+            y, passes = number - sample.origin, number >= PASS
+            sums = _Sums(count, number, number, count * y)
+            if part.known:
+                w, ww = part.w or 0.0, part.ww or 0.0
+                sums = _Sums(
+                    *sums[:4], part.known, part.least_chance or 1.0, w, ww, w * y, ww * y,
+                    ww * y * y, part.known * passes, w * passes,
+                )  # fmt: skip
+            sample.versions.add(part.version or "")
+            sample.add(sums)
 
 
-GROUP = "name, span_name, evaluator_kind, evaluator_version"
-"""The beginning of the index, in whose order nothing has to be sorted.
+def _by(period: str) -> str:
+    """Return what the statements group by after all else."""
+    return "" if period == "NULL" else f", {period}"
 
-A condition such as ``evaluator_kind = 'judge'`` needs a ``+`` before the column: SQLite 3.40 leaves a
-column that is constant out of the grouping, and then takes the rest to be in no order.
-"""
+
 HAS_CHANCE = f"inclusion_probability > {LEAST_CHANCE}"
 _IS_USABLE = "value BETWEEN -1e100 AND 1e100"
 """The square of such a score is a number; only a file made by hand holds others."""
 
-_WORDS = f"""
-SELECT name, span_name, {{period}}, evaluator_version, {WORD}, sum(cost_usd), count(*),
-  sum({HAS_CHANCE}), min(CASE WHEN {HAS_CHANCE} THEN inclusion_probability END),
-  sum(CASE WHEN {HAS_CHANCE} THEN 1 / inclusion_probability END),
-  sum(CASE WHEN {HAS_CHANCE} THEN 1 / (inclusion_probability * inclusion_probability) END)
-FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) != 'real'
-GROUP BY {GROUP}, {WORD} {{by_period}}
-"""  # noqa: S608 - constants
-"""Verdicts that are no scores, by word: passes and fails too, which are stored as 1 and 0."""
-
 _SCORES = f"""
-SELECT name, span_name, {{period}}, evaluator_version, sum(cost_usd), count(*),
+SELECT name, span_name, {{period}}, evaluator_version, count(*),
   count(*), min(value), max(value), sum(value - ?1), count(*), min(inclusion_probability),
   sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability)),
   sum((value - ?1) / inclusion_probability),
@@ -259,7 +262,7 @@ GROUP BY {GROUP} {{by_period}}
 """  # noqa: S608
 
 _OTHER_SCORES = f"""
-SELECT name, span_name, {{period}}, evaluator_version, sum(cost_usd), count(*),
+SELECT name, span_name, {{period}}, evaluator_version, count(*),
   sum({_IS_USABLE}), min(CASE WHEN {_IS_USABLE} THEN value END),
   max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - ?1 END)
 FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
@@ -267,12 +270,6 @@ FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
 GROUP BY {GROUP} {{by_period}}
 """  # noqa: S608
 """Scores without an inclusion probability, and what no estimate can use."""
-
-_FAILED = f"""
-SELECT name, span_name, {{period}}, sum(cost_usd)
-FROM evaluations {{where}} AND error_type IS NOT NULL AND cost_usd IS NOT NULL
-GROUP BY {GROUP} {{by_period}}
-"""  # noqa: S608
 
 _NOT_RUN = """
 SELECT evaluator, span_name, {period}, reason, count(*) FROM not_run {where}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, nextafter
 from typing import Any, NamedTuple
@@ -81,9 +81,55 @@ class Scope(NamedTuple):
         return f"WHERE {' AND '.join(texts) or '1'}", tuple(present.values())
 
 
+class Group(NamedTuple):
+    """What the evaluations of one evaluator, span name, kind, version and word add up to.
+
+    All scores of a group stand in one `Group` whose ``word`` is ``None``, with the evaluations that
+    have no value. The inclusion probabilities that are added up are those of words, because sums of
+    scores need more than these (see `samples`).
+    """
+
+    name: str
+    span_name: str | None
+    evaluator_kind: str
+    version: str | None
+    period: int | None
+    word: Any
+    """A category, 1 or 0 for pass and fail, or ``None``."""
+    rows: int
+    values: int
+    errors: int
+    not_applicable: int
+    low: Any
+    high: Any
+    total: float | None
+    cost_usd: float | None
+    total_tokens: int | None
+    known: int | None
+    """How many have an inclusion probability, and neither an error nor no value."""
+    least_chance: float | None
+    w: float | None
+    """The sum of the inverses of those probabilities."""
+    ww: float | None
+    """The sum of the squares of the inverses."""
+
+
+def groups(connection: sqlite3.Connection, scope: Scope, period_ns: int = 0) -> list[Group]:
+    """Add up the evaluations of a scope, in one pass over them.
+
+    The index ``evaluations_summed`` has them in the order of their groups. Without it SQLite would
+    sort the rows first, which takes longer than all the rest.
+    """
+    where, arguments = scope.where("name")
+    period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+    by_period = f", {period}" if period_ns else ""
+    sql = _GROUPS.format(where=where, period=period, by_period=by_period)
+    return [Group(*row) for row in connection.execute(sql, arguments)]
+
+
 @dataclass(slots=True)
-class _Group:
-    """The sums for one evaluator and span name."""
+class _Summed:
+    """The sums for one evaluator and span name, over versions and words."""
 
     scores: int = 0
     total: float = 0.0
@@ -94,6 +140,21 @@ class _Group:
     not_applicable: int = 0
     cost: float | None = None
     tokens: int = 0
+
+    def add(self, group: Group) -> None:
+        """Add what one version said, or said in one word."""
+        if group.word is not None:
+            text = group.word if type(group.word) is str else _values.word(group.word)
+            self.categories[text] += group.rows
+        elif group.values:
+            self.scores += group.values
+            self.total += group.total or 0.0
+            self.low, self.high = min(self.low, group.low), max(self.high, group.high)
+        self.errors += group.errors
+        self.not_applicable += group.not_applicable
+        self.tokens += group.total_tokens or 0
+        if group.cost_usd is not None:
+            self.cost = (self.cost or 0.0) + group.cost_usd
 
     def mean(self) -> float | None:
         """Return the mean, or ``None`` if any answer is neither a number nor neutral."""
@@ -107,32 +168,16 @@ class _Group:
         return total / count if count else None
 
 
-def score_summary(connection: sqlite3.Connection, scope: Scope) -> list[ScoreSummary]:
-    """Summarise the evaluations of a scope.
-
-    SQL does it by the index ``evaluations_summed``, which has them in the order of their groups;
-    GROUP BY would otherwise sort the rows first, which takes longer than all the rest.
-    """
-    groups: dict[tuple[str, str, str | None], _Group] = {}
-    where, arguments = scope.where("name")
-    for name, kind, span_name, word, rows, values, failed, unscored, *sums in connection.execute(
-        _SCORES.format(where), arguments
-    ):
-        group = groups.setdefault((name, kind, span_name), _Group())
-        low, high, total, cost, tokens = sums
-        if word is not None:
-            group.categories[word if type(word) is str else _values.word(word)] += rows
-        elif values:
-            group.scores += values
-            group.total += total
-            group.low, group.high = min(group.low, low), max(group.high, high)
-        group.errors += failed
-        group.not_applicable += unscored or 0
-        group.tokens += tokens or 0
-        if cost is not None:
-            group.cost = (group.cost or 0.0) + cost
-    keys = sorted(groups, key=lambda key: tuple(part or "" for part in key))
-    return [_summary(connection, scope, key, groups[key]) for key in keys]
+def score_summary(
+    connection: sqlite3.Connection, scope: Scope, parts: Iterable[Group]
+) -> list[ScoreSummary]:
+    """Summarise the evaluations of a scope; ``parts`` is what `groups` made of it."""
+    summed: dict[tuple[str, str, str | None], _Summed] = {}
+    for part in parts:
+        key = part.name, part.evaluator_kind, part.span_name
+        summed.setdefault(key, _Summed()).add(part)
+    keys = sorted(summed, key=lambda key: tuple(part or "" for part in key))
+    return [_summary(connection, scope, key, summed[key]) for key in keys]
 
 
 def not_run_summary(connection: sqlite3.Connection, scope: Scope) -> list[NotRunSummary]:
@@ -154,11 +199,24 @@ def not_run_summary(connection: sqlite3.Connection, scope: Scope) -> list[NotRun
     return sorted(summaries, key=lambda each: (each.evaluator, -each.count, each.reason))
 
 
-_SCORES = f"""
-SELECT name, evaluator_kind, span_name, {WORD}, count(*), count(value), count(error_type),
-  sum(value IS NULL AND error_type IS NULL), min(value), max(value), sum(value), sum(cost_usd),
-  sum(total_tokens)
-FROM evaluations {{}} GROUP BY name, span_name, evaluator_kind, evaluator_version, {WORD}
+GROUP = "name, span_name, evaluator_kind, evaluator_version"
+"""The beginning of the index, in whose order nothing has to be sorted.
+
+A condition such as ``evaluator_kind = 'judge'`` needs a ``+`` before the column: SQLite leaves a
+column that is constant out of the grouping, and then takes the rest to be in no order.
+"""
+LEAST_CHANCE = 1e-9
+"""A smaller inclusion probability is none: one record would outweigh all others."""
+_COUNTS = f"error_type IS NULL AND value IS NOT NULL AND inclusion_probability > {LEAST_CHANCE}"
+_CHANCE = f"CASE WHEN {_COUNTS} THEN inclusion_probability END"
+
+_GROUPS = f"""
+SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
+  sum(value IS NULL AND error_type IS NULL), min(value), max(value),
+  sum(CASE typeof(value) WHEN 'real' THEN value END), sum(cost_usd), sum(total_tokens),
+  count({_CHANCE}), min({_CHANCE}), sum(1 / {_CHANCE}),
+  sum(CASE WHEN {_COUNTS} THEN 1 / (inclusion_probability * inclusion_probability) END)
+FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
 """  # noqa: S608 - constants
 
 _NOT_RUN = """
@@ -176,7 +234,7 @@ def _summary(
     connection: sqlite3.Connection,
     scope: Scope,
     key: tuple[str, str, str | None],
-    group: _Group,
+    group: _Summed,
 ) -> ScoreSummary:
     evaluator, kind, span_name = key
     low, high = (group.low, group.high) if group.scores else (None, None)

@@ -11,9 +11,9 @@ from llmeval_sdk import _values
 from llmeval_sdk.estimates.funnel import NOT_SELECTED
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
-from llmeval_sdk.store.samples import GROUP, HAS_CHANCE, LEAST_CHANCE, Key
+from llmeval_sdk.store.samples import HAS_CHANCE, Key
 from llmeval_sdk.store.schema import WORD
-from llmeval_sdk.store.summary import Scope
+from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, Scope
 
 
 IDS = 500
@@ -115,7 +115,8 @@ def predicted(
 
 def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float]:
     """Return an evaluator's scores by span id."""
-    return dict(connection.execute(_BY_SPAN, (name,)).fetchall())
+    rows: Iterator[tuple[str, float]] = connection.execute(_BY_SPAN, (name,))
+    return dict(rows)
 
 
 def _parts(spans: Collection[str]) -> Iterator[list[str]]:

@@ -17,10 +17,11 @@ PARTS = {
         "estimates/correction.py", "estimates/difference.py", "estimates/labelling.py",
         "estimates/mean.py",
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
+        "estimates/tally.py",
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/feedback.py", "store/hours.py", "store/labelling.py", "store/labels.py",
-        "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/versions.py", "store/views.py", "store/walks.py",
+        "store/pages.py", "store/populations.py", "store/rules.py", "store/samples.py",
+        "store/verdicts.py", "store/versions.py", "store/views.py", "store/walks.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
