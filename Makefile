@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -41,8 +41,11 @@ types: $(VENV)/.dev  ## Check types, strictly.
 contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
-tests: $(VENV)/.dev  ## Run the tests: two files at a time, then those that have to be alone.
-	@$(BIN)/python tests/all.py $(ARGS)
+tests: $(VENV)/.dev  ## Run the tests of every change: two files at a time, then those that have to be alone.
+	@$(BIN)/python tests/all.py --every-change $(ARGS)
+
+test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed processes.
+	@$(BIN)/python -m pytest tests/faults tests/spool/test_survival.py $(ARGS)
 
 $(VENV)-coverage/.ready: pyproject.toml constraints.txt
 	@echo "installing the tests with coverage into $(VENV)-coverage"
@@ -95,10 +98,10 @@ $(VENV)-datadog/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
-	@$(VENV)-datadog/bin/python -m pytest tests/datadog $(ARGS)
+	@$(VENV)-datadog/bin/python -m pytest tests/datadog --timeout 240 $(ARGS)
 
 test-guide: $(VENV)-datadog/.ready $(DATADOG_AGENT) $(VENV)-ragas/.ready  ## Run Datadog's Ragas guide end to end: ddtrace, Ragas, the test agent.
-	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py tests/datadog/live/test_pages.py $(ARGS)
+	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py tests/datadog/live/test_pages.py --timeout 240 $(ARGS)
 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
 	@$(VENV)-datadog/bin/python tests/datadog/demo.py $(ARGS)
@@ -143,7 +146,7 @@ $(VENV)-servers/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, Celery and multiprocessing.
-	@$(VENV)-servers/bin/python -m pytest tests/servers $(ARGS)
+	@$(VENV)-servers/bin/python -m pytest tests/servers --timeout 240 $(ARGS)
 
 soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
@@ -180,6 +183,9 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	for name in forks spool redaction; do $(BIN)/python -m benchmarks.$$name || missed=1; done; \
 	exit $$missed
 
+bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, ROUNDS=20 times, and each figure's ratio (40 minutes).
+	@$(BIN)/python -m benchmarks.against $(COMMIT) --rounds $(or $(ROUNDS),20) $(ARGS)
+
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
 
@@ -201,6 +207,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json || missed=1; \
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
+	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \
 	$$python -m benchmarks.quality.interval_coverage --runs 100 --records 2000 || missed=1; \
 	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \
@@ -243,6 +250,9 @@ docs: $(VENV)-docs/.ready  ## Build the documentation site into artifacts/site; 
 	@$(VENV)-docs/bin/zensical build --strict --clean
 	@$(VENV)-docs/bin/python tests/support/llms_txt.py artifacts/site
 	@echo "open artifacts/site/index.html"
+
+test-docs: docs $(VENV)/.dev  ## Build the site and run what its pages show.
+	@$(BIN)/python -m pytest tests/docs -n 2 $(ARGS)
 
 sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a plain install (CycloneDX).
 	@rm -rf $(VENV)-sbom && $(PYTHON) -m venv $(VENV)-sbom/plain && $(PYTHON) -m venv $(VENV)-sbom/tool

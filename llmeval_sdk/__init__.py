@@ -14,12 +14,13 @@ from llmeval_sdk._process import first_use
 
 if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
+    from llmeval_sdk._stats import Stats
     from llmeval_sdk.heuristics import heuristic
     from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
     from llmeval_sdk.model import Chunk, Completion, Evaluation, Extraction, Message, Prompt, Record
     from llmeval_sdk.offline import Report, evaluate
     from llmeval_sdk.policy.budget import Budget
-    from llmeval_sdk.policy.conditions import above, below, flagged
+    from llmeval_sdk.policy.conditions import above, below, between, flagged
     from llmeval_sdk.policy.escalation import Escalation
     from llmeval_sdk.policy.sampling import SamplingRule
     from llmeval_sdk.protocols import LLM, Exporter
@@ -43,11 +44,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "tracing": "workflow task retrieval llm tool agent embedding annotate annotation_context "
     "current_span export_span disabled",
+    "_stats": "Stats",
     "runtime": "configure enabled flush shutdown stats",
     "submit": "submit_evaluation submit_feedback",
     "policy.sampling": "SamplingRule",
     "policy.escalation": "Escalation",
-    "policy.conditions": "below above flagged",
+    "policy.conditions": "below above between flagged",
     "policy.budget": "Budget",
     "heuristics": "heuristic",
     "judges": "judge LLMJudge ContextRecall",
@@ -74,11 +76,13 @@ __all__ = [
     "Record",
     "Report",
     "SamplingRule",
+    "Stats",
     "above",
     "agent",
     "annotate",
     "annotation_context",
     "below",
+    "between",
     "configure",
     "current_span",
     "disabled",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Record
@@ -10,6 +12,14 @@ from llmeval_sdk.model import Chunk, Record
 
 CHUNK_TEXT = "retrieved_context.content"
 """The need of an evaluator that reads what the retrieved chunks say."""
+
+FIELDS = tuple(field.name for field in fields(Record))
+"""The fields of Record, of which each can be needed."""
+
+
+def alternatives(need: str) -> list[str]:
+    """Return the fields of which one is enough to meet a need."""
+    return need.split("|")
 
 
 def missing(record: Record, needs: Sequence[str]) -> str | None:
@@ -32,12 +42,27 @@ def lacking(judge: Any, record: Record) -> str | None:
 
 
 def _met(record: Record, need: str) -> bool:
-    if "|" in need:
-        return any(_met(record, field) for field in need.split("|"))
-    if need == CHUNK_TEXT:
-        chunks = record.retrieved_context
-        return chunks is not None and (not chunks or any(map(_has_text, chunks)))
-    return getattr(record, need, None) is not None
+    return any(reader_of(field)(record) is not None for field in alternatives(need))
+
+
+def reader_of(field: str) -> Callable[[Record], Any]:
+    """Return what reads a field, or `CHUNK_TEXT`, of a Record; ``None`` is what is not there."""
+    return _READERS.get(field, _nothing)
+
+
+def _chunks_with_text(record: Record) -> Sequence[Chunk] | None:
+    chunks = record.retrieved_context
+    return chunks if chunks is None or not chunks or any(map(_has_text, chunks)) else None
+
+
+def _nothing(_: Record) -> None:
+    """Read a field that no Record has, which a judge of another package may name."""
+
+
+_READERS: dict[str, Callable[[Record], Any]] = {
+    **{field: attrgetter(field) for field in FIELDS},
+    CHUNK_TEXT: _chunks_with_text,
+}
 
 
 def _shown(record: Record, need: str) -> str:

@@ -89,6 +89,24 @@ def make_file(path: Path) -> bool:
     return True
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Put a text in the place of a file, 0600 and as a whole: no reader ever sees half of it.
+
+    Raises:
+        OSError: it cannot be written, or others could have made what is there.
+    """
+    make_folder(path.parent)
+    check_file(path)
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        beside.unlink(missing_ok=True)
+        make_file(beside)
+        beside.write_text(text, "utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def check_folder(about: os.stat_result, *, shared: bool = False) -> None:
     """Raise PermissionError, with a sentence for people, unless only its owner can write a folder.
 

@@ -56,31 +56,45 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """A snapshot of all counters; what ``stats()``, ``flush()`` and ``shutdown()`` return."""
+    """A snapshot of all counters; what ``stats()``, ``flush()`` and ``shutdown()`` return.
+
+    Args:
+        spans: How many spans have finished.
+        evaluations: How many evaluations were made by evaluators or submitted by the app.
+        dropped: How many spans and evaluations were dropped before the exporters, by reason. Each
+            exporter's account counts them too.
+        exporters: By exporter, what became of its records: ``created``, ``delivered``, ``dropped``
+            by reason, ``unknown`` (sent without an answer) and ``undelivered``.
+        judged: How many judgements gave a value, by judge.
+        not_run: How often a judge did not run or gave no value, by judge and reason.
+        judge_usage: Tokens and money of the judges' calls, apart from the app's own usage.
+        cut_prompts: How many judgements had a prompt that was longer than any may be, so that its
+            middle was left out, with a mark.
+        pending_judgements: How many judgements wait or run.
+        problems: By site, how many exceptions of ours or of evaluators the shield caught, and how
+            often a function was misused, such as ``annotate()`` outside a span.
+        spool: What became of records at the spool: ``kept``, ``adopted`` from other processes,
+            ``left`` for the next one, ``torn``; and why some were not kept, such as ``full``.
+        complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
+
+    Examples:
+        >>> stats = llmeval.flush(timeout=10)
+        >>> stats.complete, stats.losses
+        (True, '')
+    """
 
     spans: int = 0
-    """Finished spans."""
     evaluations: int = 0
-    """Evaluations made, by evaluators or submitted."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """Spans and evaluations that reached no exporter's account, by reason."""
     exporters: Mapping[str, ExporterStats] = field(default_factory=dict)
     judged: Mapping[str, int] = field(default_factory=dict)
-    """Judgements that gave a value, by judge."""
     not_run: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Judges that did not run or gave no value, by judge and reason."""
     judge_usage: Usage = Usage()  # noqa: RUF009
-    """Tokens and money of the judges' calls, which are no part of the app's own usage."""
     cut_prompts: int = 0
-    """Judgements whose prompt was longer than any may be: its middle was left out, with a mark."""
     pending_judgements: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
-    """Exceptions of ours or of evaluators that the shield caught, by site."""
     spool: Mapping[str, int] = field(default_factory=dict)
-    """What became of records at the spool: ``kept``, ``adopted`` from other processes, ``left`` for
-    the next one, ``torn``; and why some were not kept, such as ``full``."""
     complete: bool = True
-    """For ``flush`` and ``shutdown``: all was done before the deadline."""
 
     @property
     def funnels(self) -> Mapping[str, Funnel]:

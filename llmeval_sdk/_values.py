@@ -28,18 +28,8 @@ BAD_BELOW = 0.4
 
 _YES = ("yes", "y", "true", "pass", "passed", "good", "correct", "right", "ok", "up")
 _NO = (
-    "no",
-    "n",
-    "false",
-    "fail",
-    "failed",
-    "bad",
-    "incorrect",
-    "wrong",
-    "invented",
-    "missed",
-    "down",
-)
+    "no", "n", "false", "fail", "failed", "bad", "incorrect", "wrong", "invented", "missed", "down",
+)  # fmt: skip
 _RATINGS = {**dict.fromkeys(_YES, 1.0), **dict.fromkeys(_NO, 0.0)}
 """Words that rate: each counts as a number in a mean."""
 _CATEGORIES = {

@@ -60,6 +60,9 @@ FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
 ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 """What makes a judge of an object of another library, or returns ``None``, by that library."""
 
+LEARNING = "llmeval_sdk.learning:make"
+"""What re-fits risk scores on outcomes; it takes the Settings and returns ``None`` if it is off."""
+
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",
@@ -105,19 +108,31 @@ def evaluator(name: str) -> Evaluator:
     if colon and family in FAMILIES:
         made: Evaluator = load(FAMILIES[family])(rest)
         return made
-    path = HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
-    found: Evaluator = load(path) if path else _from_entry_point("evaluators", name)
-    return found
+    path = _path_of(name)
+    named: Evaluator = load(path) if path else _from_entry_point("evaluators", name)
+    return named
 
 
 def known(name: str) -> Evaluator | None:
     """Return the app's own or built-in evaluator of a name; ``None`` for any other name.
 
-    For names that stand in files: it loads no other package and raises nothing.
+    It is for names that stand in files: it loads no other package and raises nothing. A built-in
+    evaluator whose file was deleted is not known.
     """
-    path = HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
+    path = _path_of(name)
     own = _own.get(name)
-    return own if own is not None or path is None else load(path)
+    if own is not None or path is None:
+        return own
+    try:
+        built_in: Evaluator = load(path)
+    except ConfigurationError:
+        return None
+    return built_in
+
+
+def _path_of(name: str) -> str | None:
+    """Return where a built-in evaluator lives."""
+    return HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
 
 
 def is_judge(name: str) -> bool:

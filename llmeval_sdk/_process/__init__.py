@@ -1,12 +1,12 @@
-"""What the SDK owes the process it lives in: threads, forks, its end, its errors and its counts.
+"""How the SDK behaves in the process of the app: threads, forks, exit, exceptions and counters.
 
-``shield`` keeps our mistakes away from the app, ``threads`` runs code aside with a deadline,
-``forks`` and ``hard_exit`` know how a process begins and ends, and ``counters`` count without a
-lock on the app's thread. Nothing here knows a span, a record or an evaluator.
+``shield`` keeps our exceptions away from the app, ``aside`` runs code of the app with a deadline,
+``threads`` has our own threads and event loops, ``forks`` and ``hard_exit`` handle how processes
+begin and end, and ``counters`` count without a lock. Nothing here knows spans or evaluators.
 """
 
 import os
 
 
 PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120 - no pathlib at import
-"""Where the code of ours lies: a frame of a file below it is ours."""
+"""The folder of this package: a frame whose file lies below it runs our code."""

@@ -1,8 +1,8 @@
 """Runs code of the app on a thread beside ours, with a deadline, and abandons it if it hangs.
 
 Python cannot stop a thread. A call that misses its deadline is therefore *abandoned*: nobody waits
-for it any more, its result is thrown away, and its thread runs on until the call returns. The same
-policy holds for everything of the app's that may hang:
+for it any more, its result is thrown away, and its thread runs on until the call returns. All code
+of the app that may hang is run this way:
 
 ===========================  ======================  ==============================================
 what runs aside              who waits               deadline
@@ -12,7 +12,8 @@ own heuristics               the worker              5 s for a record; once the 
 ``redact=``                  the worker              2 s for a record
 judges that are plain        the judges' event loop  ``judge_timeout``
 functions
-judge models that are plain  the judges' event loop  that of the judgement
+judge models and decision    the judges' event loop  that of the judgement
+models that are plain
 functions
 ===========================  ======================  ==============================================
 
@@ -20,16 +21,16 @@ functions
   that has answered is kept for the next call, and ends after ten idle seconds. At the end of the
   process, when Python starts no thread any more, a call that a thread waits for is refused; a call
   that an event loop waits for runs on the loop's own thread, which is a daemon too.
-- **How many are abandoned.** At most `MAX_ABANDONED` of one function. With so many, the function is
-  not called again until one of them comes back. Calls of a judge that were already under way at
-  that moment may still join them, so that a judge leaves fewer than ``MAX_ABANDONED`` plus
-  ``judge_concurrency`` threads behind.
-- **Slow code that does come back.** Each missed deadline holds up a thread that waits. A function
-  that has missed `MAX_ABANDONED` deadlines in a row therefore rests for `REST_FACTOR` times as long
-  as the thread waited, so that it costs at most a tenth of that thread's time. An event loop is not
-  held up by those who wait in it, so nothing rests there.
-- **What is said.** ``stats().problems`` counts ``<site>: abandoned`` and ``<site>: refused``, and
-  the log has a line at most once a minute for each site.
+- **How many calls are abandoned.** At most `MAX_ABANDONED` of one function. The function is then
+  not called again until one of them comes back. Calls of a judge that are under way at that moment
+  may still be abandoned, so a judge leaves fewer than ``MAX_ABANDONED`` plus ``judge_concurrency``
+  threads behind.
+- **Slow code that does come back.** Each missed deadline holds up the thread that waits. A function
+  that has missed `MAX_ABANDONED` deadlines in a row is therefore not called for `REST_FACTOR` times
+  as long as the thread waited, so that it costs at most a tenth of that thread's time. Waiting in
+  an event loop holds up nobody, so there no function rests.
+- **What is reported.** ``stats().problems`` counts ``<site>: abandoned`` and ``<site>: refused``,
+  and the log has at most one line a minute for each site.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ from llmeval_sdk.errors import JudgeError
 
 T = TypeVar("T")
 MAX_ABANDONED = 3
-"""A function is not called while so many of its abandoned calls have not come back."""
+"""A function is not called while this many of its abandoned calls have not come back."""
 REST_FACTOR = 10
-"""A function that is late again and again rests for its deadline times this."""
+"""A function that keeps missing its deadline rests for this many times the time it took."""
 IDLE_SECONDS = 10.0
-"""A thread that has had nothing to do for this long ends."""
+"""A thread ends after it has had nothing to do for this long."""
 _POLL_SECONDS = 0.05
-"""How often a thread that waits asks whether it may wait for longer."""
+"""How often a waiting thread asks whether its deadline has changed."""
 
 _idle: list[SimpleQueue[_Call]] = []
 """The inboxes of the threads that have nothing to do. ``pop`` and ``remove`` are atomic: whoever
@@ -78,9 +79,9 @@ class NoAnswerError(JudgeError):
 
 
 class Aside:
-    """Calls one function of the app, or several that count as one, under the policy of this module.
+    """Calls one function of the app, or several that count as one, by the rules of this module.
 
-    A copy, such as one made for another process, begins without a history.
+    A copy, such as one made for another process, begins without abandoned calls.
 
     Args:
         site: what the counters and the log call it, such as ``"heuristic my_score"``.
@@ -93,7 +94,7 @@ class Aside:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin without a history."""
+        """Begin without abandoned calls and missed deadlines."""
         self._abandoned: set[_Call] = set()
         self._missed_in_a_row = 0
         self._rests_until = 0.0
@@ -104,15 +105,15 @@ class Aside:
 
     @property
     def abandoned(self) -> int:
-        """How many calls were abandoned and have not come back."""
+        """How many abandoned calls have not come back."""
         self._abandoned.difference_update([call for call in [*self._abandoned] if call.has_ended])
         return len(self._abandoned)
 
     def call(self, function: Callable[..., T], *args: Any, patience: Callable[[], float]) -> T:
         """Call a function and wait for it; context variables are the caller's.
 
-        ``patience`` returns how many seconds it may take in all. It is asked again and again, so
-        that a deadline can draw nearer during the call.
+        ``patience`` returns how many seconds the call may take in all. It is asked again and again,
+        so that the deadline can come nearer during the call.
 
         Raises:
             NotCalledError: too many calls were abandoned, the function rests, or (`NoThreadError`)
@@ -175,7 +176,7 @@ class Aside:
             raise
 
     def _check(self, *, has_rest: bool = False) -> None:
-        """Refuse a call that the policy does not allow."""
+        """Refuse a call while too many are abandoned, or while the function rests."""
         if self._process != os.getpid():  # a forked child has none of its parent's threads
             self._forget()
         if self._abandoned and (out := self.abandoned) >= self._most:
@@ -193,7 +194,7 @@ class Aside:
         caught.add(f"{self.site}: abandoned")
 
     def _as_exception(self, error: BaseException) -> Exception:
-        """Return what may be raised on a thread of ours and carried by a future."""
+        """Return the exception to raise for an error: a future cannot carry every kind."""
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             return error
         return RuntimeError(f"{type(error).__name__} in {self.site}")
@@ -216,7 +217,7 @@ class _Call:
         self.has_ended = False
 
     def begin(self) -> bool:
-        """Have an idle thread run it, or a new one; False where no thread can be started."""
+        """Hand the call to an idle thread or a new one; False where none can be started."""
         try:
             inbox = _idle.pop()
         except IndexError:
@@ -243,22 +244,22 @@ class _Call:
 
 
 def _serve(inbox: SimpleQueue[_Call]) -> None:
-    """Run one call after the other, until none comes for a while."""
+    """Run one call after another, until none comes for `IDLE_SECONDS`."""
 
     def offer() -> None:
-        """Become idle before the answer is read, so that the next call finds this very thread."""
+        """Become idle before the answer is read, so that the next call can reuse this thread."""
         _idle.append(inbox)
 
     call: _Call | None = inbox.get()
     while call is not None:
         call.run(offer)
-        call = None  # an idle thread keeps nothing of the app's alive
+        call = None  # an idle thread keeps no object of the app alive
         try:
             call = inbox.get(timeout=IDLE_SECONDS)
         except Empty:
             try:
                 _idle.remove(inbox)
-            except ValueError:  # taken in this very moment
+            except ValueError:  # a call has just taken this thread
                 call = inbox.get()
 
 

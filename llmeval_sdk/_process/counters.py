@@ -33,7 +33,7 @@ class Counts:
         self._by_reason: dict[str, Count] = {}
 
     def add(self, reason: str, times: int = 1) -> None:
-        """Count one reason; ``setdefault`` keeps two first occurrences from making two counters."""
+        """Count a reason; ``setdefault`` lets only one of two threads make its counter."""
         counter = self._by_reason.get(reason) or self._by_reason.setdefault(reason, Count())
         for _ in range(times):
             counter.add()
@@ -43,7 +43,7 @@ class Counts:
         return {reason: counter.value for reason, counter in list(self._by_reason.items())}
 
     def clear(self) -> None:
-        """Begin at nothing."""
+        """Forget all counts."""
         self._by_reason.clear()
 
     @property

@@ -1,7 +1,7 @@
-"""By when what a thread is doing has to be over, where its own limits would let it take longer.
+"""A deadline for everything that one thread does, which cuts its usual timeouts short.
 
-At exit Python 3.12 and later start no thread, so that the main thread may have to send by itself.
-Nobody can then leave it behind at the deadline of the exit: the request must end there.
+From Python 3.12 on no thread can be started at exit, so the main thread may have to send records
+itself. No other thread could abandon it there: its requests must end by the exit's deadline.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 
 class _Due(threading.local):
@@ -20,7 +21,7 @@ _due = _Due()
 
 @contextmanager
 def due_by(deadline: float) -> Iterator[None]:
-    """Have all requests that this thread makes in the block end by a monotonic deadline."""
+    """Make all requests of this thread inside the block end by a monotonic deadline."""
     before, _due.at = _due.at, min(_due.at, deadline)
     try:
         yield
@@ -28,6 +29,11 @@ def due_by(deadline: float) -> Iterator[None]:
         _due.at = before
 
 
+def left(deadline: float) -> float:
+    """Return how many seconds are left until a monotonic deadline; 0 once it has passed."""
+    return max(0.0, deadline - monotonic())
+
+
 def due() -> float:
-    """Return the monotonic time by which this thread has to be done; infinite as a rule."""
+    """Return the monotonic time by which this thread must be done; infinite outside `due_by`."""
     return _due.at

@@ -1,12 +1,13 @@
-"""Who sets the SDK up when it is first used.
+"""How tracing reaches the runtime without importing it.
 
-Tracing is the first to notice that nothing has been configured, and must not know what configures
-it. So the package, which knows all rooms, says it here when it is imported.
+The first span may come before anything has configured the SDK. Tracing then needs the runtime,
+which stands above it and which it must not import. So the package replaces `load` when it is
+imported.
 """
 
 from __future__ import annotations
 
 
 def load() -> None:
-    """Load the runtime, which installs itself into tracing; the package replaces this function."""
+    """Load the runtime, which then installs itself into tracing."""
     raise RuntimeError("llmeval_sdk itself has not been imported")

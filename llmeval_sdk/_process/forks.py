@@ -1,8 +1,9 @@
-"""A fork waits until no other thread is importing on our behalf.
+"""Makes a fork wait until no other thread is inside an import that our code began.
 
-Only the thread that forks goes on in the child. What another one was importing stays half made
-there and its lock is held for ever, so the next to import it hangs, be it the app. We import late
-and in the background; therefore this is ours to prevent.
+Only the thread that forks lives on in the child. A module that another thread was importing at that
+moment stays half imported there, and its import lock is never released: the next import of it in
+the child hangs, even one by the app. We import modules late and on background threads, so it is up
+to us to prevent that.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from llmeval_sdk._process import PACKAGE_FOLDER
 
 
 WAIT_SECONDS = 1.0
-"""More than any of our imports takes; a fork is never held up for longer."""
+"""A fork is never held up for longer. None of our imports takes so long."""
 _IMPORT = "<frozen importlib._bootstrap>"
 
 
 def wait_for_imports() -> None:
-    """Wait until no other thread is inside an import that code of ours led to."""
+    """Wait until no other thread is inside an import that our code began."""
     deadline = monotonic() + WAIT_SECONDS
     while _is_importing() and monotonic() < deadline:
         sleep(0.001)

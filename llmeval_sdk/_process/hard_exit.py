@@ -1,8 +1,8 @@
 """The end of processes that never reach ``atexit``: multiprocessing's children, Celery's workers.
 
-Both leave by ``os._exit``. Before it, multiprocessing runs the finalizers of its own registry (its
-queues flush there), and Celery sends a signal. Only what the app has loaded is asked; nothing is
-patched.
+Both end with ``os._exit``. Just before, multiprocessing runs the finalizers of its own registry
+(its queues flush there), and Celery sends a signal. We register with whichever of the two the app
+has loaded, and patch nothing.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from typing import Any
 
 LAST = -100
 """The finalizer's priority: after those of queues and pools, which may still run the app's code."""
-_asked_in = 0
+_registered_in = 0
+"""The id of the process in which `before_hard_exit` has registered."""
 
 
 def before_hard_exit(end: Callable[[], None]) -> None:
-    """Have ``end`` called when this process ends without ``atexit``, if it is one that will.
+    """Have ``end`` called before ``os._exit``, in a process of multiprocessing or Celery.
 
-    To be called in the process itself, once its work has begun: multiprocessing empties its
-    registry before that.
+    Call it in that process and after its work has begun: when a child starts, multiprocessing
+    empties the registry that it inherited.
     """
-    global _asked_in  # noqa: PLW0603
-    if _asked_in == os.getpid():
+    global _registered_in  # noqa: PLW0603
+    if _registered_in == os.getpid():
         return
-    _asked_in = os.getpid()
+    _registered_in = os.getpid()
     process, util = _multiprocessing()
     if process is not None and util is not None and process.parent_process():
         util.Finalize(None, end, exitpriority=LAST)
@@ -41,9 +42,10 @@ def before_hard_exit(end: Callable[[], None]) -> None:
 
 
 def is_to_be_killed() -> bool:
-    """Say whether this is a daemonic child of multiprocessing, such as a pool's.
+    """Return whether this is a daemonic child of multiprocessing, such as a pool's worker.
 
-    Its parent terminates it when the pool's block ends, or its own end comes: nothing runs then.
+    Its parent terminates it: a pool when its ``with`` block ends, any other parent at its own exit.
+    No code of the child runs at that moment.
     """
     process, _ = _multiprocessing()
     return (
@@ -54,9 +56,9 @@ def is_to_be_killed() -> bool:
 
 
 def after_children(end: Callable[[], None]) -> bool:
-    """Have ``end`` called once multiprocessing has ended this process's children at exit.
+    """At exit, have ``end`` called after multiprocessing has ended the children of this process.
 
-    Returns False where it has none, or has ended them already.
+    Returns False where there are no children, or where they have been ended already.
     """
     process, util = _multiprocessing()
     if process is None or util is None or util.is_exiting() or not process.active_children():

@@ -1,8 +1,8 @@
-"""The shield between our mistakes and the app: caught, counted, logged once per site and interval.
+"""Keeps our own exceptions away from the app: they are caught, counted and logged once a minute.
 
-What passes through untouched: every ``BaseException`` that is not an ``Exception``, and every
-exception that is not ours although it surfaced in our code, such as one that a signal handler
-raised (a task queue's soft time limit). Logging happens in the worker, never on the app's thread.
+Two kinds of exceptions pass through untouched: every ``BaseException`` that is no ``Exception``,
+and one that is not ours although it surfaced in our code, such as one that a signal handler raised
+(a task queue's soft time limit). The log is written in the worker, never on the app's thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
 
 
 class Notice(NamedTuple):
-    """One line for the log: where it happened, what, and how often so far."""
+    """One line for the log: where something happened, what it was, and how often so far."""
 
     site: str
     what: str
@@ -40,7 +40,7 @@ _raise_again = False
 
 
 def raise_again(on: bool) -> None:  # noqa: FBT001
-    """Let the shield re-raise, so that a test sees our mistakes. Only `llmeval_sdk.testing` may."""
+    """Let our exceptions through, so that a test sees them. For `llmeval_sdk.testing` only."""
     global _raise_again  # noqa: PLW0603
     _raise_again = on
 
@@ -48,12 +48,12 @@ def raise_again(on: bool) -> None:  # noqa: FBT001
 def swallow(site: str, error: BaseException, *, calls_out: bool = False) -> bool:
     """Count an exception of ours; False means that it is not ours and must be raised again.
 
-    Use it as ``except Exception as error: if not swallow("site", error): raise`` on the app's
-    thread, where that costs 0.05 µs and ``with shield("site")`` 0.7 µs, and where something is to
-    be done about the failure. Everywhere else `shield` reads better.
+    Write ``except Exception as error: if not swallow("site", error): raise`` on the app's thread,
+    where it costs 0.05 µs and ``with shield("site")`` 0.7 µs, and wherever the failure has to be
+    handled. Everywhere else `shield` reads better.
 
-    ``calls_out`` says that the site runs code of others on purpose (an evaluator): its exceptions
-    are ours then, its ``sys.exit()`` too.
+    ``calls_out`` says that the site runs other people's code on purpose, such as an evaluator. All
+    its exceptions are then ours to catch, and so is its ``sys.exit()``.
     """
     if _raise_again or not _ours(error, calls_out=calls_out):
         return False
@@ -63,7 +63,7 @@ def swallow(site: str, error: BaseException, *, calls_out: bool = False) -> bool
 
 
 def tell(site: str, what: str, times: int = 1) -> None:
-    """Leave a line for the log, at most one per site and interval; the worker writes it."""
+    """Leave a line for the log, at most one per site and minute; the worker writes it."""
     now = time.monotonic()
     if now - _last_told.get(site, -INTERVAL_SECONDS) >= INTERVAL_SECONDS:
         _last_told[site] = now
@@ -71,7 +71,7 @@ def tell(site: str, what: str, times: int = 1) -> None:
 
 
 def write_notices() -> None:
-    """Write what waits to the log ``llmeval_sdk``: types, ids and counts, never payloads."""
+    """Write the waiting lines to the log ``llmeval_sdk``: types, ids, counts, never payloads."""
     while notices:
         try:
             notice = notices.popleft()
@@ -84,7 +84,11 @@ def write_notices() -> None:
 
 
 class shield:  # noqa: N801 - reads as a verb
-    """``with shield("site"):`` for code that is not on the hot path."""
+    """``with shield("site"):`` catches our exceptions in code that is not on the hot path.
+
+    ``on_own_thread`` says that the block runs on a thread of ours. There even a
+    ``KeyboardInterrupt`` can only be one that somebody raised, so it is caught too.
+    """
 
     __slots__ = ("calls_out", "kinds", "site")
 
@@ -92,7 +96,7 @@ class shield:  # noqa: N801 - reads as a verb
         self.site = site
         self.calls_out = calls_out or on_own_thread
         self.kinds: tuple[type[BaseException], ...] = (Exception,)
-        if on_own_thread:  # where a KeyboardInterrupt can only be what somebody raised
+        if on_own_thread:
             self.kinds = (BaseException,)
         elif calls_out:
             self.kinds = (Exception, SystemExit)
@@ -110,7 +114,7 @@ class shield:  # noqa: N801 - reads as a verb
 
 
 def _ours(error: BaseException, *, calls_out: bool) -> bool:
-    """Say whether an exception began in our code, or in what our code called."""
+    """Return whether an exception began in our code, or in the standard library called by it."""
     if threading.get_ident() != threading.main_thread().ident:
         return True  # signal handlers run in the main thread only
     codes = []
@@ -142,7 +146,7 @@ def _handler_codes() -> set[CodeType]:
 
 
 def _begin_anew() -> None:
-    """Forget in a child what is the parent's to count and to log."""
+    """Start without counts and lines in a forked child: they are the parent's to report."""
     caught.clear()
     notices.clear()
     _last_told.clear()

@@ -8,23 +8,23 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from itertools import count
-from time import monotonic
 from typing import Any, TypeVar
 
 from llmeval_sdk._process.aside import Aside
+from llmeval_sdk._process.due import left
 
 
 T = TypeVar("T")
 MAX_LOOKUPS = 32
-"""Name lookups that may be abandoned at a time. They are no code of the app: a resolver that is
-down answers each of them after a while, and hosts that can be resolved must not wait for that."""
+"""How many name lookups may be abandoned at a time: more than calls of the app's code, because each
+comes back after the resolver's own timeout, and hosts that can be resolved must not wait for it."""
 
 
 class OneThread:
     """A daemon thread that does its work once, however often and from wherever it is started.
 
-    It needs no lock: a finaliser or a signal handler may start it in the middle of a start. Of
-    several threads that were started so, only the first works; the others end at once.
+    It has no lock, because a signal handler or a finaliser may call `start` in the middle of
+    another `start`. Several threads may then begin; the first one works and the others end at once.
     """
 
     def __init__(self, work: Callable[[], None], *, name: str) -> None:
@@ -34,7 +34,7 @@ class OneThread:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> bool:
-        """Start it if it is not; False where no thread can start: at exit, or none is left."""
+        """Start the thread unless it was started; False where Python can start none."""
         if not self._threads:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             try:
@@ -45,22 +45,22 @@ class OneThread:
         return True
 
     def join(self, deadline: float) -> bool:
-        """Wait for its end until a monotonic deadline; say whether it ended, or never began."""
+        """Wait for the thread until a monotonic deadline; True if it has ended or never began."""
         for thread in self._threads:
-            thread.join(max(0.0, deadline - monotonic()))
+            thread.join(left(deadline))
         return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self) -> None:
         if next(self._turns) == 0:
-            self._threads.append(threading.current_thread())  # its start may have been interrupted
+            self._threads.append(threading.current_thread())  # `start` may have been interrupted
             self._work()
 
 
 class DaemonLoop(asyncio.SelectorEventLoop):
-    """An event loop whose default executor, such as for name lookups, never holds up the exit.
+    """An event loop that runs what has no executor of its own, such as name lookups, on daemons.
 
-    The interpreter waits at exit for the threads of a usual one, and lets it take nothing more: a
-    judge that starts then could not resolve its server's name.
+    At exit the interpreter waits for the threads of the usual executor and lets it take no further
+    work, so that a judge that starts during the exit could not resolve the name of its server.
     """
 
     def __init__(self) -> None:
@@ -70,14 +70,14 @@ class DaemonLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Call a function on a daemon thread, or on the executor that is given."""
+        """Call a function on a daemon thread, or on ``executor`` where there is one."""
         if executor is not None:
             return super().run_in_executor(executor, func, *args)
         return self.create_task(self._lookups.call_async(func, *args))
 
 
 def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end from plain code, even inside a running loop (a notebook)."""
+    """Run a coroutine from plain code and wait for it, even inside a running loop (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -101,10 +101,11 @@ def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 async def within(seconds: float, call: Coroutine[Any, Any, T]) -> T:
-    """Await a call for at most so long; raises ``asyncio.TimeoutError``.
+    """Await a call for at most this many seconds; raises ``asyncio.TimeoutError`` after them.
 
-    Before Python 3.12 ``wait_for`` makes a task of it, which gives the turn to everybody else
-    first: 32 calls in a row then find 32 idle connections, and the pool looks at each of them.
+    Before Python 3.12 ``wait_for`` wraps the call in a task, which runs only after everything that
+    is ready now. Of 32 calls none then begins before all have given up their connections, and the
+    client's pool looks through 32 idle ones for each call.
     """
     if sys.version_info >= (3, 11):
         async with asyncio.timeout(seconds):

@@ -32,6 +32,7 @@ COMMANDS = (
     "export",
     "prune",
     "agreement",
+    "calibrate",
     "doctor",
 )
 

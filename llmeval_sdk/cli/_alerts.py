@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.course import ALPHA, Bound, Course, Event
-from llmeval_sdk.store.hours import DAY_NS, Wanted, first_ns, hours
+from llmeval_sdk.store.hours import DAY_NS, Wanted, arrived, first_ns, hours, late, went_on
 from llmeval_sdk.store.populations import predictor_of
 from llmeval_sdk.store.reader import StoreReader
 
@@ -19,7 +20,7 @@ FIRST_LOOK_NS = 30 * DAY_NS
 
 
 def alert(text: str) -> Bound:
-    """Read ``groundedness<0.9``."""
+    """Read one bound from the command line, such as ``groundedness<0.9``."""
     parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
     if parts is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not an alert: expected 'groundedness<0.9'")
@@ -27,9 +28,9 @@ def alert(text: str) -> Bound:
 
 
 def alerts_of(path: str) -> list[Bound]:
-    """Read a file of alerts, one a line; what follows ``#`` is a comment.
+    """Read a file with one alert per line; what follows ``#`` is a comment.
 
-    Raises `ConfigurationError` with the line that is none.
+    Raises `ConfigurationError`, which names the line, where a line is not an alert.
     """
     try:
         lines = Path(path).read_text("utf-8").splitlines()
@@ -46,18 +47,20 @@ def alerts_of(path: str) -> list[Bound]:
 
 
 def level_of(alerts: int) -> float:
-    """Return the evidence that raises an alarm: one wrong alarm in twenty months of all together.
+    """Return the evidence that raises an alarm, so that at most 5 % of months hold a false one.
 
-    The 5 % are divided by the alerts (Bonferroni), which holds however they depend on each other.
+    The 5 % are divided by the number of alerts (Bonferroni), which holds however they depend on
+    each other.
     """
     return max(alerts, 1) / ALPHA
 
 
 def begin(reader: StoreReader, bound: Bound, since_ns: int | None, now_ns: int) -> Course:
     """Begin to follow an alert: from ``since_ns``, or the first record of the last 30 days."""
-    first = reader.read(lambda connection: first_ns(connection, bound.evaluator))
-    start = max(first or 0, now_ns - FIRST_LOOK_NS) if since_ns is None else since_ns
-    return Course.begun(bound, start)
+    if since_ns is None:
+        first = reader.read(lambda connection: first_ns(connection, bound.evaluator))
+        since_ns = max(first or 0, now_ns - FIRST_LOOK_NS)
+    return Course.begun(bound, since_ns)
 
 
 def follow(
@@ -73,10 +76,21 @@ def follow(
     evaluator = course.bound.evaluator
     wanted = Wanted(evaluator, predictor or predictor_of(evaluator), span_name)
 
-    def read(connection: object) -> list[Event]:
+    def read(connection: sqlite3.Connection) -> list[Event]:
         events: list[Event] = []
-        for hour in hours(connection, wanted, course.cursor_ns, until_ns):  # type: ignore[arg-type]
+        now = arrived(connection)
+        if course.arrived is not None:
+            before = late(
+                connection, wanted, course.cursor_ns, course.arrived, set(course.left_out)
+            )
+            events += course.follow_late(*before, level)
+        for hour in hours(connection, wanted, course.cursor_ns, until_ns):
             events += course.follow(hour, level)
+        course.arrived = now
+        last = course.silence.last_verdict_ns
+        course.silence.went_on = bool(
+            last and until_ns - last > DAY_NS and went_on(connection, wanted, last)
+        )
         return events
 
     return reader.read(read)

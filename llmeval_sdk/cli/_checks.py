@@ -127,12 +127,14 @@ def evaluators(settings: Settings) -> Iterator[Finding]:
 def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
     if evaluator.kind == "judge":
         return "judge, asked for"
-    if not (evaluator.automatic or wanted):
-        return "heuristic, when asked for"
-    if settings.heuristics == "off" and not wanted:
+    from llmeval_sdk.evaluation.resolve import place_of
+
+    place = place_of(evaluator, settings, requested=wanted)
+    if place is not None:
+        return f"heuristic, {'in the call' if place == 'caller' else 'in the background'}"
+    if evaluator.automatic:
         return "heuristic, off (LLMEVAL_HEURISTICS)"
-    here = evaluator.inline and settings.heuristics == "inline"
-    return f"heuristic, {'in the call' if here else 'in the background'}"
+    return "heuristic, when asked for"
 
 
 def rules(settings: Settings) -> Iterator[Finding]:
@@ -150,6 +152,16 @@ def rules(settings: Settings) -> Iterator[Finding]:
         return
     if found.checked:
         yield Finding(None, "escalation", sentence(found))
+
+
+def learning(settings: Settings) -> Iterator[Finding]:
+    """Say whether learned weights are in use, where that part is there."""
+    try:
+        findings = registry.load("llmeval_sdk.learning.findings:findings")
+    except ConfigurationError:
+        return
+    for finding in findings(settings):
+        yield Finding(*finding)
 
 
 def store(settings: Settings) -> Finding:

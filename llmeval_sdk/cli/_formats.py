@@ -50,12 +50,18 @@ def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
 
 
 def write_parquet(
-    spans: Iterable[StoredSpan], to: Path, whole: Whole, evaluators: Sequence[str]
+    spans: Iterable[StoredSpan],
+    to: Path,
+    whole: Whole,
+    evaluators: Sequence[str],
+    *,
+    decided: Sequence[str] = (),
 ) -> None:
     """Write a row per span; each evaluator's number is a column, what is nested is JSON text.
 
     ``score_<evaluator>`` holds scores, and 1 or 0 for pass or fail and yes or no; nothing where the
-    evaluator gave another word, failed or did not run.
+    evaluator gave another word, failed or did not run. ``probability_<evaluator>`` says of those
+    that a decision model ``decided`` how probably they are good.
     """
     try:
         import pyarrow as pa
@@ -74,6 +80,7 @@ def write_parquet(
         "cost_usd": pa.float64(),
         **dict.fromkeys((*_NESTED, *_EVENTS, *ADDED), pa.string()),
         **{f"score_{name}": pa.float64() for name in evaluators},
+        **{f"probability_{name}": pa.float64() for name in decided},
     }
     schema = pa.schema(list(columns.items()))
     with parquet.ParquetWriter(to, schema) as writer:
@@ -132,7 +139,10 @@ def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     if span.usage is not None:
         columns |= {name: getattr(span.usage, name) for name in (*USAGE, "cost_usd")}
     for event in dumped.evaluations:
-        columns[f"score_{event.evaluation.name}"] = _values.number(event.evaluation.value)
+        evaluation = event.evaluation
+        columns[f"score_{evaluation.name}"] = _values.number(evaluation.value)
+        if evaluation.probability is not None:
+            columns[f"probability_{evaluation.name}"] = evaluation.probability
     return columns
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._options import moment
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.estimates.correction import FEWEST, Correction
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.labels import Thumbs
 from llmeval_sdk.store.populations import Population
+from llmeval_sdk.store.words import moment, percent
 
 
 STEPS = ("eligible", "selected", "budgeted", "run", "scored")
@@ -64,9 +64,9 @@ def _people(correction: Correction, judge: Estimate) -> str:
     people = f"people would say {said.mean:.3g} [{said.low:.3g}, {said.high:.3g}]"
     parts = [f"{people} ({correction.labels} labels), the judge {judge.mean:.3g}"]
     if correction.passed_wrongly is not None:
-        parts.append(f"of what it passes, people fail {correction.passed_wrongly:.0%}")
+        parts.append(f"of what it passes, people fail {percent(correction.passed_wrongly)}")
     if correction.failed_wrongly is not None:
-        parts.append(f"of what it fails, people pass {correction.failed_wrongly:.0%}")
+        parts.append(f"of what it fails, people pass {percent(correction.failed_wrongly)}")
     return "; ".join(parts) + "."
 
 
@@ -90,15 +90,24 @@ def show_trend(periods: Sequence[Population], period: str) -> None:
     table(titles, rows, numbers="eligible scored mean cost")
 
 
+def lacking(course: Course, population: Population) -> str:
+    """Say why an alert cannot be decided; empty where it can."""
+    return course.lacking() or (population.note if population.estimate is None else "")
+
+
 def show_alert(course: Course, population: Population, level: float) -> None:
     """Print how one alert stands; ``level`` is the evidence that raises an alarm."""
     needed = course.needed(level)
-    lacking = course.lacking() or (population.note if population.estimate is None else "")
+    why = lacking(course, population)
     if course.is_alarm:
         standing = f"ALERT, since about {moment(course.since_ns or 0)}, {_estimate(population)}"
-    elif lacking:
-        more = f"; about {needed:,} judged requests show a drop of five points" if needed else ""
-        standing = f"cannot be decided ({lacking}{more if not course.judged else ''})"
+        if why:
+            standing += f"; {why}"
+    elif why:
+        standing = f"cannot be decided ({why}"
+        if needed and not course.judged:
+            standing += f"; about {needed:,} judged requests would show a drop of five points"
+        standing += ")"
     elif needed is None:
         standing = f"no alert, {_estimate(population)}"
     else:
@@ -107,6 +116,8 @@ def show_alert(course: Course, population: Population, level: float) -> None:
             " decide it if the mean stays there"
         )
     say(f"\n{printable(str(course.bound))}: {standing}")
+    for note in course.notes():
+        say(f"{printable(str(course.bound))}: {note}.")
 
 
 def _mean(each: Population) -> str:

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli._options import open_store
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.model import Evaluation, Usage
+from llmeval_sdk.model import Evaluation, Usage, is_stand_in
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
     from llmeval_sdk.offline.agreement import Pair
 
-COLUMNS = ("label", "rating", "score", "explanation")
-STAND_IN = "stand-in:"
-"""How every rationale of the rule-based stand-in begins."""
+COLUMNS = (
+    "label", "rating", "score", "probability", "explanation", "inclusion_probability", "model",
+    "evaluator_version",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -38,12 +39,12 @@ class LabelledRecords:
     by_stand_in: bool = False
     """Whether a rule-based stand-in answered in place of a model."""
 
-    def add(  # noqa: PLR0917 - three sources, one way to read them
-        self, args: argparse.Namespace, name: str, label: Any, rating: Any, row: Any, why: Any
+    def add(
+        self, args: argparse.Namespace, name: str, label: Any, row: Any, verdict: Evaluation
     ) -> None:
         """Add a record that both have a value for."""
-        self.by_stand_in = self.by_stand_in or str(why or "").startswith(STAND_IN)
-        self.pairs.append(_pair(args, name, label, rating, row, why))
+        self.by_stand_in = self.by_stand_in or is_stand_in(verdict)
+        self.pairs.append(_pair(args, name, label, row, verdict))
 
     def rated(self, verdict: Evaluation) -> bool:
         """Say whether a verdict has a value; count why not."""
@@ -67,14 +68,7 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Label
     rows = _sampled(list(_rows(args.file)), args.sample)
     if evaluator is None:
         for number, row in rows:
-            rating = row.get("score") if row.get("score") is not None else row.get("rating")
-            if rating is None:
-                raise DataError(
-                    f"row {number} has neither rating nor score: add one, or run --evaluator NAME"
-                )
-            collected.add(
-                args, _name(row, number), row["label"], rating, row, row.get("explanation")
-            )
+            collected.add(args, _name(row, number), row["label"], row, _rated(row, number))
         return
     from llmeval_sdk.offline import evaluate
 
@@ -89,7 +83,7 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Label
             )
         if collected.rated(verdict):
             name = _name(row, number)
-            collected.add(args, name, row["label"], verdict.value, row, verdict.explanation)
+            collected.add(args, name, row["label"], row, verdict)
 
 
 def _from_store(
@@ -116,23 +110,67 @@ def _from_store(
                 collected.left_out["not evaluated"] += 1
             elif collected.rated(verdicts[-1]):
                 span = reader.span(target.span_id or "", target.trace_id)
-                shown = {"response": span.response if span is not None else ""}
-                name, verdict = target.span_id or "", verdicts[-1]
-                collected.add(args, name, human.value, verdict.value, shown, verdict.explanation)
+                shown = {
+                    "response": span.response if span is not None else "",
+                    "inclusion_probability": human.metadata.get("inclusion_probability"),
+                }
+                collected.add(args, target.span_id or "", human.value, shown, verdicts[-1])
 
 
-def _pair(  # noqa: PLR0917 - three sources, one way to read them
-    args: argparse.Namespace, name: str, label: Any, value: Any, row: Mapping[str, Any], why: Any
+def _rated(row: Mapping[str, Any], number: int) -> Evaluation:
+    """Read what the evaluator said in a row; the probability alone is enough."""
+    probability = row.get("probability")
+    value = next(
+        (row[key] for key in ("score", "rating", "probability") if row.get(key) is not None), None
+    )
+    if value is None:
+        raise DataError(
+            f"row {number} has neither rating, score nor probability: add one, or run"
+            " --evaluator NAME"
+        )
+    if probability is not None and not _is_chance(probability):
+        raise DataError(f"row {number}: {probability!r} is not a probability from 0 to 1")
+    return Evaluation(
+        "",
+        value,
+        explanation=str(row.get("explanation") or ""),
+        probability=probability,
+        metadata={"model": row.get("model") or ""},
+        evaluator_version=str(row.get("evaluator_version") or ""),
+    )
+
+
+def _is_chance(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1
+
+
+def _pair(
+    args: argparse.Namespace, name: str, label: Any, row: Mapping[str, Any], verdict: Evaluation
 ) -> Pair:
     from llmeval_sdk.offline.agreement import Pair, side
 
     try:
-        is_score = isinstance(value, (int, float)) and not isinstance(value, bool)
-        rating, score = side(value, args.threshold), float(value) if is_score else None
+        value = verdict.value
+        rating, score = side(value, args.threshold), None
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            score = float(value)
+        if verdict.probability is not None:
+            score = verdict.probability
         if args.risk and score is not None:
             rating, score = ("no" if rating == "yes" else "yes"), 1 - score
         text = str(row.get("response") or row.get("value") or row.get("request") or "")
-        return Pair(name, side(label, args.label_threshold), rating, score, text, str(why or ""))
+        chance = row.get("inclusion_probability")
+        return Pair(
+            name,
+            side(label, args.label_threshold),
+            rating,
+            score,
+            text,
+            verdict.explanation or "",
+            chance=float(chance) if _is_chance(chance) and chance else 1.0,
+            model=str(verdict.metadata.get("model") or ""),
+            evaluator_version=verdict.evaluator_version,
+        )
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
 

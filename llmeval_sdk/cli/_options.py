@@ -6,7 +6,7 @@ import argparse
 import re
 import textwrap
 import time
-from datetime import datetime, timezone
+from datetime import datetime
 
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError
@@ -108,12 +108,3 @@ def since(text: str) -> int:
             f"{text!r} is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00"
         ) from None
     return int(moment.timestamp() * 1e9)
-
-
-def moment(time_ns: int) -> str:
-    """Return a time as people read it, in UTC."""
-    try:
-        at = datetime.fromtimestamp(time_ns / 1e9, timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return f"{time_ns} ns"
-    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

@@ -1,8 +1,9 @@
-"""What ``llmeval watch`` remembers: a small file beside the store, shared by all processes."""
+"""What ``llmeval watch`` remembers, in a small file beside the store that all processes share."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,25 +18,32 @@ VERSION = 1
 LOCK_SECONDS = 60.0
 """How long one process waits while another looks at the same store."""
 LEASE_NS = 600_000_000_000
-"""A message that a process took to send and did not report on is sent by another one after this."""
+"""How long a message belongs to the process that took it: after that, another one may send it."""
 KEPT_NS = 7 * 86_400_000_000_000
-"""How long a message that cannot be delivered is tried again."""
+"""How long after it was put into the outbox a message is still tried to be delivered."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class AlertMessage:
-    """Something to tell, until somebody took it."""
+    """Something to tell people about an alert, kept in the outbox until it has been told."""
 
     id: str
     alert: str
     kind: str
     at_ns: int
+    """When it happened, by the times of the records."""
     text: str
     facts: dict[str, Any]
     taken_ns: int = 0
     """When a process took it to send; 0 while none does."""
+    put_ns: int = 0
+    """When it was put into the outbox; 0 in files of releases before 0.2."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what people and programs are told."""
+        return {"id": self.id, "kind": self.kind, "text": self.text, **self.facts}
 
 
 @dataclass(slots=True)
@@ -44,6 +52,12 @@ class WatchState:
 
     courses: dict[str, Course] = field(default_factory=dict)
     outbox: list[AlertMessage] = field(default_factory=list)
+
+    def expire(self, now_ns: int) -> list[AlertMessage]:
+        """Take out of the outbox, and return, what could not be told for seven days."""
+        expired = [m for m in self.outbox if now_ns - (m.put_ns or m.at_ns) >= KEPT_NS]
+        self.outbox = [message for message in self.outbox if message not in expired]
+        return expired
 
     def dump(self) -> str:
         """Write it as JSON."""
@@ -56,7 +70,7 @@ class WatchState:
 
     @classmethod
     def load(cls, text: str, bounds: Sequence[Bound]) -> WatchState:
-        """Read the state of some alerts; that of others is kept as it is.
+        """Read what `dump` wrote; the state of alerts not in ``bounds`` is kept as it is.
 
         Raises `ConfigurationError` for a file of a newer release, or one that cannot be read.
         """
@@ -74,17 +88,17 @@ class WatchState:
             return cls(courses, [AlertMessage(**message) for message in plain["outbox"]])
         except ConfigurationError:
             raise
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ConfigurationError(
-                "what `llmeval watch` remembers cannot be read "
-                f"({type(error).__name__}): remove the file beside the store to begin anew"
+                "the file beside the store in which `llmeval watch` keeps its counts cannot be"
+                f" read ({type(error).__name__}): remove it to begin anew"
             ) from None
 
 
 def _newer(version: object) -> WatchState:
     raise ConfigurationError(
-        f"what `llmeval watch` remembers was written by a newer release (version {version}, this"
-        f" one knows {VERSION}): upgrade llmeval-sdk"
+        "the file beside the store in which `llmeval watch` keeps its counts was written by a newer"
+        f" release (version {version}, this one knows {VERSION}): upgrade llmeval-sdk"
     )
 
 
@@ -116,15 +130,12 @@ class StateFile:
             result = self._ledger.update(update)
         except OSError as error:
             raise ConfigurationError(f"{self.path} cannot be used: {error.strerror}") from None
-        except Exception as error:
-            import sqlite3
-
-            if not isinstance(error, sqlite3.Error):
-                raise
+        except sqlite3.Error as error:
             raise ConfigurationError(f"{self.path} cannot be used: {error}") from None
         if not self._ledger.shared:
             raise ConfigurationError(
-                f"{self.path} cannot be written, and without it each look would tell the same"
+                f"{self.path} cannot be written, and without it every look would report the same"
+                " alarms again"
             )
         return result
 

@@ -1,4 +1,4 @@
-"""One look of ``llmeval watch``: bring the alerts up to now, and say what changed and how it is."""
+"""One look of ``llmeval watch``: bring the alerts up to now, and say how they stand."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import begin, follow, level_of
-from llmeval_sdk.cli._options import moment
-from llmeval_sdk.cli._watch_state import KEPT_NS, AlertMessage, WatchState
+from llmeval_sdk.cli._watch_state import AlertMessage, WatchState
 from llmeval_sdk.store.course import Bound, Course, Event
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.words import moment
 
 
 SETTLE_NS = 300_000_000_000
-"""How long after an hour it is looked at: verdicts come a little later than what they are about."""
+"""How long an hour has to be over before it is counted, so that its verdicts have arrived."""
 SPANS, EXAMPLES = 5, 5
+"""How many span names, and how many of the worst records, an alarm shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Standing:
     """How one alert stands after a look."""
 
     alert: str
     state: str
     """``alarm``, ``silenced``, ``calm`` or ``undecided``."""
     evidence: float
-    """In parts of what raises an alarm: 1 and more is one."""
+    """The evidence as a part of what raises an alarm, which 1 does."""
     mean: float | None
     """Over all traffic, of the last days."""
     judged: int
@@ -38,6 +39,10 @@ class Look:
     detail: str
     needed: int | None = None
     """About how many more judged requests would raise an alarm if the mean stays as it is."""
+    last_verdict_ns: int = 0
+    """When the last verdict was given; 0 where there never was one."""
+    notes: tuple[str, ...] = ()
+    """What was recorded and is not counted."""
 
 
 def look(
@@ -48,11 +53,11 @@ def look(
     *,
     since_ns: int | None = None,
     viewer: str = "",
-) -> list[Look]:
+) -> list[Standing]:
     """Take in the hours that are over, and put what there is to tell into the outbox."""
     level = level_of(len(bounds))
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
-    looks = []
+    standings = []
     for bound in bounds:
         name = str(bound)
         course = state.courses.get(name)
@@ -61,10 +66,9 @@ def look(
         for event in follow(reader, course, until, level):
             raised = event.kind == "raised"
             facts = about(reader, course, level, viewer) if raised else {}
-            _tell(state, course, event, facts)
-        looks.append(_look(course, level, now_ns))
-    state.outbox = [m for m in state.outbox if now_ns - m.at_ns < KEPT_NS]
-    return looks
+            _put(state, course, event, facts, now_ns)
+        standings.append(_standing(course, level, now_ns))
+    return standings
 
 
 def ready(state: WatchState, now_ns: int) -> list[AlertMessage]:
@@ -73,23 +77,30 @@ def ready(state: WatchState, now_ns: int) -> list[AlertMessage]:
     return [message for message in state.outbox if message.alert not in silent]
 
 
-def _tell(state: WatchState, course: Course, event: Event, facts: dict[str, Any]) -> None:
+def _put(
+    state: WatchState, course: Course, event: Event, facts: dict[str, Any], now_ns: int
+) -> None:
     """Put an event into the outbox."""
     name = str(course.bound)
     if event.kind == "over":
-        untold = [m for m in state.outbox if m.alert == name and m.kind == "raised"]
-        untold = [m for m in untold if not m.taken_ns]
-        if untold:  # nobody heard of it, and it is over
-            state.outbox = [m for m in state.outbox if m not in untold]
+        unheard = [
+            message
+            for message in state.outbox
+            if message.alert == name and message.kind == "raised" and not message.taken_ns
+        ]
+        if unheard:  # nobody heard of the alarm, and it is over
+            state.outbox = [message for message in state.outbox if message not in unheard]
             return
     facts = {"alert": name, "at": moment(event.at_ns), **facts}
     text = _text(name, event, facts)
     identity = f"{name}-{event.kind}-{event.at_ns}"
-    state.outbox.append(AlertMessage(identity, name, event.kind, event.at_ns, text, facts))
+    state.outbox.append(
+        AlertMessage(identity, name, event.kind, event.at_ns, text, facts, put_ns=now_ns)
+    )
 
 
 def about(reader: StoreReader, course: Course, level: float, viewer: str) -> dict[str, Any]:
-    """Return since when, how sure, on which spans, and the worst examples."""
+    """Return what is known about an alarm: since when, how sure, which spans, the worst records."""
     since = course.since_ns or course.cursor_ns
     selection = (since, course.cursor_ns, None, None)
     whole = overall(reader, selection, None, course.bound.evaluator).estimate
@@ -139,8 +150,8 @@ def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
         )
     sure = f"{facts['chance_of_a_false_alarm']:.2g}"
     first = (
-        f"ALARM {name}, since about {facts['since']}.{mean} If the mean kept its bound, so much"
-        f" evidence would come up within 30 days with a chance of at most {sure}."
+        f"ALARM {name}, since about {facts['since']}.{mean} If the mean had kept its bound, the"
+        f" chance of so much evidence within 30 days would be at most {sure}."
     )
     lines = [first]
     spans = [f"{each['span'] or '-'} {each['mean']:.3f}" for each in facts["spans"]]
@@ -150,7 +161,7 @@ def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
     return "\n".join(printable(line, 1_000) for line in lines)
 
 
-def _look(course: Course, level: float, now_ns: int) -> Look:
+def _standing(course: Course, level: float, now_ns: int) -> Standing:
     lacking = course.lacking()
     mean, needed = course.mean(), course.needed(level)
     if course.is_alarm:
@@ -161,6 +172,8 @@ def _look(course: Course, level: float, now_ns: int) -> Look:
             detail += f", silenced until {moment(course.silenced_until_ns)}"
         if lacking:
             detail += f"; {lacking}"
+        if lacking:
+            detail += f"; {lacking}"
         needed = None
     elif course.cursor_ns > now_ns + HOUR_NS:
         state, needed = "undecided", None
@@ -168,17 +181,18 @@ def _look(course: Course, level: float, now_ns: int) -> Look:
     elif lacking:
         state, detail = "undecided", lacking
         if not course.judged:
-            detail += f"; about {needed:,} judged requests show a drop of five points"
+            detail += f"; about {needed:,} judged requests would show a drop of five points"
     elif needed is None:
         state, detail = "calm", "the mean is on the right side of its bound"
     elif mean is None:
-        state, detail = "calm", f"about {needed:,} judged requests show a drop of five points"
+        state = "calm"
+        detail = f"about {needed:,} judged requests would show a drop of five points"
     else:
         state = "calm"
         detail = f"about {needed:,} more judged requests would decide it if the mean stays there"
-    return Look(
+    return Standing(
         str(course.bound), state, course.evidence.total / level, mean, course.judged,
-        course.since_ns, detail, needed,
+        course.since_ns, detail, needed, course.silence.last_verdict_ns, tuple(course.notes()),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Tells an alarm to an HTTP address: a JSON object of ours, or the text that Slack takes."""
+"""Sends alarms to an HTTP address, as a JSON object of ours or as the text that Slack takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmeval_sdk.config.watching import Watching
+from llmeval_sdk.config.watching import WatchSettings
 from llmeval_sdk.errors import ConfigurationError, ExportError
 
 
@@ -19,20 +19,34 @@ FORMATS = ("generic", "slack")
 class Webhook:
     """Sends messages to the address of ``LLMEVAL_ALERT_WEBHOOK``.
 
-    Raises `ConfigurationError` where the address or the format cannot be used; the address itself
-    never stands in a message, because it may hold a secret.
+    Raises `ConfigurationError` where the address, the token or the format cannot be used. Neither
+    the address nor the token stands in an error, because both may be secret.
     """
 
-    def __init__(self, watching: Watching, *, pause: float = 0.5) -> None:
+    def __init__(self, watching: WatchSettings, *, pause: float = 0.5) -> None:
         assert watching.alert_webhook is not None
         address = watching.alert_webhook.reveal().strip()
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError("LLMEVAL_ALERT_WEBHOOK is not the address of an HTTP server")
+        try:
+            parts = urlsplit(address)
+            host, _ = parts.hostname or "", parts.port
+            host.encode("idna")
+        except ValueError:  # a port that is no number, half a bracket, an impossible host name
+            parts, host = urlsplit(""), ""
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        if parts.scheme not in ("http", "https") or not host or not _is_plain(path):
+            raise ConfigurationError(
+                "LLMEVAL_ALERT_WEBHOOK is not the address of an HTTP server, such as"
+                " https://example.com/hook"
+            )
         self._base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._token = watching.alert_token.reveal() if watching.alert_token else None
-        default = "slack" if parts.hostname == "hooks.slack.com" else "generic"
+        self._path = path
+        self._token = watching.alert_token.reveal().strip() if watching.alert_token else None
+        if self._token and not _is_plain(self._token):
+            raise ConfigurationError(
+                "LLMEVAL_ALERT_TOKEN cannot be sent in a header: it holds a space, a line break or"
+                " a character outside ASCII"
+            )
+        default = "slack" if host == "hooks.slack.com" else "generic"
         self._format = watching.alert_format or default
         if self._format not in FORMATS:
             raise ConfigurationError(
@@ -41,7 +55,7 @@ class Webhook:
         self._pause = pause
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Send one message, again where that may help.
+        """Send one message, up to four times where trying again may help.
 
         Raises `ExportError` where it was not taken.
         """
@@ -63,8 +77,11 @@ class Webhook:
                 self._send(data, str(message.get("id", "")))
 
     def _send(self, data: bytes, key: str) -> None:
-        from llmeval_sdk.exporters._http import Sender
+        from llmeval_sdk.exporters.http import Sender
 
+        key = key.encode(
+            "ascii", "backslashreplace"
+        ).decode()  # evaluators have names in any script
         headers = {"content-type": "application/json", "idempotency-key": key}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
@@ -75,3 +92,8 @@ class Webhook:
             sender.close()
         if not 200 <= answer.status < 300:
             raise answer.failure()
+
+
+def _is_plain(text: str) -> bool:
+    """Say whether a text may stand in the head of an HTTP request."""
+    return text.isascii() and text.isprintable() and " " not in text

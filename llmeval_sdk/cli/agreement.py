@@ -101,6 +101,13 @@ def add(subparsers: Any) -> None:
         help="the rating whose precision and recall are shown (default: yes)",
     )
     parser.add_argument(
+        "--catch",
+        type=float,
+        default=0.9,
+        metavar="SHARE",
+        help="propose the threshold that catches this share of the failures (default: 0.9)",
+    )
+    parser.add_argument(
         "--show", type=int, default=10, metavar="N", help="list N disagreements (default: 10)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead")
@@ -113,6 +120,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.sample is not None and args.sample < 1:
         raise ConfigurationError("--sample must be a number of rows, at least 1")
+    if not 0 < args.catch <= 1:
+        raise ConfigurationError("--catch must be a share of the failures, above 0 and at most 1")
     names = [name.strip() for name in (args.evaluator or "").split(",") if name.strip()]
     told = {}
     for name in names or [None]:
@@ -130,6 +139,9 @@ def run(args: argparse.Namespace) -> int:
 def _plain(
     found: Agreement, collected: LabelledRecords, args: argparse.Namespace
 ) -> dict[str, Any]:
+    from llmeval_sdk.offline.probabilities import probabilities
+
+    believed = probabilities(collected.pairs, args.catch)
     return {
         **asdict(found),
         "left_out": dict(collected.left_out),
@@ -137,6 +149,7 @@ def _plain(
         "stand_in": collected.by_stand_in,
         "cached": collected.cached,
         "usage": None if collected.usage is None else asdict(collected.usage),
+        "probabilities": None if believed is None else asdict(believed),
     }
 
 
@@ -168,6 +181,7 @@ def _print(
         for category, counts in zip(agreed.categories, agreed.confusion, strict=True)
     ]
     table(("", *agreed.categories), rows, numbers=" ".join(agreed.categories))
+    _print_probabilities(collected, args)
     if agreed.disagreements and args.show > 0:
         heading(f"Disagreements ({len(agreed.disagreements):,}, worst first)")
         shown = [
@@ -181,6 +195,48 @@ def _print(
             for pair in agreed.disagreements[: args.show]
         ]
         table(("id", "people", "evaluator", "text", "why"), shown)
+
+
+def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -> None:
+    from llmeval_sdk.offline.probabilities import probabilities
+
+    believed = probabilities(collected.pairs, args.catch)
+    if believed is None:
+        return
+    found = believed.reliability
+    heading("As probabilities of a yes")
+    say(
+        f"Brier score {found.brier:.3f}; expected calibration error {found.calibration_error:.3f},"
+        f" where a perfect judge would show {found.floor:.3f} with so many labels"
+    )
+    rows = [
+        (
+            f"{each.low:.1f} .. {each.high:.1f}", f"{each.count:,}", f"{each.probability:.2f}",
+            f"{each.good:.2f}", f"{each.interval[0]:.2f} .. {each.interval[1]:.2f}",
+        )
+        for each in found.bins
+    ]  # fmt: skip
+    columns = ("score", "records", "mean score", "people say yes", "95 % interval")
+    table(columns, rows, numbers="records mean_score people_say_yes")
+    if not believed.caught:
+        say("no record was called bad by people, so nothing says what a threshold catches")
+        return
+    heading("Failures caught below a threshold")
+    thresholds = [
+        (
+            f"{each.threshold:.2f}", f"{each.recall:.0%}",
+            f"{each.interval[0]:.0%} .. {each.interval[1]:.0%}", f"{each.flagged:.0%}",
+        )
+        for each in believed.caught
+    ]  # fmt: skip
+    table(("threshold", "failures caught", "95 % interval", "of all flagged"), thresholds)
+    best = believed.proposed
+    say(
+        f"no threshold catches {believed.wanted:.0%} of the failures"
+        if best is None
+        else f"a threshold of {best.threshold:.2f} catches {best.recall:.0%} of the failures"
+        f" ({best.interval[0]:.0%} to {best.interval[1]:.0%}) and flags {best.flagged:.0%} of all"
+    )
 
 
 def _cost(usage: Usage, records: int) -> str:

@@ -9,10 +9,11 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
+from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.store.comparison import Compared, Comparison, compare
 from llmeval_sdk.store.versions import dimension
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\
@@ -26,12 +27,12 @@ names and languages; the part of a difference that comes from the mix is shown b
 A tag is read from the judged span, else from the root of its trace. The release is the tag
 `release`, else `version`. The model and the prompt are those of the trace's llm spans.
 
-You may look as often as you like: if the versions are equal, all intervals of a command
-together show a difference in at most 5 % of cases, however long you wait. That holds for a
-period that begins at a fixed time, so give a date: with --since 7d the beginning moves.
+You may look as often as you like: if the versions are equal, the chance that a command
+ever shows a difference is at most 5 %, however long you wait. That holds for a period that
+begins at a fixed time, so give a date: with --since 7d the beginning moves.
 
 Exit codes: 0 no version is shown to be worse; 1 a version is worse; 2 the command could not
-run, or nothing can be compared.
+run, nothing can be compared, or a version since the baseline has traffic and no verdict.
 """
 
 
@@ -67,42 +68,48 @@ def run(args: argparse.Namespace) -> int:
     """Print the comparison."""
     by = dimension(args.by)
     with open_store(args.store) as reader:
-        found = compare(
+        comparison = compare(
             reader, by, since_ns=args.since, until_ns=time.time_ns() + 1,
             evaluator=args.evaluator, baseline=args.baseline,
         )  # fmt: skip
         location = reader.location
     if args.json:
-        say(json.dumps({"store": location, **asdict(found)}, allow_nan=False))
+        say(json.dumps({"store": location, **asdict(comparison)}, allow_nan=False))
     else:
         say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
-        _show(found)
-    outcomes = {each.outcome for each in found.compared}
+        _show(comparison)
+    outcomes = {each.outcome for each in comparison.compared}
     if "worse" in outcomes:
         return 1
-    return 0 if outcomes - {"undecided"} else 2
+    unjudged = any(not each.version_judged for each in comparison.compared)
+    return 2 if unjudged or not outcomes - {"undecided"} else 0
 
 
-def _show(found: Comparison) -> None:
-    if found.compared:
-        heading(f"Versions by {printable(found.by)}, over all traffic")
+def _show(comparison: Comparison) -> None:
+    if comparison.compared:
+        heading(f"Versions by {printable(comparison.by)}, over all traffic")
         titles = (
             "judge", "version", "judged", "mean", "against", "its mean", "difference (any time)",
             "due to mix", "",
         )  # fmt: skip
-        table(titles, [_row(each) for each in found.compared], numbers="judged mean")
-        for each in found.compared:
+        table(titles, [_row(each) for each in comparison.compared], numbers="judged mean")
+        for each in comparison.compared:
             _explain(each)
-    elif not found.problems:
+    elif not comparison.problems:
         say("No judge has run or been refused in this store, so there is nothing to compare.")
-    for judge, problem in found.problems.items():
+    for judge, problem in comparison.problems.items():
         say(f"{printable(judge)}: cannot be compared: {printable(problem)}.")
-    for note in found.notes:
+    for note in comparison.notes:
         say(f"{printable(note, 400)}.")
 
 
 def _row(each: Compared) -> tuple[str, ...]:
-    found = each.estimate
+    estimate = each.estimate
+    difference, due_to_mix = "-", "-"
+    if estimate is not None:
+        interval = estimate.difference
+        difference = f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
+        due_to_mix = f"{estimate.due_to_mix:+.3f}"
     return (
         each.evaluator,
         each.version,
@@ -110,31 +117,24 @@ def _row(each: Compared) -> tuple[str, ...]:
         "-" if each.version_mean is None else number(each.version_mean),
         each.baseline,
         "-" if each.baseline_mean is None else number(each.baseline_mean),
-        "-" if found is None else _difference(each),
-        "-" if found is None else f"{found.due_to_mix:+.3f}",
+        difference,
+        due_to_mix,
         each.outcome,
     )
-
-
-def _difference(each: Compared) -> str:
-    if each.estimate is None:
-        return "-"
-    found = each.estimate.difference
-    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
 def _explain(each: Compared) -> None:
     where = f"{printable(each.evaluator)}, {printable(each.version)}"
     if each.needed is not None:
         say(
-            f"{where}: about {each.needed:,} judged requests of both in all would show a"
-            " difference of five points."
+            f"{where}: about {each.needed:,} judged requests, those of both versions added up,"
+            " would show a difference of five points."
         )
     for shift in each.shifts:
         say(
             f"{where}: the mix differs: {shift.kind} {printable(shift.name)} is"
             f" {shift.version_share:.0%} of its requests, and {shift.baseline_share:.0%} of"
-            f" {printable(each.baseline)}'s; the difference is on the same mix of both."
+            f" {printable(each.baseline)}'s; the difference shown is for the same mix."
         )
     for note in each.notes:
         say(f"{where}: {printable(note, 400)}.")

@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
         "Evaluators": list(_checks.evaluators(settings)),
         "Store": [_checks.store(settings)],
         "Escalation": list(_checks.rules(settings)),
+        "Risk scores that learn": list(_checks.learning(settings)),
         "Judge model": list(_judge(settings, offline=args.offline)),
         "Ragas": list(_checks.ragas(settings)),
         "Extras": list(_checks.extras()),

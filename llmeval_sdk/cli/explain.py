@@ -8,13 +8,14 @@ from typing import Any
 
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_store, moment, open_store
+from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
 from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\
@@ -178,6 +179,8 @@ def _by(event: EvaluationEvent) -> str:
         parts.append(f"{evaluation.usage.total_tokens:,} tokens")
         if evaluation.usage.cost_usd is not None:
             parts.append(f"${evaluation.usage.cost_usd:.4f}")
+    if evaluation.probability is not None:
+        parts.append(f"good with probability {evaluation.probability:.3g}")
     if evaluation.inclusion_probability != 1.0:
         parts.append(f"chance to run {evaluation.inclusion_probability:.3g}")
     return ", ".join(parts)

@@ -85,7 +85,10 @@ def run(args: argparse.Namespace) -> int:
         )
         whole = Whole(reader, wanted)
         if form == "parquet":
-            write_parquet(spans, args.out, whole, reader.read(views.known_names).evaluators)
+            evaluators = reader.read(views.known_names).evaluators
+            write_parquet(
+                spans, args.out, whole, evaluators, decided=reader.read(views.decided_names)
+            )
         elif args.out is None:
             _write_text(form, spans, sys.stdout, whole)
         else:

@@ -5,22 +5,33 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import _values, config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import alert, courses, level_of
-from llmeval_sdk.cli._judged import show_alert, show_judged, show_people, show_trend
-from llmeval_sdk.cli._options import Help, add_store, moment, open_store, since
+from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_people, show_trend
+from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
 from llmeval_sdk.cli._rules import show_rules
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.labels import labels_from, thumbs
-from llmeval_sdk.store.populations import PERIODS, Population, Scores, overall, populations
+from llmeval_sdk.store.populations import (
+    PERIODS,
+    LabelSource,
+    Population,
+    Scores,
+    overall,
+    populations,
+)
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary, score_summary
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\
@@ -109,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
         groups = known.groups(selection)
         scores = reader.read(lambda c: tuple(score_summary(c, selection, groups)))
         judged = populations(reader, selection, known)
+        _check_labels(reader, args.labels, labels, judged)
         clicked = reader.read(
             lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
         )
@@ -146,6 +158,7 @@ def run(args: argparse.Namespace) -> int:
                     "holds": _holds(each, whole),
                     "estimate": whole.estimate,
                     "evidence": each.evidence.total / level_of(len(alerts)),
+                    "undecided": "" if each.is_alarm else lacking(each, whole),
                     "since_ns": each.since_ns,
                     "needed": each.needed(level_of(len(alerts))),
                 }
@@ -177,11 +190,32 @@ def run(args: argparse.Namespace) -> int:
     return _exit_code(alerts)
 
 
+def _check_labels(
+    reader: StoreReader, asked: str | None, labels: LabelSource, judged: list[Population]
+) -> None:
+    """Raise `ConfigurationError` where ``--labels`` matches nothing, with what there is instead."""
+    if asked is None or any(population.labels for population in judged):
+        return
+    if isinstance(labels, Mapping):
+        raise ConfigurationError(
+            f"none of the {len(labels):,} labels of {asked} is about a judged record of this"
+            " report: each needs the span_id of one, as `llmeval label --list` prints it"
+        )
+    names = reader.read(lambda store: [name for (name,) in store.execute(_FEEDBACK_NAMES)])
+    known = f"there is {', '.join(names)}" if names else "there is no feedback at all"
+    raise ConfigurationError(
+        f"no judged record of this report has feedback named {asked!r}: {known}"
+    )
+
+
+_FEEDBACK_NAMES = "SELECT DISTINCT name FROM feedback ORDER BY name LIMIT 20"
+
+
 def _holds(course: Course, found: Population) -> bool | None:
     """Say whether an alarm is in force; ``None`` where that cannot be decided."""
     if course.is_alarm:
         return True
-    return None if found.estimate is None or course.lacking() else False
+    return None if lacking(course, found) else False
 
 
 def _exit_code(alerts: list[tuple[Course, Population]]) -> int:
@@ -231,10 +265,10 @@ def _abstained(unrated: list[ScoreSummary]) -> None:
 
 
 def _mean(each: ScoreSummary, estimate: Estimate | None) -> str:
-    if each.mean is None:
-        return "-"
-    mean = number(each.mean)
-    if estimate is None or (corrected := number(estimate.mean)) == mean:
+    mean = "-" if each.mean is None else number(each.mean)
+    if each.mean_probability is not None:
+        return f"{mean}, probability {number(each.mean_probability)}"
+    if estimate is None or mean in ("-", corrected := number(estimate.mean)):
         return mean
     return f"{mean} [{corrected}]"
 

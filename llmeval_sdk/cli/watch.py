@@ -13,16 +13,17 @@ from llmeval_sdk import config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
-from llmeval_sdk.cli._options import Help, add_store, moment, open_store, seconds, since
+from llmeval_sdk.cli._options import Help, add_store, open_store, seconds, since
 from llmeval_sdk.cli._output import say, say_wrapped, table
 from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, StateFile, WatchState
-from llmeval_sdk.cli._watching import Look, look, ready
+from llmeval_sdk.cli._watching import Standing, look, ready
 from llmeval_sdk.cli._webhook import Webhook
-from llmeval_sdk.config.watching import Watching
+from llmeval_sdk.config.watching import WatchSettings
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\
@@ -35,13 +36,18 @@ You may look as often as you like: while every mean stays at its bound, all aler
 together raise a false alarm in at most 5 % of months. An alarm is reported once, and
 again when it is over; only new evidence can raise it another time. The counts are kept
 in a file beside the store, which processes share. An hour is counted five minutes after
-it has ended.
+it has ended, and what arrives later when it arrives.
+
+An alert cannot be decided while the judge gives no verdicts, because nobody knows then
+whether quality has dropped. Without --once that is reported when it begins and when it
+ends.
 
 LLMEVAL_ALERT_WEBHOOK (and LLMEVAL_ALERT_TOKEN, LLMEVAL_ALERT_FORMAT=slack) sends
-alarms to a web address; a message that is not accepted is sent again at the next look.
+alarms to a web address. A message that is not accepted is sent again at the next look,
+for seven days.
 
 Exit codes: 0 no alarm; 1 an alarm is in force and not silenced; 2 the command could not
-run, or an alert cannot be decided.
+run, a message could not be delivered, or an alert cannot be decided.
 """
 
 
@@ -82,7 +88,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--resolve",
         action="store_true",
-        help="end the alarms of these alerts and start to gather evidence again",
+        help="end the alarms of these alerts and begin again to gather evidence",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per look")
     parser.set_defaults(run=run)
@@ -95,13 +101,13 @@ def run(args: argparse.Namespace) -> int:
     if not bounds:
         raise ConfigurationError("nothing to watch: give --alert 'groundedness<0.9' or --alerts")
     settings = config.from_environment(problems=[])
-    watching = settings.of(Watching)
-    if watching.alert_webhook:
-        Webhook(watching)  # a mistake in it is told before anything is looked at
+    watching = settings.of(WatchSettings)
+    hook = Webhook(watching) if watching.alert_webhook else None
     file = StateFile(path_of(args.store or settings.store))
+    rounds = _Rounds(args, bounds, file, hook, watching.viewer_url)
     try:
         while True:
-            code = _round(args, bounds, watching, file)
+            code = rounds.look()
             if args.once:
                 return code
             args.silence, args.resolve = None, False
@@ -110,99 +116,161 @@ def run(args: argparse.Namespace) -> int:
         file.close()
 
 
-def _round(
-    args: argparse.Namespace, bounds: list[Bound], watching: Watching, file: StateFile
-) -> int:
-    """Take one look and tell what changed."""
-    hook = Webhook(watching) if watching.alert_webhook else None
-    telemetry = Telemetry()
-    with open_store(args.store) as reader:
-        work = _looking(args, reader, bounds, watching.viewer_url)
-        looks, messages = file.change(bounds, work)
-    untold = _deliver(file, bounds, messages, hook, telemetry)
-    for each in looks:
-        telemetry.gauges(each.alert, active=each.state == "alarm", evidence=each.evidence)
-    telemetry.flush()
-    _show(args, looks, messages)
-    for message, why in untold:
-        sys.stderr.write(f"llmeval watch: {message.id} was not told, and is kept: {why}\n")
-    states = {each.state for each in looks}
-    return 1 if "alarm" in states else 2 if "undecided" in states or untold else 0
+class _Rounds:
+    """The looks of one process: what each of them finds is told where the last one did not."""
 
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        bounds: list[Bound],
+        file: StateFile,
+        hook: Webhook | None,
+        viewer: str,
+    ) -> None:
+        self._args = args
+        self._bounds = bounds
+        self._file = file
+        self._hook = hook
+        self._viewer = viewer
+        self._telemetry = Telemetry()
+        self._undecided: set[str] = set()
+        """The alerts that could not be decided at the last look."""
 
-def _looking(
-    args: argparse.Namespace, reader: StoreReader, bounds: list[Bound], viewer: str
-) -> Any:
-    def work(state: WatchState) -> tuple[list[Look], list[AlertMessage]]:
-        now = time.time_ns()
-        looks = look(reader, state, bounds, now, since_ns=args.since, viewer=viewer)
+    def look(self) -> int:
+        """Take one look and tell what changed; return the exit code."""
+        with open_store(self._args.store) as reader:
+            standings, messages, expired = self._file.change(
+                self._bounds, lambda state: self._bring_up(reader, state)
+            )
+        untold = self._deliver(messages)
+        for standing in standings:
+            self._telemetry.gauges(standing.alert, standing.state, standing.evidence)
+        self._telemetry.flush()
+        self._show(standings, messages, untold, expired)
+        for message in messages:
+            if message.id in untold:
+                _warn(f"{message.id} was not told, and is kept: {untold[message.id]}")
+        for message in expired:
+            _warn(f"{message.id} could not be told for seven days, and is given up: {message.text}")
+        states = {standing.state for standing in standings}
+        if "alarm" in states:
+            return 1
+        return 2 if "undecided" in states or untold or expired else 0
+
+    def _bring_up(
+        self, reader: StoreReader, state: WatchState
+    ) -> tuple[list[Standing], list[AlertMessage], list[AlertMessage]]:
+        """Return how the alerts stand, the messages to tell, and those that are given up."""
+        args, now = self._args, time.time_ns()
+        standings = self._look(reader, state, now)
         if args.resolve or args.silence is not None:
-            for bound in bounds:
+            for bound in self._bounds:
                 course = state.courses[str(bound)]
                 if args.resolve:
                     course.resolve()
                 if args.silence is not None:
                     course.silenced_until_ns = now + int(args.silence * 1e9)
-            looks = look(reader, state, bounds, now, since_ns=args.since, viewer=viewer)
-        messages = [each for each in ready(state, now) if now - each.taken_ns > LEASE_NS]
-        for each in messages:
-            each.taken_ns = now
-        return looks, messages
-
-    return work
-
-
-def _deliver(
-    file: StateFile,
-    bounds: list[Bound],
-    messages: list[AlertMessage],
-    hook: Webhook | None,
-    telemetry: Telemetry,
-) -> list[tuple[AlertMessage, str]]:
-    """Tell what this process took; what nobody took stays in the outbox."""
-    untold = []
-    for message in messages:
-        try:
-            if hook is not None:
-                plain = {"id": message.id, "kind": message.kind, "text": message.text}
-                hook.tell({**plain, **message.facts})
-            telemetry.event(message)
-        except ExportError as error:
-            untold.append((message, str(error)))
-    if messages:
-        failed = {message.id for message, _ in untold}
-        taken = {message.id for message in messages}
-
-        def settle(state: WatchState) -> None:
-            state.outbox = [m for m in state.outbox if m.id not in taken or m.id in failed]
-            for each in state.outbox:
-                if each.id in failed:
-                    each.taken_ns = 0
-
-        file.change(bounds, settle)
-    return untold
-
-
-def _show(args: argparse.Namespace, looks: list[Look], messages: list[AlertMessage]) -> None:
-    if args.json:
-        told = [{"id": m.id, "kind": m.kind, "text": m.text, **m.facts} for m in messages]
-        say(json.dumps({"alerts": [asdict(each) for each in looks], "told": told}))
-    elif args.once:
-        rows = [
-            (
-                each.alert,
-                each.state,
-                "-" if each.mean is None else number(each.mean),
-                f"{each.judged:,}",
-                f"{each.evidence:.2g}",
-                each.detail,
-            )
-            for each in looks
-        ]
-        table(("alert", "state", "mean", "judged", "evidence", ""), rows, numbers="mean judged")
-    if not args.json:
+            standings = self._look(reader, state, now)
+        expired = state.expire(now)
+        messages = [m for m in ready(state, now) if now - m.taken_ns > LEASE_NS]
         for message in messages:
-            say(f"\n{moment(message.at_ns)}")
-            for line in message.text.split("\n"):
-                say_wrapped(printable(line, 1_000))
-    sys.stdout.flush()
+            message.taken_ns = now
+        return standings, messages, expired
+
+    def _look(self, reader: StoreReader, state: WatchState, now: int) -> list[Standing]:
+        return look(
+            reader, state, self._bounds, now, since_ns=self._args.since, viewer=self._viewer
+        )
+
+    def _deliver(self, messages: list[AlertMessage]) -> dict[str, str]:
+        """Tell messages; return why, by id, for those that nobody took, which stay in the outbox.
+
+        Those that were not told are given back for the next look, also where something fails that
+        is not the far end's doing.
+        """
+        if not messages:
+            return {}
+        told: set[str] = set()
+        untold: dict[str, str] = {}
+        try:
+            for message in messages:
+                try:
+                    if self._hook is not None:
+                        self._hook.tell(message.as_plain())
+                    self._telemetry.event(message)
+                    told.add(message.id)
+                except ExportError as error:
+                    untold[message.id] = str(error)
+        finally:
+            taken = {message.id for message in messages}
+
+            def settle(state: WatchState) -> None:
+                state.outbox = [m for m in state.outbox if m.id not in told]
+                for message in state.outbox:
+                    if message.id in taken:
+                        message.taken_ns = 0
+
+            self._file.change(self._bounds, settle)
+        return untold
+
+    def _show(
+        self,
+        standings: list[Standing],
+        messages: list[AlertMessage],
+        untold: dict[str, str],
+        expired: list[AlertMessage],
+    ) -> None:
+        if self._args.json:
+            shown = {
+                "alerts": [asdict(standing) for standing in standings],
+                "told": [m.as_plain() for m in messages if m.id not in untold],
+                "untold": [
+                    {**m.as_plain(), "why": untold[m.id]} for m in messages if m.id in untold
+                ],
+                "expired": [m.as_plain() for m in expired],
+            }
+            say(json.dumps(shown))
+        else:
+            if self._args.once:
+                _show_standings(standings)
+            else:
+                self._show_undecided(standings)
+            for message in messages:
+                say(f"\n{moment(message.at_ns)}")
+                for line in message.text.split("\n"):
+                    say_wrapped(printable(line, 1_000))
+        sys.stdout.flush()
+
+    def _show_undecided(self, standings: list[Standing]) -> None:
+        """Say which alerts can no longer be decided, or can be again, since the last look."""
+        now = moment(time.time_ns())
+        for standing in standings:
+            was, is_now = standing.alert in self._undecided, standing.state == "undecided"
+            if was is not is_now:
+                what = f"cannot be decided: {standing.detail}" if is_now else "can be decided again"
+                say_wrapped(printable(f"{now} {standing.alert}: {what}", 1_000))
+        self._undecided = {
+            standing.alert for standing in standings if standing.state == "undecided"
+        }
+
+
+def _show_standings(standings: list[Standing]) -> None:
+    rows = [
+        (
+            standing.alert,
+            standing.state,
+            "-" if standing.mean is None else number(standing.mean),
+            f"{standing.judged:,}",
+            f"{standing.evidence:.2g}",
+            standing.detail,
+        )
+        for standing in standings
+    ]
+    table(("alert", "state", "mean", "judged", "evidence", ""), rows, numbers="mean judged")
+    for standing in standings:
+        for note in standing.notes:
+            say_wrapped(printable(f"{standing.alert}: {note}.", 1_000))
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"llmeval watch: {printable(text, 1_000)}\n")

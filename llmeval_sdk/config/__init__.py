@@ -2,8 +2,8 @@
 
 A setting is a field of its area's table; its row says which variables set it, how their text is
 read, and what it is for. `Settings` joins the tables of the core. An extension, such as Phoenix or
-Ragas, has a table of its own, which goes with it when it is deleted: ``settings.of(Phoenix)``.
-The table of the reference is printed from here: ``python -m llmeval_sdk.config``.
+Ragas, has a table of its own, ``settings.of(PhoenixSettings)``, which can be deleted with it. The
+table of the reference is printed from here: ``python -m llmeval_sdk.config``.
 """
 
 from llmeval_sdk.config._resolve import (
@@ -23,21 +23,7 @@ from llmeval_sdk.config._texts import SCORES, price_table, prices
 
 
 __all__ = [
-    "AREAS",
-    "FORMER_NAMES",
-    "ROWS",
-    "SCORES",
-    "Secret",
-    "Settings",
-    "from_environment",
-    "hidden",
-    "in_experiment",
-    "price_table",
-    "prices",
-    "read",
-    "setting",
-    "source_of",
-    "table",
-    "value_of",
-    "variables",
-]
+    "AREAS", "FORMER_NAMES", "ROWS", "SCORES", "Secret", "Settings", "from_environment",
+    "hidden", "in_experiment", "price_table", "prices", "read", "setting", "source_of", "table",
+    "value_of", "variables",
+]  # fmt: skip

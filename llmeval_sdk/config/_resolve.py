@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from warnings import warn
 
 from llmeval_sdk.config._settings import AREAS, FORMER_NAMES, ROWS, Settings
-from llmeval_sdk.config._texts import names
+from llmeval_sdk.config._texts import concealed, is_secret, names
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
@@ -26,21 +26,15 @@ def from_environment(
     or raises `ConfigurationError` where the caller passes none.
     """
     env = _environment(environ)
-    known = {row.name for row in ROWS}
-    values: dict[str, Any] = {}
     for former, name in FORMER_NAMES.items():
         if former in options:
             warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
             options.setdefault(name, options.pop(former))
-    for name, value in options.items():
-        if name not in known:
-            raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
-        if value is not None:
-            values[name] = value
+    values = _checked(options)
     rows = [row for row in ROWS if row.name not in values]
     values.update(_read(rows, env, problems))
-    problems_out = problems if problems is not None else []
-    problems_out.extend(_misspelt(env))
+    if problems is not None:
+        problems.extend(_misspelt(env))
     core, extensions = {}, {}
     for table in AREAS.values():
         own = {row.name: values[row.name] for row in fields(table) if row.name in values}
@@ -49,6 +43,22 @@ def from_environment(
         elif own:
             extensions[table] = table(**own)
     return Settings(**core, extensions=extensions)
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that code gives a value to, with its secrets concealed."""
+    known = {row.name: row for row in ROWS}
+    values = {}
+    for name, value in options.items():
+        if name not in known:
+            raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
+        if value is None:
+            continue
+        try:
+            values[name] = concealed(value, known[name].metadata["read"])
+        except ValueError as problem:  # only a secret is read here
+            raise ConfigurationError(f"{name}=***: {problem}") from None
+    return values
 
 
 def read(
@@ -91,17 +101,13 @@ def _read(
             try:
                 values[row.name] = row.metadata["read"](text)
             except ValueError as problem:
-                line = f"{variable}={_shown(variable, text)}: {problem}; using the default"
+                shown = "***" if is_secret(row.metadata["read"]) else repr(text[:80])
+                line = f"{variable}={shown}: {problem}; using the default"
                 if problems is None:
                     raise ConfigurationError(line) from None
                 problems.append(line)
             break
     return values
-
-
-def _shown(variable: str, text: str) -> str:
-    hidden = any(word in variable for word in ("KEY", "HEADERS", "TOKEN", "PASSWORD"))
-    return "***" if hidden else repr(text[:80])
 
 
 def _misspelt(env: Mapping[str, str]) -> list[str]:

@@ -7,30 +7,32 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import Any, TypeVar
 
-from llmeval_sdk.config.datadog import Datadog
-from llmeval_sdk.config.judging import Judging
-from llmeval_sdk.config.otlp import Otlp
-from llmeval_sdk.config.privacy import Privacy
-from llmeval_sdk.config.process import Process
-from llmeval_sdk.config.recording import Recording
+from llmeval_sdk.config.datadog import DatadogSettings
+from llmeval_sdk.config.judging import JudgingSettings
+from llmeval_sdk.config.otlp import OtlpSettings
+from llmeval_sdk.config.privacy import PrivacySettings
+from llmeval_sdk.config.process import ProcessSettings
+from llmeval_sdk.config.recording import RecordingSettings
 
 
 _Table = TypeVar("_Table")
 
 _CORE: dict[str, type] = {
-    "Recording and scoring": Recording,
-    "Judges": Judging,
-    "Privacy": Privacy,
-    "Store, spool and background work": Process,
-    "Datadog": Datadog,
-    "OpenTelemetry": Otlp,
+    "Recording and scoring": RecordingSettings,
+    "Judges": JudgingSettings,
+    "Privacy": PrivacySettings,
+    "Store, spool and background work": ProcessSettings,
+    "Datadog": DatadogSettings,
+    "OpenTelemetry": OtlpSettings,
 }
 _EXTENSIONS = {
-    "Phoenix": "phoenix:Phoenix",
-    "MLflow": "mlflow:Mlflow",
-    "Ragas": "ragas:Ragas",
-    "Alarms of `llmeval watch`": "watching:Watching",
-    "Verdicts that offline runs keep": "verdicts:Verdicts",
+    "Decision models": "decisions:DecisionSettings",
+    "Phoenix": "phoenix:PhoenixSettings",
+    "MLflow": "mlflow:MlflowSettings",
+    "Ragas": "ragas:RagasSettings",
+    "Risk scores that learn": "learning:LearnedSettings",
+    "Alarms of `llmeval watch`": "watching:WatchSettings",
+    "Verdicts that offline runs keep": "verdicts:VerdictSettings",
 }
 """Tables of what can be deleted from the package, each with its file here."""
 
@@ -53,14 +55,21 @@ def _extensions() -> dict[str, type]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Recording, Judging, Privacy, Process, Datadog, Otlp):
+class Settings(
+    RecordingSettings,
+    JudgingSettings,
+    PrivacySettings,
+    ProcessSettings,
+    DatadogSettings,
+    OtlpSettings,
+):
     """The whole configuration, resolved and valid.
 
     The tables of the core are independent of each other; their fields stand here side by side.
     """
 
     extensions: Mapping[type, Any] = field(default_factory=dict)
-    """Tables of extensions by their class; of one that is absent, all are at their defaults."""
+    """The tables of extensions by class. One that is missing has all its defaults."""
 
     def of(self, table: type[_Table]) -> _Table:
         """Return the settings of an extension."""
@@ -71,7 +80,5 @@ class Settings(Recording, Judging, Privacy, Process, Datadog, Otlp):
 AREAS: dict[str, type] = {**_CORE, **_extensions()}
 """The tables by the title of their area."""
 
-CORE_ROWS: tuple[Any, ...] = tuple(row for table in _CORE.values() for row in fields(table))
-
 ROWS: tuple[Any, ...] = tuple(row for table in AREAS.values() for row in fields(table))
-"""The rows of all tables: dataclass fields whose metadata has ``env read doc form_of``."""
+"""The rows of all tables. A row is a dataclass field that `setting` made."""

@@ -191,6 +191,24 @@ def secret_pairs(text: str) -> Mapping[str, Secret]:
     return {key.lower(): Secret(value) for key, value in pairs(text).items()}
 
 
+_SECRET_READERS = (Secret, long_secret, secret_pairs)
+
+
+def is_secret(read: Callable[[str], Any]) -> bool:
+    """Return whether what a reader makes may never be shown."""
+    return read in _SECRET_READERS
+
+
+def concealed(value: Any, read: Callable[[str], Any]) -> Any:
+    """Return a secret that code has set as the environment's would be; any other value as it is.
+
+    Raises ``ValueError`` as the reader does.
+    """
+    if read is secret_pairs and isinstance(value, Mapping):
+        return {key.lower(): concealed(text, Secret) for key, text in value.items()}
+    return read(value) if is_secret(read) and isinstance(value, str) else value
+
+
 @allows("a number from 0 on")
 def duration(text: str) -> float:
     """Read seconds; from 500 on, milliseconds, as the OpenTelemetry specification has them."""

@@ -10,7 +10,7 @@ from llmeval_sdk.config._texts import flag, names, positive
 
 
 @dataclass(frozen=True, kw_only=True)
-class Datadog:
+class DatadogSettings:
     """Whether and how spans and scores go to Datadog LLM Observability."""
 
     datadog_enabled: bool | None = setting(

@@ -11,7 +11,7 @@ from llmeval_sdk.config._texts import count, fraction, positive, prices
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging:
+class JudgingSettings:
     """Which judge model is asked, when, and what it may spend."""
 
     judge_model: str | None = setting(

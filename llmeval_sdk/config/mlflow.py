@@ -9,7 +9,7 @@ from llmeval_sdk.config._secret import Secret
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mlflow:
+class MlflowSettings:
     """Where MLflow is."""
 
     mlflow_uri: str = setting(

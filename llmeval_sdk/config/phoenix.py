@@ -9,7 +9,7 @@ from llmeval_sdk.config._secret import Secret
 
 
 @dataclass(frozen=True, kw_only=True)
-class Phoenix:
+class PhoenixSettings:
     """Where Phoenix is."""
 
     phoenix_endpoint: str = setting(

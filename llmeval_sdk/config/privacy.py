@@ -9,7 +9,7 @@ from llmeval_sdk.config._texts import content, names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Privacy:
+class PrivacySettings:
     """What may leave the process."""
 
     capture_content: bool | str = setting(

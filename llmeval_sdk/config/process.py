@@ -9,7 +9,7 @@ from llmeval_sdk.config._texts import count, fraction, one_of, positive
 
 
 @dataclass(frozen=True, kw_only=True)
-class Process:
+class ProcessSettings:
     """Where records are kept, and what the background work may take."""
 
     store: str = setting(".llmeval/llmeval.db", "LLMEVAL_STORE", doc="File of the embedded store.")

@@ -9,7 +9,7 @@ from llmeval_sdk.config._texts import count, one_of, positive
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ragas:
+class RagasSettings:
     """Where Ragas runs, and with what."""
 
     judge_worker: str | None = setting(

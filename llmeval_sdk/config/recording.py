@@ -11,7 +11,7 @@ from llmeval_sdk.registry import EXPORTERS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class RecordingSettings:
     """What is recorded, and which free scores it gets."""
 
     enabled: bool = setting(True, "LLMEVAL_ENABLED", read=flag, doc="Off leaves plain calls.")

@@ -10,7 +10,7 @@ from llmeval_sdk.config._texts import long_secret
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdicts:
+class VerdictSettings:
     """How verdicts that offline runs keep are signed."""
 
     verdict_key: Secret | None = setting(  # noqa: RUF009

@@ -9,7 +9,7 @@ from llmeval_sdk.config._secret import Secret
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watching:
+class WatchSettings:
     """Where ``llmeval watch`` tells alarms to."""
 
     alert_webhook: Secret | None = setting(  # noqa: RUF009

@@ -9,10 +9,10 @@ formulas come from.
 `population_mean` and `assisted_mean` estimate a mean over all traffic with a 95 % interval;
 `difference` compares two of them, and `standardised_difference` two versions of an app on the same
 mix of requests, at any time; `Evidence` and `confidence_sequence` may be looked at any time;
-`corrected_mean` puts people's labels in place of a judge's mistakes; `calibrated` makes a judge's
-probabilities mean what they say; `choose` says which records to label; `Allocation` splits a share
-between catching and measuring; `caught_at` says what a share catches and `funnel` who was judged
-and why not.
+`corrected_mean` puts people's labels in place of a judge's mistakes; `reliability` says whether a
+judge's probabilities mean what they say, and `calibrated` makes them do so; `choose` says which
+records to label; `Allocation` splits a share between catching and measuring; `caught_at` says what
+a share catches and `funnel` who was judged and why not.
 """
 
 from __future__ import annotations
@@ -24,13 +24,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from llmeval_sdk.estimates.allocation import Allocation, default_control
     from llmeval_sdk.estimates.assisted import assisted_mean
-    from llmeval_sdk.estimates.calibration import Calibration, calibrated
+    from llmeval_sdk.estimates.calibration import Calibration, calibrated, held_out_losses
     from llmeval_sdk.estimates.caught import caught_at
     from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
     from llmeval_sdk.estimates.difference import Difference, difference
     from llmeval_sdk.estimates.funnel import Funnel, funnel
     from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
     from llmeval_sdk.estimates.mean import Estimate, population_mean
+    from llmeval_sdk.estimates.probability import (
+        Caught,
+        Reliability,
+        caught_below,
+        reliability,
+        threshold_for,
+    )
     from llmeval_sdk.estimates.running import confidence_sequence
     from llmeval_sdk.estimates.sequence import Evidence, Seen
     from llmeval_sdk.estimates.standardised import Standardised, standardised_difference
@@ -39,13 +46,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "allocation": "Allocation default_control",
     "assisted": "assisted_mean",
-    "calibration": "Calibration calibrated",
+    "calibration": "Calibration calibrated held_out_losses",
     "caught": "caught_at",
     "correction": "Correction Labelled corrected_mean",
     "difference": "Difference difference",
     "funnel": "Funnel funnel",
     "labelling": "Candidate Choice choose",
     "mean": "Estimate population_mean",
+    "probability": "Caught Reliability caught_below reliability threshold_for",
     "running": "confidence_sequence",
     "sequence": "Evidence Seen",
     "standardised": "Standardised standardised_difference",
@@ -54,10 +62,11 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "Allocation", "Calibration", "Candidate", "Choice", "Correction", "Difference", "Estimate",
-    "Evidence", "Funnel", "Labelled", "Seen", "Standardised", "Tally", "assisted_mean",
-    "calibrated", "caught_at", "choose", "confidence_sequence", "corrected_mean",
-    "default_control", "difference", "funnel", "population_mean", "standardised_difference",
+    "Allocation", "Calibration", "Candidate", "Caught", "Choice", "Correction", "Difference",
+    "Estimate", "Evidence", "Funnel", "Labelled", "Reliability", "Seen", "Standardised", "Tally",
+    "assisted_mean", "calibrated", "caught_at", "caught_below", "choose", "confidence_sequence",
+    "corrected_mean", "default_control", "difference", "funnel", "held_out_losses",
+    "population_mean", "reliability", "standardised_difference", "threshold_for",
 ]  # fmt: skip
 
 

@@ -23,6 +23,8 @@ CONFIDENCE = 0.95
 PADDING, MORE_PADDING, FEW = 0.4, 0.3, 50.0
 """What the two added records weigh, in heaviest records, and how much more where the effective
 number of records is at most `FEW`; beyond that, the more falls with its square."""
+NEARLY_ALL = 0.9
+"""The part of all records that the judged ones have to stand for."""
 
 Bounds = tuple[float, float] | None
 
@@ -64,6 +66,20 @@ def population_mean(
     spread = sqrt(sum((w * (y - centre)) ** 2 for w, y in zip(heavier, padded, strict=True)))
     half = quantile(weights) * spread / sum(heavier)
     return within(Estimate(mean, centre - half, centre + half), bounds)
+
+
+def stands_for(weight: float, spread: float, records: float) -> bool:
+    """Say whether the judged records can stand for all records that could have been judged.
+
+    If every record had a chance to be judged, the inverses of the chances of the judged ones add up
+    to the number of all records, but for chance. Without a control sample the sum stays below it.
+
+    Args:
+        weight: The sum of ``w``, the inverse of the chance of each judged record.
+        spread: The sum of ``w * (w - 1)``, an estimate of the variance of that sum.
+        records: How many records could have been judged.
+    """
+    return weight + 3 * sqrt(max(spread, 0.0)) >= NEARLY_ALL * records
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
+from llmeval_sdk._needs import CHUNK_TEXT, alternatives, missing, reader_of
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.evaluation._running import is_built_in, outcome, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
@@ -12,14 +13,14 @@ from llmeval_sdk.protocols import Heuristic, Learner
 
 
 _METADATA = frozenset((
-    "retrieved_context", "extractions", "confidence", "expected_facts", "expected_response",
-    "expected_retrieved_context", "retrieval", "field_config",
+    "retrieved_context", CHUNK_TEXT, "extractions", "confidence", "expected_facts",
+    "expected_response", "expected_retrieved_context", "retrieval", "field_config",
 ))  # fmt: skip
 """Fields of a Record that are only there when the app retrieved or annotated something."""
 
 
 def _waits(heuristic: Heuristic) -> bool:
-    return any(_METADATA.issuperset(need.split("|")) for need in heuristic.needs)
+    return any(_METADATA.issuperset(alternatives(need)) for need in heuristic.needs)
 
 
 class _Plan(NamedTuple):
@@ -37,14 +38,16 @@ class _Plan(NamedTuple):
 class Heuristics:
     """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
 
-    __slots__ = ("_bits", "_learners", "_plans", "reads_anything")
+    __slots__ = ("_bits", "_learners", "_plans", "_readers", "reads_anything")
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_Plan] = []
-        self._learners: list[tuple[Callable[[Record], None], list[list[str]]]] = []
-        """The heuristics that learn, and the needs that a Record must meet for each of them."""
+        self._learners: list[tuple[Callable[[Record], None], tuple[str, ...]]] = []
+        """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
+        self._readers: list[tuple[Callable[[Record], Any], int]] = []
+        """What reads each of these fields, and its bit."""
         self.reads_anything = False
         """True when one of them may have something to say of a Record without any metadata."""
         for heuristic in heuristics:
@@ -55,7 +58,7 @@ class Heuristics:
 
         Other threads may be running these heuristics, so lists are replaced and never changed.
         """
-        fields = [need.split("|") for need in heuristic.needs]
+        fields = [alternatives(need) for need in heuristic.needs]
         bits = dict(self._bits)
         for name in (name for names in fields for name in names):
             bits.setdefault(name, 1 << len(bits))
@@ -71,9 +74,10 @@ class Heuristics:
         )
         others = [other for other in self._plans if other.name != heuristic.name]
         self._bits = bits
+        self._readers = [(reader_of(field), bit) for field, bit in bits.items()]
         self._plans = [*others, plan]
         self._learners = [
-            (plan.heuristic.learn, [need.split("|") for need in plan.heuristic.needs])
+            (plan.heuristic.learn, plan.heuristic.needs)
             for plan in self._plans
             if isinstance(plan.heuristic, Learner)
         ]
@@ -85,7 +89,7 @@ class Heuristics:
     def learn(self, record: Record) -> None:
         """Show a live record to the heuristics that learn from such. Call it once per record."""
         for learn, needs in self._learners:
-            if all(any(getattr(record, name) is not None for name in names) for names in needs):
+            if missing(record, needs) is None:
                 with shield("heuristic: learn"):
                     learn(record)
 
@@ -114,8 +118,8 @@ class Heuristics:
             rest: called after each heuristic, so that a worker can pause.
         """
         there = 0
-        for field, bit in self._bits.items():
-            if getattr(record, field, None) is not None:
+        for read, bit in self._readers:
+            if read(record) is not None:
                 there |= bit
         evaluations = []
         for heuristic, name, evaluate, built_in, needs, applies, later in self._plans:

@@ -1,4 +1,4 @@
-"""One judgement, and a crew of tasks that make many of them at a time."""
+"""Making one judgement, and the tasks that make many of them at a time."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk.evaluation._models import Models, NoModel
+from llmeval_sdk.evaluation._models import Models
 from llmeval_sdk.evaluation._running import run_judge
-from llmeval_sdk.evaluation.verdicts import Kept, Verdicts, key_of
+from llmeval_sdk.evaluation.verdicts import EarlierVerdict, Verdicts, key_of
 from llmeval_sdk.model import Evaluation, ModelCall, Record
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import disabled
 
 
 class Judgement(NamedTuple):
-    """What came of asking a judge about a record."""
+    """The outcome of asking a judge about a record."""
 
     verdict: Evaluation
-    """With what its calls used and the model that answered."""
+    """It holds the usage of its calls, and in its metadata the model that answered."""
     calls: Sequence[ModelCall] = ()
     is_kept: bool = False
-    """Whether it is the verdict of an identical judgement made earlier."""
+    """Whether the verdict is that of an identical judgement made earlier."""
 
 
 async def judge_record(
@@ -43,9 +43,9 @@ async def judge_record(
         verdicts: where earlier verdicts are found and this one is kept.
     """
     llm = await models.of(judge)
-    key, kept = None, Kept()
+    key, kept = None, EarlierVerdict()
     if verdicts is not None:
-        key = key_of(judge, llm if isinstance(llm, NoModel) else llm.inner, record)
+        key = key_of(judge, llm.inner, record)
         kept = verdicts.get(key)
         if kept.verdict is not None:
             return Judgement(kept.verdict, is_kept=True)
@@ -65,13 +65,14 @@ async def judge_record(
 
 
 class Crew:
-    """Tasks of one event loop that do one job after the other, so many at a time.
+    """A bounded number of tasks on one event loop, each of which does one job after another.
 
-    A task that goes on with the next job at once keeps the connections of a client busy.
+    A task that has finished a job takes the next one at once, so that the connections of the
+    model's client stay in use.
 
     Args:
-        size: tasks at a time, at most.
-        next_job: returns the next job; ``None`` sends the task home.
+        size: how many tasks there are at most.
+        next_job: returns the next job, or ``None`` where there is none, which ends the task.
     """
 
     def __init__(self, size: int, next_job: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
@@ -82,11 +83,11 @@ class Crew:
         self._changed = asyncio.Event()
         self._is_dismissed = False
 
-    def call(self, wanted: int = 1) -> None:
-        """Start so many more tasks, where there is room for them."""
+    def call(self, tasks: int = 1) -> None:
+        """Start this many more tasks, or as many as there is room for."""
         if self._is_dismissed:
             return
-        for _ in range(min(wanted, self._size - len(self._tasks))):
+        for _ in range(min(tasks, self._size - len(self._tasks))):
             self._tasks.add(asyncio.get_running_loop().create_task(self._work()))
 
     def dismiss(self) -> None:
@@ -99,13 +100,13 @@ class Crew:
                 await job
         except BaseException:
             self._failed = asyncio.current_task()
-            self._go_home()
-            self.call()  # another one does the rest
+            self._leave()
+            self.call()  # another task does the jobs that are left
             raise
-        self._go_home()
+        self._leave()
 
-    def _go_home(self) -> None:
-        """Leave at once and not by a callback: who comes in between has to find the place free."""
+    def _leave(self) -> None:
+        """Free this task's place at once: a done-callback would run only after the next `call`."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.discard(task)

@@ -32,6 +32,7 @@ class NoModel(LLM):
     ) -> None:
         self.why_not = why
         self.reason = reason
+        self.inner = self
 
     async def complete(self, messages: Any, /, **options: Any) -> Any:
         """Refuse, with the reason that is counted."""

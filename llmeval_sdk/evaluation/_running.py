@@ -13,7 +13,7 @@ from llmeval_sdk._needs import missing
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.heuristics._budget import TooLargeError
+from llmeval_sdk.heuristics import TooLargeError
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Record, Target
 from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.tracing._inner import new_span_id
@@ -33,7 +33,7 @@ def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
             and type(result.value) is float
             and -_INFINITY < result.value < _INFINITY
         ):
-            evaluation = result  # what the built-in scores return, without a second look
+            evaluation = result  # as the built-in scores return it: there is nothing to check
         else:
             evaluation = outcome(result, heuristic)
     except (Exception, SystemExit) as error:
@@ -88,12 +88,15 @@ def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
 
 
 def failed(evaluator: Evaluator, type: str, message: str = "") -> Evaluation:  # noqa: A002
-    """Make the Evaluation of an evaluator that gave no value."""
+    """Return the Evaluation of an evaluator that failed: an error and no value."""
     return _named(evaluator, error=Failure(type, message[:_MAX_MESSAGE]))
 
 
 def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
-    """Make an Evaluation of an exception; one that is not the heuristic's own is raised again."""
+    """Return the Evaluation of a heuristic that raised an exception.
+
+    An exception that is not the heuristic's own, such as that of a signal handler, is raised again.
+    """
     if isinstance(error, TooLargeError):
         return failed(heuristic, error.type, str(error))
     if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
@@ -102,7 +105,7 @@ def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
 
 
 def not_applicable(evaluator: Evaluator, absent: str) -> Evaluation:
-    """Make the Evaluation of an evaluator that was asked for by name and lacks an input."""
+    """Return the Evaluation of an evaluator that was asked for by name and lacks an input."""
     return replace(
         outcome(None, evaluator),
         explanation=f"not applicable: no {absent}",
@@ -115,7 +118,7 @@ def run_requested(
     record: Record,
     by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,
 ) -> Evaluation | None:
-    """Run a heuristic that was asked for by name, or say which input it lacks.
+    """Run a heuristic that was asked for by name, or return an Evaluation that names what it lacks.
 
     ``by`` runs it where the record has what it needs.
     """
@@ -124,12 +127,15 @@ def run_requested(
 
 
 def addressed(evaluation: Evaluation, target: Target, *, serial: str = "") -> EvaluationEvent:
-    """Say what an Evaluation is about. The id is the same whenever the same one is delivered.
+    """Attach an Evaluation to the span that it is about.
 
-    ``serial`` tells several evaluations of one name on one span apart.
+    The event has the same id however often it is delivered, so that a backend keeps it once.
+    ``serial`` tells apart several evaluations of one name on one span.
     """
     where = target.span_id or serial or f"{new_span_id():016x}"
     suffix = f"-{serial}" if serial and target.span_id else ""
+    if evaluation.evaluator_kind == "decision":  # a judge model may rate under the same name
+        suffix += "-decision"
     return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())
 
 
@@ -144,9 +150,10 @@ _OPEN = ("request", "value", "field_config", "retrieval", "attributes")
 
 
 def own_copy(record: Record) -> Record:
-    """Return the record with dicts and lists of its own, for code that may change them.
+    """Return a copy of the record whose dicts and lists may be changed.
 
-    What the app's evaluators change in their copy is seen by no exporter and no other evaluator.
+    An evaluator of the app gets such a copy, so that no exporter and no other evaluator sees what
+    it changes.
     """
     changed = {
         name: _copied(value)

@@ -1,4 +1,4 @@
-"""Who may call a judge model now: places, the breaker, the budget, and patience offline."""
+"""Decides when a call to a judge model may be made: concurrency, breaker, budget, patience."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from llmeval_sdk.policy.prices import cost
 
 
 _INTERRUPTED = "interrupted"
-"""How a call went that ended in an exception, such as at the timeout of the whole judgement."""
+"""The failure of a call that an exception ended, such as the timeout of the whole judgement."""
 _TRANSIENT = (_INTERRUPTED, "timeout", "rate_limited", "unavailable")
 MAX_WAIT_SECONDS = 61.0
 """A patient caller waits for the next minute's budget, and not for the next day's."""
 
 
 @dataclass(slots=True)
-class Passage:
-    """One call on its way through the turnstile; who passes says how it went."""
+class Passing:
+    """One call that the turnstile let through; whoever makes it notes here how it went."""
 
     place: int
+    """Which of the places of `AdaptiveLimit` it takes."""
     failure: str | None = _INTERRUPTED
     """The type of the error; ``None`` where there was none."""
     is_unused: bool = False
-    """Whether no call was made after all, which tells nothing about the model."""
+    """True where no call was made after all, so that nothing is learnt about the model."""
 
 
 class Turnstile:
-    """Lets calls to one model through: as many at a time as it bears, none while it is down.
+    """Limits the calls to one model: as many at a time as it can take, and none while it is down.
 
     Args:
-        keeper: of the budget that the calls are made on.
-        concurrency: calls at a time, at most.
-        prices: own prices by model, in USD per million input and output tokens.
-        patience: seconds that a call waits for a model that is down, and above 0 also for the next
-            minute's budget; 0 refuses it at once.
+        keeper: keeps the budget that pays for the calls.
+        concurrency: how many calls are made at a time at most.
+        prices: the user's own prices by model, in USD per million input and output tokens.
+        patience: for how many seconds a call waits for a model that is down. Above 0 a call also
+            waits for the next minute's budget; with 0 it is refused at once.
     """
 
     def __init__(
@@ -64,23 +65,23 @@ class Turnstile:
         self._down_since: float | None = None
 
     @asynccontextmanager
-    async def passage(self) -> AsyncIterator[Passage]:
-        """Wait for a place and pass, if the breaker lets it; it is told how the call went.
+    async def passage(self) -> AsyncIterator[Passing]:
+        """Wait for a place, and report to limit and breaker how the call in the block went.
 
         Raises `JudgeError` with the counted reason while the model is down.
         """
-        passage = Passage(await self._enter())
+        passing = Passing(await self._enter())
         try:
             probe: int = _granted(self.breaker.admit())
             try:
-                yield passage
+                yield passing
             except JudgeError as error:
-                passage.failure = error.type
+                passing.failure = error.type
                 raise
             finally:
-                self._report(probe, passage)
+                self._report(probe, passing)
         finally:
-            await self._leave(passage)
+            await self._leave(passing)
 
     async def _enter(self) -> int:
         async with self._freed:
@@ -90,19 +91,19 @@ class Turnstile:
                     return place
                 await self._freed.wait()
 
-    async def _leave(self, passage: Passage) -> None:
+    async def _leave(self, passing: Passing) -> None:
         self.limit.leave(
-            passage.place,
-            succeeded=passage.failure is None,
-            rate_limited=passage.failure == "rate_limited",
+            passing.place,
+            succeeded=passing.failure is None,
+            rate_limited=passing.failure == "rate_limited",
         )
         async with self._freed:
             self._freed.notify_all()
 
-    def _report(self, probe: int, passage: Passage) -> None:
-        if passage.is_unused or passage.failure == "over_budget":
+    def _report(self, probe: int, passing: Passing) -> None:
+        if passing.is_unused or passing.failure == "over_budget":
             self.breaker.unused(probe)
-        elif passage.failure in _TRANSIENT:
+        elif passing.failure in _TRANSIENT:
             self.breaker.failed(probe)
         else:  # also an answer that is no verdict shows that the model is there
             self.breaker.succeeded(probe)
@@ -123,9 +124,9 @@ class Turnstile:
         return cost(model, used, own=self._prices)
 
     async def wait(self, refusal: JudgeError) -> None:
-        """Sleep until the next try of a call that was refused.
+        """Sleep until a refused call may be tried again.
 
-        Raises the refusal where waiting is of no use or patience is at its end.
+        Raises the refusal where waiting does not help, or has taken longer than the patience.
         """
         seconds = refusal.retry_after
         may_pass = refusal.type in ("over_budget", "circuit_open")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
@@ -88,6 +88,21 @@ def standing_heuristics(settings: Settings, *, every_built_in: bool = False) -> 
         if own.kind == "heuristic" and own.automatic:
             standing[own.name] = cast("Heuristic", resolve(own, settings))
     return list(standing.values())
+
+
+def place_of(
+    heuristic: Heuristic, settings: Settings, *, requested: bool
+) -> Literal["caller", "worker"] | None:
+    """Return where a heuristic runs online: on the caller's thread, in the worker, or nowhere.
+
+    Args:
+        heuristic: which one.
+        settings: those in force; ``heuristics`` decides.
+        requested: whether it was asked for: by ``configure()``, the settings or an escalation.
+    """
+    if not (requested or (heuristic.automatic and settings.heuristics != "off")):
+        return None
+    return "caller" if heuristic.inline and settings.heuristics == "inline" else "worker"
 
 
 def standing_judges(settings: Settings) -> list[Judge]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from llmeval_sdk import _private
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.verdicts import Verdicts
+from llmeval_sdk.config.verdicts import VerdictSettings
 
 
 KEY_BYTES = 32
@@ -49,10 +49,10 @@ def signer_of(settings: Settings) -> Signer:
 
     Where there is neither and none can be kept, the key is of this run alone, which is said.
     """
-    kept = settings.of(Verdicts)
-    if kept.verdict_key is not None:
-        return Signer(kept.verdict_key.reveal().encode())
-    path = Path(kept.state).expanduser() / "verdict.key"
+    own = settings.of(VerdictSettings)
+    if own.verdict_key is not None:
+        return Signer(own.verdict_key.reveal().encode())
+    path = Path(own.state).expanduser() / "verdict.key"
     try:
         return Signer(_machine_key(path))
     except (OSError, ValueError, RuntimeError) as error:

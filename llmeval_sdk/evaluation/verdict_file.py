@@ -12,7 +12,7 @@ from llmeval_sdk import _private
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.signing import Signer
-from llmeval_sdk.evaluation.verdicts import Kept, VerdictKey, as_kept, is_final
+from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, as_earlier, is_final
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.store import files
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS verdicts (
 ) WITHOUT ROWID
 """
 MOST_BYTES = 1 << 20
-"""Of one verdict; a longer one in the file is not read, and not kept."""
+"""The longest verdict that is kept. A longer one that stands in the file is not read."""
 MOST_WAITING = 1_000
 SECONDS_WAITING = 1.0
 _DAY = 86_400.0
@@ -62,24 +62,24 @@ class VerdictFile:
                 "(on the command line --no-cache)"
             ) from None
 
-    def get(self, key: VerdictKey | None, /) -> Kept:
+    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
         """Return the verdict on a judgement, if there is one that can be trusted."""
         if key is None or not key.lasts:
-            return Kept()
+            return EarlierVerdict()
         query = (
             "SELECT signature, made, verdict FROM verdicts WHERE key = ? AND length(verdict) < ?"
         )
         try:
             with closing(self._connection.execute(query, (key.digest, MOST_BYTES))) as cursor:
                 row = cursor.fetchone()
-        except sqlite3.Error:  # a text that is none, a torn page
-            return Kept(is_distrusted=True)
+        except sqlite3.Error:  # such as a text that is not UTF-8, or a torn page
+            return EarlierVerdict(is_distrusted=True)
         if row is None:
-            return Kept()
+            return EarlierVerdict()
         signature, made, text = row
         if not self._signer.made_this(signature, key.digest, made, text):
-            return Kept(is_distrusted=True)
-        return as_kept(evaluation_from(json.loads(text)))
+            return EarlierVerdict(is_distrusted=True)
+        return as_earlier(evaluation_from(json.loads(text)))
 
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
         """Keep a verdict; failures are not kept."""
@@ -94,12 +94,12 @@ class VerdictFile:
             self._write()
 
     def close(self) -> None:
-        """Write what is there and close the file."""
+        """Write the verdicts that still wait, and close the file."""
         self._write()
         self._connection.close()
 
     def _write(self) -> None:
-        """Write what waits at once: runs beside this one wait no longer than that."""
+        """Write all waiting verdicts in one transaction: other runs wait for the file meanwhile."""
         rows, self._waiting = self._waiting, []
         try:
             with self._connection:

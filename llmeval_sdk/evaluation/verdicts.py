@@ -8,38 +8,39 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
+from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
-from llmeval_sdk.policy._lock import Locked
 from llmeval_sdk.protocols import LLM, Judge
 
 
 class VerdictKey(NamedTuple):
-    """What identifies a judgement: judge, version, wording, model and what the judge reads."""
+    """Identifies a judgement by judge, version, wording, model and what the judge reads."""
 
     digest: bytes
     lasts: bool
-    """Whether it means the same in another process, which a model without an address does not."""
+    """Whether the key means the same in another process. Where the model has no address it does
+    not: only within a process is it known to be the same model."""
 
 
-class Kept(NamedTuple):
-    """What is known of an earlier judgement."""
+class EarlierVerdict(NamedTuple):
+    """The answer to the question whether an identical judgement was made before."""
 
     verdict: Evaluation | None = None
-    """Marked ``cached`` and without a cost."""
+    """Its verdict, marked ``cached`` and without a cost; ``None`` where there is none."""
     is_distrusted: bool = False
-    """Whether there is one that was not signed with our key, so that it has to be made anew."""
+    """True where there is a verdict that our key did not sign: the judgement is made anew."""
 
 
 class Verdicts(Protocol):
-    """Where verdicts are kept."""
+    """Keeps verdicts and finds them again."""
 
-    def get(self, key: VerdictKey | None, /) -> Kept:
+    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
         """Return the verdict on a judgement, if there is one that can be trusted."""
 
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
@@ -47,14 +48,14 @@ class Verdicts(Protocol):
 
 
 def is_final(verdict: Evaluation) -> bool:
-    """Say whether the same question may get this answer again: nothing of it failed."""
+    """Return whether a verdict may be used again: neither it nor a part of it failed."""
     return verdict.error is None and not verdict.metadata.get("failed")
 
 
-def as_kept(verdict: Evaluation) -> Kept:
-    """Mark a verdict as given before: this time it costs nothing."""
+def as_earlier(verdict: Evaluation) -> EarlierVerdict:
+    """Return a verdict that was kept: marked ``cached``, and without a cost."""
     metadata = {**verdict.metadata, "cached": True}
-    return Kept(replace(verdict, metadata=metadata, usage=None, duration=None))
+    return EarlierVerdict(replace(verdict, metadata=metadata, usage=None, duration=None))
 
 
 def key_of(judge: Judge, llm: LLM, record: Record) -> VerdictKey | None:
@@ -74,7 +75,7 @@ def key_of(judge: Judge, llm: LLM, record: Record) -> VerdictKey | None:
 
 
 def _wording(judge: Any) -> str:
-    """Identify what a judge of the app's own asks, which changes without a new version."""
+    """Identify the wording of a judge of the app, which may change without a new version."""
     template = getattr(judge, "_template", None)
     if template is not None:
         text = f"{template.rubric}|{judge._form!r}|{judge._examples!r}"
@@ -89,22 +90,12 @@ def _code(code: Any) -> bytes:
     return repr((code.co_code, code.co_names, plain, inner)).encode()
 
 
-CONTENT = (
-    "request",
-    "response",
-    "retrieved_context",
-    "expected_facts",
-    "expected_response",
-    "expected_retrieved_context",
-    "extractions",
-    "value",
-    "confidence",
-    "field_config",
-    "retrieval",
-    "attributes",
-)
-"""What a judge may read of a Record and what two identical records share: all but its identity,
-usage and latency."""
+_NO_CONTENT = (
+    "request_id", "usage", "latency_seconds", "trace_id", "span_id", "span_name", "span_kind",
+)  # fmt: skip
+CONTENT = tuple(field.name for field in fields(Record) if field.name not in _NO_CONTENT)
+"""What a judge may read of a Record: everything but its identity, usage and latency. Of records
+that agree in all of it, one is judged."""
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
@@ -112,21 +103,17 @@ _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 }
 
 
-def judgement_key(
-    judge: Judge, model: str, record: Record, *, reads: Sequence[str] = CONTENT
-) -> bytes | None:
-    """Identify a judgement by judge, version, model and what the judge reads of the record.
+def judgement_key(judge: Judge, model: str, record: Record) -> bytes | None:
+    """Identify a judgement by judge, version, model and what the judge may read of the record.
 
-    ``reads`` are Record fields (``a|b`` stands for both). ``needs`` would be too few: a judge may
-    read more than it needs. ``None`` when a value is no plain data, so that nothing can be said
-    about its equality.
+    The judge's ``needs`` would be too few: it may read more than it needs. The key is ``None`` when
+    a value is no plain data, so that nothing can be said about its equality.
     """
     digest = blake2b(digest_size=16)
-    names = [name for field in reads for name in field.split("|")]
-    known = _feed(digest, (judge.name, judge.version, model))
-    for name in names:
-        known = known and _feed(digest, (name, getattr(record, name, None)))
-    return digest.digest() if known else None
+    is_plain = _feed(digest, (judge.name, judge.version, model))
+    for name in CONTENT:
+        is_plain = is_plain and _feed(digest, (name, getattr(record, name)))
+    return digest.digest() if is_plain else None
 
 
 class RecentVerdicts(Locked):
@@ -147,19 +134,19 @@ class RecentVerdicts(Locked):
         self._clock = clock
         self._verdicts: OrderedDict[bytes, tuple[float, Evaluation]] = OrderedDict()
 
-    def get(self, key: VerdictKey | None, /) -> Kept:
+    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
         """Return the verdict on an identical judgement, if there was one."""
         if key is None:
-            return Kept()
+            return EarlierVerdict()
         with self._lock:
             made, verdict = self._verdicts.get(key.digest, (float("-inf"), None))
             if verdict is None:
-                return Kept()
+                return EarlierVerdict()
             if self._clock() - made > self._seconds:
                 del self._verdicts[key.digest]
-                return Kept()
+                return EarlierVerdict()
             self._verdicts.move_to_end(key.digest)
-        return as_kept(verdict)
+        return as_earlier(verdict)
 
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
         """Keep a verdict; failures are not kept."""

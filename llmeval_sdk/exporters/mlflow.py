@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.mlflow import Mlflow
+from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.http import Answer
 from llmeval_sdk.exporters.otel import content
 from llmeval_sdk.exporters.otel.attributes import explanation_of
 from llmeval_sdk.exporters.otel.bridge import OtelBridge
@@ -25,7 +25,12 @@ from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 PATIENCE = 10.0
 """Seconds to wait for a trace that others send, before its scores are refused."""
 API = "/api/2.0/mlflow/experiments"
-_SOURCES = {"heuristic": "CODE", "judge": "LLM_JUDGE", "human": "HUMAN"}
+_SOURCES = {
+    "heuristic": "CODE",
+    "judge": "LLM_JUDGE",
+    "decision": "LLM_JUDGE",
+    "human": "HUMAN",
+}
 
 
 class MlflowExporter(StepwiseExporter):
@@ -36,7 +41,7 @@ class MlflowExporter(StepwiseExporter):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
-        self._own = settings.of(Mlflow)
+        self._own = settings.of(MlflowSettings)
         self._client = Client(settings, self._own.mlflow_uri, _authorization(self._own))
         self._experiment = self._own.mlflow_experiment_id
         self._traces: Endpoint | None = None
@@ -100,7 +105,7 @@ class MlflowExporter(StepwiseExporter):
             raise ExportError("no_experiment", "the answer is not MLflow's") from error
 
 
-def _authorization(own: Mlflow) -> dict[str, str]:
+def _authorization(own: MlflowSettings) -> dict[str, str]:
     if own.mlflow_token:
         return {"authorization": f"Bearer {own.mlflow_token.reveal()}"}
     if own.mlflow_username and own.mlflow_password:
@@ -127,6 +132,8 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
     }
     if evaluation.label is not None:
         about["label"] = evaluation.label
+    if evaluation.probability is not None:
+        about["probability"] = str(evaluation.probability)
     model = evaluation.metadata.get("model")
     source = model if isinstance(model, str) and model else evaluation.name
     return {

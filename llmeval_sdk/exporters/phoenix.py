@@ -8,10 +8,10 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.phoenix import Phoenix
-from llmeval_sdk.exporters._http import Answer
+from llmeval_sdk.config.phoenix import PhoenixSettings
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.http import Answer
 from llmeval_sdk.exporters.otel import names
 from llmeval_sdk.exporters.otel.attributes import explanation_of, value_and_label
 from llmeval_sdk.exporters.otel.bridge import OtelBridge
@@ -23,7 +23,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent
 SPANS = "/v1/span_annotations?sync=false"
 """Not in sync: Phoenix then keeps a score whose span has not arrived yet."""
 DOCUMENTS = "/v1/document_annotations?sync=false"
-_KINDS = {"heuristic": "CODE", "judge": "LLM", "human": "HUMAN"}
+_KINDS = {"heuristic": "CODE", "judge": "LLM", "decision": "LLM", "human": "HUMAN"}
 
 
 class PhoenixExporter(StepwiseExporter):
@@ -33,7 +33,7 @@ class PhoenixExporter(StepwiseExporter):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        own = settings.of(Phoenix)
+        own = settings.of(PhoenixSettings)
         key = own.phoenix_api_key
         headers = {"authorization": f"Bearer {key.reveal()}"} if key else {}
         address = own.phoenix_endpoint.removesuffix("/v1/traces")  # as others are told it
@@ -128,6 +128,8 @@ def _annotation(event: EvaluationEvent) -> dict[str, Any]:
 def _head(event: EvaluationEvent) -> dict[str, Any]:
     evaluation = event.evaluation
     version = f"llmeval:{evaluation.name}:{evaluation.evaluator_version}"
+    if evaluation.evaluator_kind == "decision":  # a judge model may rate under the same name
+        version += ":decision"
     return {
         "name": evaluation.name,
         "annotator_kind": _KINDS[evaluation.evaluator_kind],
@@ -135,6 +137,7 @@ def _head(event: EvaluationEvent) -> dict[str, Any]:
         "metadata": {
             "evaluator_version": evaluation.evaluator_version,
             "inclusion_probability": evaluation.inclusion_probability,
+            "probability": evaluation.probability,
             **evaluation.metadata,
         },
     }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from llmeval_sdk import registry
+from llmeval_sdk._needs import CHUNK_TEXT, FIELDS, alternatives
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import Evaluation, Record, Score
 
@@ -16,7 +17,7 @@ from llmeval_sdk.model import Evaluation, Record, Score
 R_co = TypeVar("R_co", bound="Evaluation | Score", covariant=True)
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")
-_FIELDS = tuple(field.name for field in fields(Record))
+_NEEDS = (*FIELDS, CHUNK_TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ def heuristic(
         name: The function's own name by default. ASCII letters, digits and underscores, starting
             with a letter, at most 200.
         version: Change it when the values are no longer comparable.
-        needs: Fields of Record that must be present; ``"value|response"`` is met by either.
+        needs: Fields of Record that must be present; ``"value|response"`` is met by either, and
+            ``"retrieved_context.content"`` by retrieved chunks of which one has text.
         inline: Run it on the caller's thread, for what stays in microseconds.
         automatic: Attach it to every evaluated span; else only where it is asked for by name.
 
@@ -142,10 +144,10 @@ def _checked_name(function: Any, name: str | None) -> str:
 
 def _checked_needs(needs: Iterable[str], name: str) -> tuple[str, ...]:
     needs = (needs,) if isinstance(needs, str) else tuple(needs)
-    for field in (field for need in needs for field in str(need).split("|")):
-        if field not in _FIELDS:
+    for field in (field for need in needs for field in alternatives(str(need))):
+        if field not in _NEEDS:
             raise ConfigurationError(
                 f"heuristic {name!r} needs {field!r}, which is no field of Record: "
-                f"{nearest(field, _FIELDS)}; its fields are {', '.join(_FIELDS)}"
+                f"{nearest(field, _NEEDS)}; needs can be {', '.join(_NEEDS)}"
             )
     return needs

@@ -6,16 +6,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._prompt import JudgePrompt
-from llmeval_sdk.judges._stand_in import Rule
 from llmeval_sdk.judges._verdict import VerdictForm, read
+from llmeval_sdk.judges.prompt import JudgePrompt
+from llmeval_sdk.judges.stand_in import Rule
 from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
 from llmeval_sdk.protocols import LLM, refuse_in_loop
 
+
+if TYPE_CHECKING:
+    from llmeval_sdk.judges.typed import Forms as Forms  # noqa: PLC0414 - for all judges
+    from llmeval_sdk.judges.typed import Typed as Typed  # noqa: PLC0414
+else:  # decision models are no part of the core
+    Forms = Typed = Any
 
 ERROR_CHARACTERS = 500
 
@@ -54,7 +60,7 @@ class BaseJudge:
     metric_path: str | None = None
     """What its aggregate is called; ``None`` follows from ``report_path``."""
     stand_in: Rule | None = None
-    """How a stand-in answers its prompt, in demos and tests; see `judges._stand_in`."""
+    """How a stand-in answers its prompt, in demos and tests; see `judges.stand_in`."""
 
     def lacks(self, record: Record, /) -> str | None:
         """Name an input that is missing although ``needs`` are met; ``None`` where nothing is."""
@@ -63,6 +69,27 @@ class BaseJudge:
     def configured(self, settings: Any, /) -> BaseJudge:
         """Return this judge under the settings in force: itself, as it reads none."""
         return self
+
+    def settled(self, record: Record, /) -> Evaluation | None:
+        """Return the outcome that no model need be asked for, such as that of an empty answer.
+
+        Raises:
+            JudgeError: The record cannot be judged.
+        """
+        return None
+
+    def typed(self, forms: Forms, /) -> Typed | None:
+        """Return what a decision model is asked in place of a judge model.
+
+        ``None`` where the judge cannot be asked as a typed question: it stays with judge models.
+
+        Args:
+            forms: Makes the typed forms of this judge, such as ``forms.yes_no(RUBRIC, sections)``.
+
+        Raises:
+            ConfigurationError: There are more options or levels than any decision model takes.
+        """
+        return None
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Judge a Record that has what is needed; raises `JudgeError` where there is no verdict."""
@@ -76,7 +103,8 @@ class BaseJudge:
         started = time.perf_counter()
         metered = Metered(llm)
         try:
-            found = await self.judge(record, metered)
+            settled = self.settled(record)
+            found = await self.judge(record, metered) if settled is None else settled
         except Exception as error:
             found = Evaluation(self.name, error=failure(error))
         return self._complete(found, time.perf_counter() - started, metered.usage)

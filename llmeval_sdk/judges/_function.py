@@ -11,8 +11,9 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 from llmeval_sdk import registry
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.judges._base import BaseJudge, failure
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, failure
 from llmeval_sdk.judges._chunks import combine, rate_chunks
+from llmeval_sdk.judges._template import Template
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
@@ -46,8 +47,11 @@ class FunctionJudge(BaseJudge, Generic[F]):
         per: Literal["answer", "chunk"] = "answer",
         version: str = "1",
         needs: tuple[str, ...] = (),
+        question: Template | None = None,
     ) -> None:
         self.function = function
+        self._question = question
+        self.output = None if question is None else "yes_no"
         self.name = name
         self.per = per
         self.version = version
@@ -63,6 +67,12 @@ class FunctionJudge(BaseJudge, Generic[F]):
     def __call__(self, *args: Any) -> Any:
         """Call the function itself."""
         return self.function(*args)
+
+    def typed(self, forms: Forms) -> Typed | None:
+        """Ask the question that says in words what the function asks."""
+        if self._question is None:
+            return None
+        return forms.template(self._question, per=self.per, output="yes_no", levels=())
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Call the function, aside on a daemon thread where it blocks."""
@@ -145,6 +155,7 @@ def judge(
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
+    question: str | None = ...,
 ) -> Callable[[A], FunctionJudge[A]]: ...
 @overload
 def judge(
@@ -153,6 +164,7 @@ def judge(
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
+    question: str | None = ...,
 ) -> Callable[[C], FunctionJudge[C]]: ...
 @overload
 def judge(
@@ -161,6 +173,7 @@ def judge(
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
+    question: str | None = ...,
 ) -> Callable[[A], FunctionJudge[A]]: ...
 @overload
 def judge(
@@ -169,6 +182,7 @@ def judge(
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
+    question: str | None = ...,
 ) -> Callable[[C], FunctionJudge[C]]: ...
 def judge(
     function: Any = None,
@@ -178,6 +192,7 @@ def judge(
     name: str | None = None,
     version: str = "1",
     needs: tuple[str, ...] | None = None,
+    question: str | None = None,
     assessment_type: Literal["ANSWER", "RETRIEVAL"] | None = None,
 ) -> Any:
     """Make a paid evaluator of a function and register it under its name.
@@ -188,12 +203,17 @@ def judge(
         name: Of its evaluations; the function's name where not given.
         version: Recorded with each evaluation; raise it when the judge changes.
         needs: Record fields that must be present, ``a|b`` for either. Per chunk:
-            ``retrieved_context``; ``retrieved_context.content`` asks for chunks with text.
+            ``retrieved_context``; ``retrieved_context.content`` asks for chunks with text. With a
+            question: the fields that it names.
+        question: What the function asks, as a question for yes or no with ``{fields}`` as in
+            `LLMJudge`. A decision model is asked it in place of the function, which is code and
+            cannot be asked.
         assessment_type: Another way to say ``per``: ``ANSWER`` is per answer, ``RETRIEVAL`` per
             chunk.
 
     Raises:
-        ConfigurationError: An unknown ``per``, or a function of other parameters than it will get.
+        ConfigurationError: An unknown ``per``, a function of other parameters than it will get, or
+            an unknown field in the question.
 
     Examples:
         >>> @llmeval.judge(per="chunk")
@@ -208,13 +228,18 @@ def judge(
         called = name or str(getattr(function, "__name__", ""))
         check_name(called)
         _check_parameters(called, function, wanted)
-        default = () if unit == "answer" else ("retrieved_context",)
+        default: tuple[str, ...] = () if unit == "answer" else ("retrieved_context",)
+        asked = None
+        if question is not None:
+            asked = Template(question, per_chunk=unit == "chunk", where=f"the judge {called!r}")
+            default = tuple(dict.fromkeys((*default, *asked.needs)))
         made = FunctionJudge(
             function,
             name=called,
             per=unit,
             version=version,
             needs=default if needs is None else needs,
+            question=asked,
         )
         registry.register(made)
         return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from llmeval_sdk.model import Record
+from llmeval_sdk.model import Evaluation, Record
 
 
 _SAY_NOTHING = frozenset(
@@ -48,6 +48,14 @@ def empty_answer(record: Record) -> str | None:
     if " ".join(said.replace("\u2019", "'").split()).strip("' ") in _SAY_NOTHING:
         return "The response only announces an answer."
     return None
+
+
+def decided(judge: str, record: Record, outcome: str | float) -> Evaluation | None:
+    """Return the outcome of a judge for a response that is no answer; ``None`` for any other."""
+    nothing = empty_answer(record)
+    if nothing is None:
+        return None
+    return Evaluation(judge, outcome, explanation=nothing, metadata={"decided_by": "precheck"})
 
 
 def _says_something(sign: str) -> bool:

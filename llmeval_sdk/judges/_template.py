@@ -9,8 +9,8 @@ from typing import Any
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.judges import _request
-from llmeval_sdk.judges._prompt import Section
+from llmeval_sdk.judges.prompt import Section
+from llmeval_sdk.judges.request import as_text, context, request
 from llmeval_sdk.model import Chunk, Extraction, Record, Usage
 
 
@@ -28,7 +28,7 @@ class Template:
 
     def __init__(self, text: str, *, per_chunk: bool, where: str) -> None:
         known = [*_RECORD, *(f"{name}.<key>" for name in _MAPPINGS), *(_CHUNK if per_chunk else ())]
-        self._names: list[str] = []
+        self.names: list[str] = []
         parts: list[str] = []
         for literal, name, spec, conversion in _parsed(text, where):
             parts.append(literal)
@@ -42,10 +42,10 @@ class Template:
                 )
             if spec or conversion:
                 raise ConfigurationError(f"{where}: {{{name}}} takes no format or conversion")
-            if name not in self._names:
-                self._names.append(name)
-            parts.append(f"[section: {_title(name)}]")
-        if not self._names:
+            if name not in self.names:
+                self.names.append(name)
+            parts.append(f"[section: {title_of(name)}]")
+        if not self.names:
             raise ConfigurationError(
                 f"{where} names nothing to judge: put a field such as {{response}} into its prompt"
             )
@@ -54,12 +54,12 @@ class Template:
     @property
     def needs(self) -> tuple[str, ...]:
         """Return the record fields that the prompt cannot do without."""
-        needs = (_NEEDS.get(name) or name.partition(".")[0] for name in self._names)
+        needs = (_NEEDS.get(name) or name.partition(".")[0] for name in self.names)
         return tuple(dict.fromkeys(need for need in needs if need != "attributes"))
 
     def sections(self, record: Record, chunk: Chunk | None = None) -> list[Section]:
         """Return one section for each field named, in the order of the prompt."""
-        return [section for name in self._names for section in _sections_for(name, record, chunk)]
+        return [section for name in self.names for section in sections_for(name, record, chunk)]
 
 
 def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, str | None]]:
@@ -78,22 +78,22 @@ def _is_known(name: str, *, per_chunk: bool) -> bool:
     )
 
 
-def _title(name: str) -> str:
+def title_of(name: str) -> str:
     if name == "retrieved_context":
         return "chunk 1, chunk 2 …"
     return "chunk" if name == "chunk.content" else name.replace(".", " ").replace("_", " ")
 
 
 _SPECIAL: dict[str, Callable[[Record], Sequence[Section]]] = {
-    "request": _request.request,
-    "retrieved_context": lambda record: _request.context(record.retrieved_context),
+    "request": request,
+    "retrieved_context": lambda record: context(record.retrieved_context),
     "expected_facts": lambda record: [
         Section("expected facts", "\n".join(record.expected_facts or ()))
     ],
 }
 
 
-def _sections_for(name: str, record: Record, chunk: Chunk | None) -> Sequence[Section]:
+def sections_for(name: str, record: Record, chunk: Chunk | None) -> Sequence[Section]:
     if name in _SPECIAL:
         return _SPECIAL[name](record)
     root, _, key = name.partition(".")
@@ -104,13 +104,13 @@ def _sections_for(name: str, record: Record, chunk: Chunk | None) -> Sequence[Se
         value = (getattr(record, root) or {}).get(key)
     else:
         value = getattr(record, name)
-    return [Section(_title(name), "" if value is None else _plain(value))]
+    return [Section(title_of(name), "" if value is None else _plain(value))]
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, tuple):
         value = [_fields(item) for item in value]
-    return _request.as_text(_fields(value))
+    return as_text(_fields(value))
 
 
 def _fields(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,13 @@ def category(*names: str) -> VerdictForm:
         rationale=TEXT,
         rating={"type": "string", "enum": list(names)},
     )
+
+
+def score_of(levels: Sequence[str]) -> VerdictForm:
+    """Build the form of a score whose levels have names, at equal distances from 0 to 1."""
+    last = len(levels) - 1
+    named = ", ".join(f"{place / last:.3g} {level}" for place, level in enumerate(levels))
+    return VerdictForm(SCORE.schema, f"{SCORE.words} Levels of the score: {named}.")
 
 
 def read(text: str, form: VerdictForm) -> dict[str, Any]:

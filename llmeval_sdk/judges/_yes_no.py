@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from llmeval_sdk.judges._base import BaseJudge, ask
-from llmeval_sdk.judges._precheck import empty_answer
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._stand_in import Rule
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
+from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges._verdict import YES_NO
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.stand_in import Rule
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
@@ -35,16 +35,16 @@ class YesNoJudge(BaseJudge):
     metric_path: str | None = None
     stand_in: Rule | None = None
 
+    def settled(self, record: Record) -> Evaluation | None:
+        """Decide what a response that says nothing gets."""
+        return None if self.when_empty is None else decided(self.name, record, self.when_empty)
+
+    def typed(self, forms: Forms) -> Typed:
+        """Ask the rubric as one question."""
+        return forms.yes_no(self.rubric, self.sections)
+
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
-        """Ask once, unless the answer is none."""
-        nothing = empty_answer(record) if self.when_empty is not None else None
-        if nothing is not None:
-            return Evaluation(
-                self.name,
-                self.when_empty,
-                explanation=nothing,
-                metadata={"decided_by": "precheck"},
-            )
+        """Ask once."""
         task = f"{self.name}/{self.version}"
         prompt = render(task, self.rubric, YES_NO, self.sections(record), self.examples)
         verdict = await ask(llm, prompt, YES_NO, max_tokens=1024)

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._chunks import rate_chunks
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import request
-from llmeval_sdk.judges._stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.judges._verdict import YES_NO
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import request
+from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
@@ -36,6 +36,10 @@ class ChunkRelevance(BaseJudge):
     output = "yes_no"
     automatic = True
     stand_in = staticmethod(_by_shared_words)
+
+    def typed(self, forms: Forms) -> Typed:
+        """Ask about each chunk."""
+        return forms.chunks(RUBRIC, request)
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once per distinct chunk."""

@@ -9,12 +9,12 @@ from typing import Any
 from llmeval_sdk import registry
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk._process.threads import run
-from llmeval_sdk.judges._base import BaseJudge, Metered, ask
-from llmeval_sdk.judges._precheck import empty_answer
-from llmeval_sdk.judges._prompt import Example, render
-from llmeval_sdk.judges._request import context, expected, request, response
-from llmeval_sdk.judges._stand_in import Sections, chunks_of, expected_of, share
+from llmeval_sdk.judges._base import BaseJudge, Forms, Metered, Typed, ask
+from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges._verdict import RECALL, in_range
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import context, expected, request, response
+from llmeval_sdk.judges.stand_in import Sections, chunks_of, expected_of, share
 from llmeval_sdk.model import Chunk, Evaluation, Record, Request, Usage
 from llmeval_sdk.protocols import LLM
 
@@ -98,23 +98,23 @@ class ContextRecall(BaseJudge):
         if self._llm is None:
             self._llm = registry.judge_model(self.model)
         metered = Metered(self._llm)
-        found = await self.judge(record, metered)
+        settled = self.settled(record)
+        found = await self.judge(record, metered) if settled is None else settled
         assert isinstance(found.value, float)
         return ScoreResult(found.value, found.explanation or "", self.name, metered.usage)
 
+    def settled(self, record: Record) -> Evaluation | None:
+        """Decide what no answer gets."""
+        return decided(self.name, record, 0.0)
+
+    def typed(self, forms: Forms) -> Typed:
+        """Ask for the band of the rubric that applies."""
+        task, _, bands, _ = RUBRIC.split("\n\n")
+        return forms.levels(f"{task.partition(' Go ')[0]}\n\n{bands}", _sections)
+
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
-        """Ask once, unless the answer is none."""
-        nothing = empty_answer(record)
-        if nothing is not None:
-            return Evaluation(
-                self.name, 0.0, explanation=nothing, metadata={"decided_by": "precheck"}
-            )
-        sections = [
-            *request(record),
-            *context(record.retrieved_context),
-            *expected(record),
-            *response(record),
-        ]
+        """Ask once."""
+        sections = _sections(record)
         prompt = render(f"context_recall/{self.version}", RUBRIC, RECALL, sections, EXAMPLES)
         verdict = await ask(llm, prompt, RECALL, max_tokens=1024)
         return Evaluation(
@@ -123,6 +123,11 @@ class ContextRecall(BaseJudge):
             explanation=verdict["reason"],
             metadata=prompt.notes,
         )
+
+
+def _sections(record: Record) -> list[Section]:
+    chunks = context(record.retrieved_context)
+    return [*request(record), *chunks, *expected(record), *response(record)]
 
 
 RUBRIC = """

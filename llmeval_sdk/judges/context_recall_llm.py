@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
-from llmeval_sdk.judges._base import BaseJudge, ask
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import as_text, context, request
-from llmeval_sdk.judges._stand_in import Sections, chunks_of, share
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._verdict import SCORE, in_range
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import as_text, context, request
+from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
@@ -46,27 +46,40 @@ class ContextRecallLLM(BaseJudge):
 
     def lacks(self, record: Record) -> str | None:
         """Name the text that is missing where only later chunks have any."""
-        chunks = record.retrieved_context
-        readable = not chunks or context(chunks[:CHUNKS])
+        readable = not record.retrieved_context or _chunks(record)
         return None if readable else f"text in the first {CHUNKS} chunks"
+
+    def settled(self, record: Record) -> Evaluation | None:
+        """Decide what a search that brought nothing gets."""
+        if record.retrieved_context:
+            return None
+        return Evaluation(self.name, 0.0, explanation="Nothing was retrieved.")
+
+    def typed(self, forms: Forms) -> Typed:
+        """Ask for the level of the rubric that applies."""
+        return forms.levels(RUBRIC.rpartition("\n\n")[0], _sections)
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, about the first `CHUNKS` chunks."""
-        retrieved = record.retrieved_context or ()
-        chunks = context(retrieved[:CHUNKS])
-        if not retrieved:
-            return Evaluation(self.name, 0.0, explanation="Nothing was retrieved.")
-        value = record.response if record.value is None else as_text(record.value)
-        found = Section("value", value or "(none was found)")
-        sections = [*request(record), *_field(record), found, *chunks]
+        sections = _sections(record)
         prompt = render(f"{self.name}/{self.version}", RUBRIC, SCORE, sections, EXAMPLES)
         verdict = await ask(llm, prompt, SCORE, max_tokens=1024)
         return Evaluation(
             self.name,
             in_range(verdict["score"]),
             explanation=verdict["rationale"],
-            metadata={"chunks": len(chunks), **prompt.notes},
+            metadata={"chunks": len(_chunks(record)), **prompt.notes},
         )
+
+
+def _sections(record: Record) -> list[Section]:
+    value = record.response if record.value is None else as_text(record.value)
+    found = Section("value", value or "(none was found)")
+    return [*request(record), *_field(record), found, *_chunks(record)]
+
+
+def _chunks(record: Record) -> list[Section]:
+    return context((record.retrieved_context or ())[:CHUNKS])
 
 
 def _field(record: Record) -> list[Section]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._base import BaseJudge, ask
-from llmeval_sdk.judges._precheck import empty_answer
-from llmeval_sdk.judges._prompt import Example, render
-from llmeval_sdk.judges._request import expected, request, response
-from llmeval_sdk.judges._stand_in import Sections, rating, share
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
+from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges._verdict import FACTS, YES_NO
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import expected, request, response
+from llmeval_sdk.judges.stand_in import Sections, rating, share
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
@@ -43,27 +43,31 @@ class Correctness(BaseJudge):
     predictor = "groundedness_risk"
     stand_in = staticmethod(_by_shared_words)
 
-    async def judge(self, record: Record, llm: LLM) -> Evaluation:
-        """Ask once, unless the answer is none."""
+    def settled(self, record: Record) -> Evaluation | None:
+        """Decide what no answer gets, and what answers are worth where nothing is expected."""
         if record.expected_facts is not None and record.expected_response is not None:
             raise JudgeError(
                 "bad_input", "give expected_facts or expected_response, not both: which one counts?"
             )
-        nothing = empty_answer(record)
-        if nothing is not None:
-            return Evaluation(
-                self.name, "no", explanation=nothing, metadata={"decided_by": "precheck"}
-            )
+        outcome = decided(self.name, record, "no")
+        if outcome is None and record.expected_facts is not None and not record.expected_facts:
+            return Evaluation(self.name, metadata={"missing_inputs": "expected_facts"})
+        return outcome
+
+    def typed(self, forms: Forms) -> Typed:
+        """Ask about each fact, or compare with the expected response."""
+        check, compare = forms.facts(CHECK, _sections), forms.yes_no(COMPARE, _sections)
+        return lambda record: (compare if record.expected_facts is None else check)(record)
+
+    async def judge(self, record: Record, llm: LLM) -> Evaluation:
+        """Ask once."""
         if record.expected_facts is None:
             return await self._compare(record, llm)
-        if not record.expected_facts:
-            return Evaluation(self.name, metadata={"missing_inputs": "expected_facts"})
         return await self._check(record, len(record.expected_facts), llm)
 
     async def _compare(self, record: Record, llm: LLM) -> Evaluation:
-        sections = [*request(record), *expected(record), *response(record)]
         task = f"{self.name}/{self.version}"
-        prompt = render(task, COMPARE, YES_NO, sections, COMPARE_EXAMPLES)
+        prompt = render(task, COMPARE, YES_NO, _sections(record), COMPARE_EXAMPLES)
         verdict = await ask(llm, prompt, YES_NO, max_tokens=1024)
         return Evaluation(
             self.name,
@@ -73,9 +77,8 @@ class Correctness(BaseJudge):
         )
 
     async def _check(self, record: Record, count: int, llm: LLM) -> Evaluation:
-        sections = [*request(record), *expected(record), *response(record)]
         task = f"{self.name}/{self.version}"
-        prompt = render(task, CHECK, FACTS, sections, CHECK_EXAMPLES)
+        prompt = render(task, CHECK, FACTS, _sections(record), CHECK_EXAMPLES)
         verdict = await ask(llm, prompt, FACTS)
         unstated = _unstated(verdict["facts"], count)
         return Evaluation(
@@ -84,6 +87,10 @@ class Correctness(BaseJudge):
             explanation=verdict["rationale"],
             metadata={"expected_facts": count, "unstated_facts": unstated, **prompt.notes},
         )
+
+
+def _sections(record: Record) -> list[Section]:
+    return [*request(record), *expected(record), *response(record)]
 
 
 def _unstated(facts: list[dict[str, Any]], count: int) -> list[int]:

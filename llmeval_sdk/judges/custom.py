@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import _verdict
-from llmeval_sdk.judges._base import BaseJudge, ask
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._chunks import rate_chunks
 from llmeval_sdk.judges._function import FunctionJudge, check_name, judge, unit_of
-from llmeval_sdk.judges._prompt import Example, render
 from llmeval_sdk.judges._template import Template
+from llmeval_sdk.judges.prompt import Example, render
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
@@ -32,6 +32,8 @@ class LLMJudge(BaseJudge):
             ``{expected_response}``, ``{attributes.tone}`` …, per chunk also ``{chunk.content}``.
         per: ``chunk`` asks once for each retrieved chunk; the value is then the precision.
         output: ``yes_no``, ``score`` (0..1) or a list of categories.
+        levels: Of a score: what its levels are called, from 0 to 1 at equal distances, such as
+            ``["rude", "neutral", "kind"]``. Decision models can be asked for a score that has them.
         version: Recorded with each evaluation; raise it when the prompt changes.
         examples: Worked examples: what was given, and the reply as the output's JSON object.
         needs: Record fields that must be present; by default those that the prompt names.
@@ -40,8 +42,8 @@ class LLMJudge(BaseJudge):
             chunk.
 
     Raises:
-        ConfigurationError: An unknown field or ``per``, or a broken template; the message names
-            what there is.
+        ConfigurationError: An unknown field or ``per``, a broken template, or levels that are none;
+            the message names what there is.
 
     Examples:
         >>> polite = llmeval.LLMJudge("polite", "Is the answer polite? {response}")
@@ -55,6 +57,7 @@ class LLMJudge(BaseJudge):
         *,
         per: Literal["answer", "chunk"] = "answer",
         output: Literal["yes_no", "score"] | Sequence[str] = "yes_no",
+        levels: Sequence[str] = (),
         version: str = "1",
         examples: Sequence[Example] = (),
         needs: tuple[str, ...] | None = None,
@@ -70,12 +73,17 @@ class LLMJudge(BaseJudge):
             prompt, per_chunk=self.per == "chunk", where=f"the judge {name!r}"
         )
         self.needs = self._template.needs if needs is None else needs
-        self._form = _form(name, output)
+        self._levels = tuple(levels)
+        self._form = _form(name, output, self._levels)
         self.output = output if isinstance(output, str) else tuple(output)
         self._examples = tuple(examples)
 
     def __repr__(self) -> str:
         return f"<LLMJudge {self.name!r} per {self.per}>"
+
+    def typed(self, forms: Forms) -> Typed | None:
+        """Ask the prompt, where it has a question with answers to choose from."""
+        return forms.template(self._template, per=self.per, output=self.output, levels=self._levels)
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, or once per chunk."""
@@ -105,15 +113,29 @@ class LLMJudge(BaseJudge):
         )
 
 
-def _form(name: str, output: Literal["yes_no", "score"] | Sequence[str]) -> _verdict.VerdictForm:
+def _form(
+    name: str, output: Literal["yes_no", "score"] | Sequence[str], levels: Sequence[str]
+) -> _verdict.VerdictForm:
+    if levels and not (output == "score" and _are_words(levels) and _differ(levels)):
+        raise ConfigurationError(
+            f"the judge {name!r}: levels are at least two different words, for output='score'"
+        )
     if output == "yes_no":
         return _verdict.YES_NO
     if output == "score":
-        return _verdict.SCORE
-    if isinstance(output, str) or not all(isinstance(word, str) and word for word in output):
+        return _verdict.score_of(levels) if levels else _verdict.SCORE
+    if not _are_words(output):
         raise ConfigurationError(
             f"the judge {name!r}: output is 'yes_no', 'score' or a list of categories"
         )
-    if len({word.casefold() for word in output}) < max(len(output), 2):
+    if not _differ(output):
         raise ConfigurationError(f"the judge {name!r} needs at least two different categories")
     return _verdict.category(*output)
+
+
+def _are_words(words: Sequence[str]) -> bool:
+    return not isinstance(words, str) and all(isinstance(word, str) and word for word in words)
+
+
+def _differ(words: Sequence[str]) -> bool:
+    return len({word.casefold() for word in words}) >= max(len(words), 2)

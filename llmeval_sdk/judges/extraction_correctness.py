@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.extraction import abstained, rivals, value_of
 from llmeval_sdk.judges import _extraction
-from llmeval_sdk.judges._base import BaseJudge, ask
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import request
-from llmeval_sdk.judges._stand_in import Sections, share, words
+from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._verdict import TEXT, form
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import request
+from llmeval_sdk.judges.stand_in import Sections, share, words
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
 
@@ -67,6 +68,9 @@ def _by_words_of_the_field(sections: Sections) -> dict[str, Any]:
     }
 
 
+_PROBLEM = re.compile(r'problem "(\w+)": (.*?)(?= problem "| Rules of)')
+
+
 @dataclass(frozen=True)
 class ExtractionCorrectness(BaseJudge):
     """Yes or no: the value is what the documents say about this field, in full and in its format.
@@ -90,11 +94,16 @@ class ExtractionCorrectness(BaseJudge):
             return "value (the extraction abstained)"
         return None if _extraction.has_evidence(record) else "evidence or text in retrieved_context"
 
+    def typed(self, forms: Forms) -> Typed:
+        """Ask which problem the value has."""
+        task = RUBRIC.rpartition("\n\n")[0]
+        problems = dict(_PROBLEM.findall(" ".join(task.split())))
+        return forms.problem(task, problems, lambda record: _sections(record, rivals(record)))
+
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, with the other values of its kind that stand in the documents."""
         candidates = rivals(record)
-        asked = request(record) if record.request is not None else []
-        sections = [*asked, *_extraction.sections(record, candidates)]
+        sections = _sections(record, candidates)
         prompt = render(f"{self.name}/{self.version}", RUBRIC, FORM, sections, EXAMPLES)
         verdict = await ask(llm, prompt, FORM, max_tokens=1024)
         if (verdict["rating"] == "yes") != (verdict["problem"] == "none"):
@@ -111,6 +120,11 @@ class ExtractionCorrectness(BaseJudge):
                 **prompt.notes,
             },
         )
+
+
+def _sections(record: Record, candidates: Sequence[_extraction.Rival]) -> list[Section]:
+    asked = request(record) if record.request is not None else []
+    return [*asked, *_extraction.sections(record, candidates)]
 
 
 def _findings(verdict: dict[str, Any], sections: list[Section]) -> dict[str, Any]:

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk._process.threads import within
-from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.llms._failures import CallFailed, retrying
+from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, fits, read
+from llmeval_sdk.llms._sending import Sender
 from llmeval_sdk.model import Message, Usage
-from llmeval_sdk.protocols import further_request
 
 
 @dataclass(slots=True, kw_only=True)
 class Call:
     """What one call knows and has spent so far."""
 
-    create: Callable[[Mapping[str, Any], float], Coroutine[Any, Any, Any]]
-    """Sends one request with so many seconds left; raises `CallFailed`."""
+    sender: Sender
     messages: Sequence[Message]
     schema: Mapping[str, Any] | None
     max_tokens: int
     known: Dialect
-    deadline: float
-    attempts: int
-    backoff: float
-    request_timeout: float | None
     usage: Usage | None = None
     """The sum over all requests that were answered."""
-    sent: int = 0
-    trouble: CallFailed | None = None
-    """Of the request before."""
 
     async def run(self) -> Reply:
         """Return the first readable reply; raises `CallFailed`."""
@@ -67,47 +55,15 @@ class Call:
             raise CallFailed("refused", "the model declined to answer")
         return reply
 
-    async def _send(self, request: Mapping[str, Any], *, trying: bool = False) -> Reply:
-        async def once() -> Reply:
-            try:
-                return await self._request(request)
-            except CallFailed as error:
-                self.trouble = error
-                if error.type == "bad_request" and self.known.give_way(error):
-                    return await once()
-                raise
+    async def _send(self, part: Mapping[str, Any], *, trying: bool = False) -> Reply:
+        def request() -> dict[str, Any]:
+            settled = {"temperature": 0} if self.known.temperature else {}
+            return {self.known.limit_key: self.max_tokens, **settled, **part}
 
-        return await retrying(
-            once,
-            attempts=self.attempts,
-            backoff=self.backoff,
-            deadline=self.deadline,
-            worth_it=lambda error: not (trying and getattr(error, "status", None) == 500),
+        return read(
+            await self.sender.send(
+                request,
+                give_way=self.known.give_way,
+                worth_it=lambda error: not (trying and error.status == 500),
+            )
         )
-
-    async def _request(self, request_part: Mapping[str, Any]) -> Reply:
-        self._ask_for_another()
-        seconds = self.deadline - time.monotonic()
-        if self.request_timeout is not None:
-            seconds = min(seconds, self.request_timeout)
-        request = {self.known.limit_key: self.max_tokens, **request_part}
-        if self.known.temperature:
-            request["temperature"] = 0
-        # The client's own limit is per read: a server that drips would hold it for ever.
-        try:
-            completion = await within(seconds, self.create(request, seconds))
-        except asyncio.TimeoutError:
-            raise CallFailed(
-                "timeout", f"no answer within {seconds:.1f} s", retryable=True
-            ) from None
-        return read(completion)
-
-    def _ask_for_another(self) -> None:
-        ask = further_request.get()
-        if self.sent and ask is not None:
-            try:
-                ask(self.trouble)
-            except JudgeError as error:
-                raise CallFailed(error.type, str(error), retry_after=error.retry_after) from None
-        self.sent += 1
-        self.trouble = None

@@ -1,4 +1,4 @@
-"""Where a judge model lives, and the clients that reach it.
+"""Where a model lives, and the clients that reach it.
 
 An address is checked before anything is sent to it. Each event loop has a client of its own,
 because a connection belongs to the loop that opened it.
@@ -8,24 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import logging
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from llmeval_sdk._process.threads import within
 from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.llms._failures import HEADERS, bound
+from llmeval_sdk.llms._failures import HEADERS, CallFailed, bound, call_failed
 
 
 OPENAI_URL = "https://api.openai.com/v1"
 
 _log = logging.getLogger("llmeval_sdk")
 _warned: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a model is for, and which variables say where it is: for messages to people."""
+
+    name: str
+    base_url: str
+    api_key: str
+
+
+JUDGE = Role("judge", "LLMEVAL_JUDGE_BASE_URL", "LLMEVAL_JUDGE_API_KEY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +56,7 @@ class ModelEndpoint:
         return self.base_url.startswith("http:")
 
 
-def endpoint(name: str, base_url: str | None = None) -> ModelEndpoint:
+def endpoint(name: str, base_url: str | None = None, *, role: Role = JUDGE) -> ModelEndpoint:
     """Read ``model`` or ``provider/model``.
 
     ``openai/…`` without a base URL is OpenAI, ``azure/<deployment>`` is an Azure resource whose
@@ -57,11 +71,11 @@ def endpoint(name: str, base_url: str | None = None) -> ModelEndpoint:
     if not name.strip() or (slash and not (provider and model)):
         raise ConfigurationError(f"{name!r} is not a model: expected `model` or `provider/model`")
     if base_url is not None:
-        _check(base_url)
+        check_address(base_url, role)
     if slash and provider == "azure":
         if base_url is None:
             raise ConfigurationError(
-                f"{name!r} needs the address of your Azure resource: set LLMEVAL_JUDGE_BASE_URL or "
+                f"{name!r} needs the address of your Azure resource: set {role.base_url} or "
                 "base_url= to https://<resource>.openai.azure.com"
             )
         return ModelEndpoint("azure", model, base_url.rstrip("/"))
@@ -69,7 +83,7 @@ def endpoint(name: str, base_url: str | None = None) -> ModelEndpoint:
         return ModelEndpoint("openai", name.strip(), base_url.rstrip("/"))
     if slash and provider != "openai":
         raise ConfigurationError(
-            f"no address is known for {provider!r} of {name!r}: set LLMEVAL_JUDGE_BASE_URL or "
+            f"no address is known for {provider!r} of {name!r}: set {role.base_url} or "
             "base_url= to its OpenAI-compatible server, or pass an LLM object of your own"
         )
     return ModelEndpoint("openai", model if slash else name.strip(), OPENAI_URL)
@@ -86,26 +100,32 @@ def access(base_url: str | None, api_key: Secret | str | None) -> tuple[str | No
     return base_url, Secret(api_key) if isinstance(api_key, str) else api_key
 
 
-def _check(base_url: str) -> None:
+def check_address(base_url: str, role: Role) -> None:
+    """Refuse an address that nothing should be sent to; warn once of one without encryption.
+
+    Raises:
+        ConfigurationError: It cannot be read, holds credentials, or is link-local.
+    """
+    whose = f"the {role.name}'s base URL"
     try:
         parts = urlsplit(base_url)
         host = parts.hostname
         port = parts.port
     except ValueError:
-        raise ConfigurationError("the judge's base URL cannot be read") from None
+        raise ConfigurationError(f"{whose} cannot be read") from None
     if parts.username or parts.password or "@" in parts.netloc:
-        raise ConfigurationError(
-            "the judge's base URL holds credentials: take them out and set LLMEVAL_JUDGE_API_KEY"
-        )
+        raise ConfigurationError(f"{whose} holds credentials: take them out and set {role.api_key}")
     shown = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigurationError(f"the judge's base URL {shown!r} must begin with https://")
+        raise ConfigurationError(f"{whose} {shown!r} must begin with https://")
     address = _address(host)
     if address is not None and address.is_link_local:
-        raise ConfigurationError(f"the judge's base URL {shown!r} is a link-local address: refused")
+        raise ConfigurationError(f"{whose} {shown!r} is a link-local address: refused")
     if parts.scheme == "http" and not _is_loopback(host, address) and shown not in _warned:
         _warned.add(shown)
-        _log.warning("judge requests and their key travel unencrypted to %s: use https://", shown)
+        _log.warning(
+            "%s requests and their key travel unencrypted to %s: use https://", role.name, shown
+        )
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -140,14 +160,19 @@ class Clients:
     __slots__ = ("_api_version", "_endpoint", "_held", "_key")
 
     def __init__(
-        self, endpoint: ModelEndpoint, key: Secret | None, *, api_version: str | None
+        self,
+        endpoint: ModelEndpoint,
+        key: Secret | None,
+        *,
+        api_version: str | None = None,
+        role: Role = JUDGE,
     ) -> None:
         if find_spec("openai") is None:
-            raise missing_extra("a judge model by name", "openai", "openai")
+            raise missing_extra(f"a {role.name} model by name", "openai", "openai")
         if key is None and endpoint.base_url == OPENAI_URL:
             raise ConfigurationError(
-                f"the judge model {endpoint.model!r} needs a key: set LLMEVAL_JUDGE_API_KEY or "
-                "OPENAI_API_KEY, or LLMEVAL_JUDGE_BASE_URL for a server that needs none"
+                f"the {role.name} model {endpoint.model!r} needs a key: set {role.api_key} or "
+                f"OPENAI_API_KEY, or {role.base_url} for a server that needs none"
             )
         self._endpoint = endpoint
         self._key = key
@@ -164,6 +189,35 @@ class Clients:
             lifetime = self._lifetime(loop)
             held = self._held[loop] = (await lifetime.__anext__(), lifetime)
         return held[0]
+
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        seconds: float,
+        decode: Callable[[bytes], Any] = json.loads,
+    ) -> Any:
+        """Send one request and return its decoded answer.
+
+        Raises:
+            CallFailed: There is no answer in time, or none that can be read.
+        """
+        try:
+            client = await self.client()
+            # What the client's own methods do, without their walk over types: a quarter of a call.
+            sending = client.post(
+                path,
+                body=body,
+                options={"timeout": _request_timeout(seconds)},
+                cast_to=bytes,
+            )
+            # The client's own limit is per read: a server that drips would hold it for ever.
+            return decode(await within(seconds, sending))
+        except asyncio.TimeoutError:
+            failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
+        except Exception as error:
+            failure = call_failed(error, self._endpoint.base_url, self._key)
+        raise failure  # not in the handler: the context would hold the request and its key
 
     async def close(self) -> None:
         """Close the running loop's client."""
@@ -206,7 +260,7 @@ class Clients:
         return client
 
 
-def request_timeout(seconds: float) -> Any:
+def _request_timeout(seconds: float) -> Any:
     """Say how long a request may wait for each of its phases."""
     import openai
 

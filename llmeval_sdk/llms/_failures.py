@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.model import Usage
 
 
 MAX_ANSWER_BYTES = 4 << 20
@@ -88,6 +89,12 @@ _LEAST_SECRET = 8
 """A shorter key is a placeholder for a server that asks for none; cutting out its letters would
 spoil what the server says."""
 
+_TOO_LONG = (
+    "context_length_exceeded", "max_tokens_exceeded", "maximum context length",
+    "exceed_context_size",
+)  # fmt: skip
+"""What OpenAI, TypeSafe, vLLM with SGLang, and llama.cpp say of an input that does not fit."""
+
 _FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 
 
@@ -100,6 +107,16 @@ class CallFailed(JudgeError):  # noqa: N818 - reads as what happened
         super().__init__(reason, message, **rest)
         self.status = status
 
+    def of_call(self, usage: Usage | None = None) -> JudgeError:
+        """Return what the whole call failed of, with what its requests used all the same."""
+        return JudgeError(
+            self.type,
+            str(self),
+            retryable=self.retryable,
+            retry_after=self.retry_after,
+            usage=usage,
+        )
+
 
 def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
     """Classify what the client raised; the key is cut out of whatever the server said."""
@@ -107,8 +124,10 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
 
     if isinstance(error, openai.APITimeoutError):
         return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
-    if isinstance(error, openai.APIConnectionError):
-        cause = _root(error)
+    cause = _root(error)
+    if isinstance(cause, AnswerRefusedError):  # some versions of the client wrap it
+        return CallFailed("malformed", f"the answer of {where} is not read: {cause}")
+    if isinstance(error, openai.APIConnectionError) and not isinstance(cause, zlib.error):
         return CallFailed(
             "unavailable",
             f"no connection to {where} ({type(cause).__name__})",
@@ -116,9 +135,7 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
         )
     if isinstance(error, openai.APIStatusError):
         return _refused_request(error, where, key)
-    if isinstance(error, AnswerRefusedError):
-        return CallFailed("malformed", f"the answer of {where} is not read: {error}")
-    return CallFailed("malformed", f"the answer of {where} cannot be read ({type(error).__name__})")
+    return CallFailed("malformed", f"the answer of {where} cannot be read ({type(cause).__name__})")
 
 
 def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:  # noqa: PLR0911
@@ -141,7 +158,7 @@ def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed: 
             retryable=code != "insufficient_quota",
             retry_after=retry_after(error.response.headers),
         )
-    if status == 413 or code == "context_length_exceeded":
+    if status == 413 or any(word in _text(error.body) for word in _TOO_LONG):
         return CallFailed("too_long", message, status=status)
     if status == 408:
         return CallFailed("timeout", message, status=status, retryable=True)
@@ -159,13 +176,28 @@ def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed: 
 
 
 def _said(error: Any, key: Secret | None) -> str:
-    body = error.body
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    message = inner.get("message") if isinstance(inner, Mapping) else inner
-    text = " ".join(message.split()) if isinstance(message, str) else ""
+    text = " ".join(_message(error.body).split()) if isinstance(error.body, Mapping) else ""
     if key is not None and len(key.reveal()) >= _LEAST_SECRET:
         text = text.replace(key.reveal(), "***")
     return text[:MESSAGE_CHARACTERS]
+
+
+_MESSAGES = ("error", "message", "msg", "detail", "errors")
+"""Where servers put what they say, the first that is there. Beside it, FastAPI repeats the input,
+which is never shown."""
+
+
+def _message(body: Any, depth: int = 4) -> str:
+    """Return what a server says in the body of an error: an object, several, or a text."""
+    if isinstance(body, str) or not depth:
+        return body if isinstance(body, str) else ""
+    if isinstance(body, list):
+        return "; ".join(filter(None, (_message(part, depth - 1) for part in body[:3])))
+    if not isinstance(body, Mapping):
+        return ""
+    said = next(filter(None, (_message(body.get(name), depth - 1) for name in _MESSAGES)), "")
+    place = body.get("loc")
+    return f"{'.'.join(map(str, place[:8]))}: {said}" if said and isinstance(place, list) else said
 
 
 def _text(body: Any) -> str:
@@ -216,7 +248,7 @@ async def retrying(
     attempts: int,
     backoff: float,
     deadline: float,
-    worth_it: Callable[[JudgeError], bool],
+    worth_it: Callable[[CallFailed], bool] = lambda _: True,
 ) -> T:
     """Call ``send`` up to ``attempts`` times, as long as the wait ends before ``deadline``.
 
@@ -224,15 +256,15 @@ async def retrying(
     (``Retry-After``) and up to a tenth more. ``deadline`` is a time of ``time.monotonic``.
 
     Raises:
-        JudgeError: The last one, as it came.
+        CallFailed: The last one, as it came.
     """
 
     def again(error: BaseException) -> bool:
-        return isinstance(error, JudgeError) and error.retryable and worth_it(error)
+        return isinstance(error, CallFailed) and error.retryable and worth_it(error)
 
     try:
         return await send()
-    except JudgeError as error:
+    except CallFailed as error:
         if not again(error):
             raise
         failed = [error]  # the first attempt, as the retrying below sees it

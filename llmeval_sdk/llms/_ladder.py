@@ -142,8 +142,6 @@ def read(completion: Any) -> Reply:
     Raises:
         CallFailed: ``malformed``, where it is not a chat completion at all.
     """
-    if isinstance(completion, str):  # JSON under another content type
-        completion = _json(completion)
     choice = _first(_of(completion, "choices"))
     message = _of(choice, "message")
     if message is None:
@@ -161,17 +159,21 @@ def read(completion: Any) -> Reply:
     )
 
 
+_COUNTS = (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
+"""What chat completions call the tokens, and what other endpoints do."""
+
+
 def usage(counts: Any) -> Usage | None:
     """Read token counts, where the server sent whole numbers."""
     if counts is None:
         return None
-    numbers = [
-        count if type(count) is int and count >= 0 else 0
-        for count in (
-            _of(counts, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
-        )
-    ]
-    return Usage(numbers[0], numbers[1], numbers[2] or numbers[0] + numbers[1])
+
+    def number(*names: str) -> int:
+        values = (_of(counts, name) for name in names)
+        return next((value for value in values if type(value) is int and value >= 0), 0)
+
+    read, written = (number(*names) for names in _COUNTS)
+    return Usage(read, written, number("total_tokens") or read + written)
 
 
 def _of(part: Any, name: str) -> Any:
@@ -180,10 +182,3 @@ def _of(part: Any, name: str) -> Any:
 
 def _first(items: Any) -> Any:
     return items[0] if isinstance(items, list) and items else None
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None

@@ -29,9 +29,9 @@ class CallableLLM(LLM):
         model: str | None = None,
     ) -> None:
         self._function = function
-        self._aside = Aside(f"judge model {model or _name_of(function)}"[:100])
+        self._aside = Aside(f"judge model {model or name_of(function)}"[:100])
         self._takes_messages = _first_parameter(function) == "messages"
-        self.model = model or _name_of(function)
+        self.model = model or name_of(function)
 
     def __repr__(self) -> str:
         return f"CallableLLM({self.model!r})"
@@ -51,13 +51,7 @@ class CallableLLM(LLM):
             if self._takes_messages
             else "\n\n".join(turn.content for turn in turns)
         )
-        answer: Any
-        if inspect.iscoroutinefunction(_code_of(self._function)):
-            answer = await self._function(prompt)  # type: ignore[misc]
-        else:
-            answer = await self._aside.call_async(self._function, prompt)
-            if inspect.isawaitable(answer):
-                answer = await answer
+        answer = await called(self._function, self._aside, prompt)
         if isinstance(answer, Completion):
             return answer
         if not isinstance(answer, str):
@@ -65,7 +59,16 @@ class CallableLLM(LLM):
         return Completion(answer, self.model)
 
 
-def _name_of(function: Any) -> str:
+async def called(function: Callable[..., Any], aside: Aside, *arguments: Any) -> Any:
+    """Return what a function of the app returns; one that blocks runs on a daemon thread."""
+    if inspect.iscoroutinefunction(_code_of(function)):
+        return await function(*arguments)
+    answer = await aside.call_async(function, *arguments)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def name_of(function: Any) -> str:
+    """Return what a function of the app is called."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +10,10 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from llmeval_sdk._process.aside import Aside
-from llmeval_sdk._process.threads import within
 from llmeval_sdk.config import Secret, Settings, from_environment
-from llmeval_sdk.errors import JudgeError, MissingExtraError
-from llmeval_sdk.llms._clients import Clients, access, endpoint, request_timeout
-from llmeval_sdk.llms._failures import CallFailed, call_failed, retrying
+from llmeval_sdk.errors import MissingExtraError
+from llmeval_sdk.llms._clients import Clients, access, endpoint
+from llmeval_sdk.llms._failures import CallFailed, retrying
 from llmeval_sdk.llms._ladder import usage
 from llmeval_sdk.model import Usage
 
@@ -75,37 +73,22 @@ class OpenAIEmbeddings(Embeddings):
                 attempts=self.attempts,
                 backoff=self.backoff,
                 deadline=deadline,
-                worth_it=lambda _: True,
             )
         except CallFailed as error:
-            failure = JudgeError(
-                error.type, str(error), retryable=error.retryable, retry_after=error.retry_after
-            )
+            failure = error.of_call()
         raise failure  # not in the handler: the context would hold the request and its key
 
     async def _request(self, texts: list[str], deadline: float) -> Embedded:
+        body = {"model": self.model, "input": texts, "encoding_format": "float"}
+        seconds = max(deadline - time.monotonic(), 0.001)
+        reply = await self._clients.post("/embeddings", body, seconds)
         try:
-            client = await self._clients.client()
-            seconds = max(deadline - time.monotonic(), 0.001)
-            # The client's own limit is per read: a server that drips would hold it for ever.
-            answer = await within(
-                seconds,
-                client.embeddings.create(
-                    model=self.model,
-                    input=texts,
-                    encoding_format="float",
-                    timeout=request_timeout(seconds),
-                ),
-            )
-            vectors = tuple(tuple(map(float, row.embedding)) for row in answer.data)
-            if len(vectors) == len(texts):
-                return Embedded(vectors, usage(answer.usage))
-            failure = CallFailed("malformed", f"{len(vectors)} vectors for {len(texts)} texts")
-        except asyncio.TimeoutError:
-            failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
-        except Exception as error:
-            failure = call_failed(error, self._endpoint.base_url, self._key)
-        raise failure
+            vectors = tuple(tuple(map(float, row["embedding"])) for row in reply["data"])
+        except (TypeError, KeyError, ValueError, OverflowError):
+            raise CallFailed("malformed", "the server's answer holds no embeddings") from None
+        if len(vectors) != len(texts):
+            raise CallFailed("malformed", f"{len(vectors)} vectors for {len(texts)} texts")
+        return Embedded(vectors, usage(reply.get("usage")))
 
 
 class OfflineEmbeddings(Embeddings):

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.config import Secret
-from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._call import Call
-from llmeval_sdk.llms._clients import Clients, access, endpoint, request_timeout
-from llmeval_sdk.llms._failures import CallFailed, call_failed
+from llmeval_sdk.llms._clients import Clients, access, endpoint
+from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import dialect
+from llmeval_sdk.llms._sending import Sender
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.protocols import LLM
 
@@ -109,42 +109,28 @@ class OpenAILLM(LLM):
         known = dialect(self.base_url, self.model)
         known.refresh()
         call = Call(
-            create=self._create,
+            sender=Sender(
+                post=self._post,
+                deadline=time.monotonic() + self.timeout,
+                attempts=self.attempts,
+                backoff=self.backoff,
+                request_timeout=self.request_timeout,
+            ),
             messages=messages,
             schema=schema,
             max_tokens=max_tokens,
             known=known,
-            deadline=time.monotonic() + self.timeout,
-            attempts=self.attempts,
-            backoff=self.backoff,
-            request_timeout=self.request_timeout,
         )
         try:
             reply = await call.run()
         except CallFailed as error:
-            failure = JudgeError(
-                error.type,
-                str(error),
-                retryable=error.retryable,
-                retry_after=error.retry_after,
-                usage=call.usage,
-            )
+            failure = error.of_call(call.usage)
         else:
             return Completion(
                 reply.text, reply.model or self.model, call.usage, reply.finish_reason
             )
         raise failure  # not in the handler: the context would hold the request and its key
 
-    async def _create(self, request: Mapping[str, Any], seconds: float) -> Any:
-        try:
-            client = await self._clients.client()
-            # What `chat.completions.create` does, without its walk over types: a quarter of a call.
-            return await client.post(
-                "/chat/completions",
-                body={"model": self.model, **request, **self.parameters},
-                options={"timeout": request_timeout(seconds)},
-                cast_to=object,
-            )
-        except Exception as error:
-            failure = call_failed(error, self.base_url, self._key)
-        raise failure
+    async def _post(self, request: Mapping[str, Any], seconds: float) -> Any:
+        body = {"model": self.model, **request, **self.parameters}
+        return await self._clients.post("/chat/completions", body, seconds)

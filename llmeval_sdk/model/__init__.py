@@ -7,6 +7,7 @@ epoch unless a name says seconds. Ids are W3C hex: 32 characters for a trace, 16
 from llmeval_sdk.model._delivered import Batch, EvaluationEvent, NotRun, SpanData, Target
 from llmeval_sdk.model._nouns import (
     JUDGE_TAG,
+    JUDGING,
     NOTHING,
     STAND_IN,
     Chunk,
@@ -25,15 +26,19 @@ from llmeval_sdk.model._nouns import (
     Usage,
     is_stand_in,
 )
+from llmeval_sdk.model._questions import Answer, Decision, Option, Question
 
 
 __all__ = [
     "JUDGE_TAG",
+    "JUDGING",
     "NOTHING",
     "STAND_IN",
+    "Answer",
     "Batch",
     "Chunk",
     "Completion",
+    "Decision",
     "Evaluation",
     "EvaluationEvent",
     "EvaluatorKind",
@@ -42,7 +47,9 @@ __all__ = [
     "Message",
     "ModelCall",
     "NotRun",
+    "Option",
     "Prompt",
+    "Question",
     "Record",
     "Request",
     "Score",

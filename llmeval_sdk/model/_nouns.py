@@ -10,7 +10,7 @@ from llmeval_sdk._quick_init import quicken
 
 
 SpanKind = Literal["workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"]
-EvaluatorKind = Literal["heuristic", "judge", "human"]
+EvaluatorKind = Literal["heuristic", "judge", "decision", "human"]
 Score = float | bool | str | None
 Request = str | Mapping[str, Any]
 
@@ -195,12 +195,15 @@ class Evaluation:
         explanation: Why the value is what it is.
         error: Why there is no value.
         metadata: Details, which differ by evaluator.
-        evaluator_kind: ``heuristic``, ``judge`` or ``human``.
+        evaluator_kind: ``heuristic``, ``judge``, ``decision`` (a decision model answered the
+            judge's question) or ``human``.
         evaluator_version: Values of different versions are not comparable.
         duration: How many seconds the evaluator took.
         usage: Tokens and money that a judge used.
         inclusion_probability: The chance, over all traffic, that this evaluation was made. Averages
             are corrected by its inverse.
+        probability: The probability, from 0 to 1, that the outcome is good. Decision models give
+            one; ``None`` where nobody did.
     """
 
     name: str
@@ -214,8 +217,11 @@ class Evaluation:
     duration: float | None = None
     usage: Usage | None = None
     inclusion_probability: float = 1.0
+    probability: float | None = None
 
 
+JUDGING: tuple[EvaluatorKind, ...] = ("judge", "decision")
+"""The kinds of evaluations that answer what a judge asks, by either kind of model."""
 JUDGE_TAG = "llmeval.judge"
 """The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
 STAND_IN = "stand-in"

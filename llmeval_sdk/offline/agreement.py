@@ -34,6 +34,12 @@ class Pair:
     """The number behind the rating, if there is one; a higher number means more ``yes``."""
     text: str = ""
     explanation: str = ""
+    chance: float = 1.0
+    """The chance of the record to be labelled, above 0 and at most 1."""
+    model: str = ""
+    """The exact name of the model that answered, where it is known."""
+    evaluator_version: str = ""
+    """The version of the evaluator that rated, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ class Condition:
 def below(name: str, threshold: float) -> Condition:
     """Hold when a score is below a threshold. Pass and yes count as 1, fail and no as 0.
 
+    Of a decision, the probability is compared.
+
     Args:
         name: The evaluator whose score is compared.
         threshold: The number that the score must be less than.
@@ -76,6 +78,8 @@ def below(name: str, threshold: float) -> Condition:
 def above(name: str, threshold: float) -> Condition:
     """Hold when a score is above a threshold. Pass and yes count as 1, fail and no as 0.
 
+    Of a decision, the probability is compared.
+
     Args:
         name: The evaluator whose score is compared.
         threshold: The number that the score must be greater than.
@@ -85,6 +89,27 @@ def above(name: str, threshold: float) -> Condition:
         >>> escalation = llmeval.Escalation("groundedness", when=condition)
     """
     return _Compared(_named("above", name), ">", _number("above", threshold))
+
+
+def between(name: str, low: float, high: float) -> Condition:
+    """Hold when a score, or the probability of a decision, lies in a range.
+
+    Args:
+        name: The evaluator whose outcome is compared.
+        low: The least number of the range.
+        high: The greatest number of the range.
+
+    Raises:
+        ConfigurationError: The range is empty, or its ends are no numbers.
+
+    Examples:
+        >>> condition = llmeval.between("groundedness", 0.2, 0.8)
+        >>> escalation = llmeval.Escalation("groundedness", when=condition)
+    """
+    first, last = _number("between", low), _number("between", high)
+    if first > last:
+        raise ConfigurationError(f"between({name!r}): nothing lies between {low:g} and {high:g}")
+    return _Between(_named("between", name), first, last)
 
 
 def flagged(name: str, *words: str | bool) -> Condition:
@@ -109,9 +134,14 @@ def flagged(name: str, *words: str | bool) -> Condition:
 
 
 def score_of(evaluation: Evaluation | None) -> float | None:
-    """Return an evaluation's value as a number, or ``None`` if there is none to use."""
+    """Return an evaluation as a number, or ``None`` if there is none to use.
+
+    That is the probability where a decision model gave one, else the value.
+    """
     if evaluation is None or evaluation.error is not None:
         return None
+    if evaluation.probability is not None:
+        return evaluation.probability
     return _values.number(evaluation.value)
 
 
@@ -135,10 +165,30 @@ class _Compared(Condition):
         score = score_of(evaluation)
         if score is None:
             return f"{self.name} {_silence(evaluation)}"
-        text = f"{score:.2f}"
-        text = text if float(text) == score else f"{score:.6g}"
         sign = self.sign if self.holds(evaluations) else {"<": ">=", ">": "<="}[self.sign]
-        return f"{self.name} {text} {sign} {self.threshold:g}"
+        return f"{self.name} {_shown(score)} {sign} {self.threshold:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Between(Condition):
+    name: str
+    low: float
+    high: float
+
+    def truth(self, evaluations: Evaluations) -> bool | None:
+        score = score_of(evaluations.get(self.name))
+        return None if score is None else self.low <= score <= self.high
+
+    def names(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+    def explain(self, evaluations: Evaluations) -> str:
+        evaluation = evaluations.get(self.name)
+        score = score_of(evaluation)
+        if score is None:
+            return f"{self.name} {_silence(evaluation)}"
+        place = "is" if self.holds(evaluations) else "is not"
+        return f"{self.name} {_shown(score)} {place} between {self.low:g} and {self.high:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +288,11 @@ def _number(what: str, threshold: float) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (float, int, Real)) and not isnan(value)
+
+
+def _shown(score: float) -> str:
+    text = f"{score:.2f}"
+    return text if float(text) == score else f"{score:.6g}"
 
 
 def _is_warning(category: str) -> bool:

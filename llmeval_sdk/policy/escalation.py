@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 from warnings import warn
 
+from llmeval_sdk._values import ABSTENTION
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.policy.admission import Ruling
@@ -17,7 +18,6 @@ from llmeval_sdk.protocols import Judge
 
 
 EXTRACTION_RISK, ANSWER_RISK = "extraction_risk", "groundedness_risk"
-ABSTENTION_RISK = "abstention_risk"
 OF = ("extractions", "answers")
 
 
@@ -68,45 +68,32 @@ class Escalation:
         _check_judge(self.judge)
         if self.budget is not None:
             if self.share is not None:
-                raise ConfigurationError(
-                    f"Escalation({self.name!r}) takes share=; budget= is its former name"
-                )
-            warn(
-                f"Escalation({self.name!r}, budget=…) is called share=… now",
-                DeprecationWarning,
-                stacklevel=3,
-            )
+                raise self._mistake("takes share=; budget= is its former name")
+            former = f"Escalation({self.name!r}, budget=…) is called share=… now"
+            warn(former, DeprecationWarning, stacklevel=3)
             object.__setattr__(self, "share", self.budget)
             object.__setattr__(self, "budget", None)
         if self.when is None and self.share is None:
-            raise ConfigurationError(
-                f"Escalation({self.name!r}) needs when=below(...) or share=0.2"
-            )
+            raise self._mistake("needs when=below(...) or share=0.2")
         if self.when is not None and (self.share, self.by, self.of) != (None, None, None):
-            raise ConfigurationError(
-                f"Escalation({self.name!r}) takes when= or share= with by= and of=, not both kinds"
-            )
+            raise self._mistake("takes when= or share= with by= and of=, not both kinds")
         if self.when is not None and not isinstance(self.when, Condition):
-            raise ConfigurationError(
-                f"Escalation({self.name!r}): when= is made by below, above and flagged,"
-                f" not {self.when!r}"
-            )
+            made = "when= is made by below, above and flagged"
+            raise self._mistake(f"{made}, not {self.when!r}", mark=":")
         if self.by is not None and not (isinstance(self.by, str) and self.by):
-            raise ConfigurationError(
-                f"Escalation({self.name!r}): by= is a heuristic's name, not {self.by!r}"
-            )
+            raise self._mistake(f"by= is a heuristic's name, not {self.by!r}", mark=":")
         if self.of is not None and self.of not in OF:
-            raise ConfigurationError(
-                f"Escalation({self.name!r}): of= is 'extractions' or 'answers', not {self.of!r}"
-            )
+            raise self._mistake(f"of= is 'extractions' or 'answers', not {self.of!r}", mark=":")
         _check_share(self.name, "control_rate", self.control_rate, lowest=0.0)
         if self.share is not None:
             _check_share(self.name, "share", self.share, lowest=1e-6)
             if self.control > self.share:
-                raise ConfigurationError(
-                    f"Escalation({self.name!r}): the control sample is taken inside the share,"
-                    f" so control_rate={self.control:g} must not exceed share={self.share:g}"
-                )
+                inside = "the control sample is taken inside the share"
+                rates = f"control_rate={self.control:g} must not exceed share={self.share:g}"
+                raise self._mistake(f"{inside}, so {rates}", mark=":")
+
+    def _mistake(self, words: str, *, mark: str = "") -> ConfigurationError:
+        return ConfigurationError(f"Escalation({self.name!r}){mark} {words}")
 
     @property
     def name(self) -> str:
@@ -131,9 +118,7 @@ class Escalation:
         """Return the evaluators that have to run before `decide` can be called."""
         if self.when is not None:
             return self.when.names()
-        kinds = (
-            () if self.by is not None and self.of is None else (EXTRACTION_RISK, ABSTENTION_RISK)
-        )
+        kinds = () if self.by is not None and self.of is None else (EXTRACTION_RISK, ABSTENTION)
         return frozenset((*self.risks, *kinds))
 
     def decide(
@@ -157,8 +142,8 @@ class Escalation:
 
     def _decide_share(self, evaluations: Evaluations, key: str | None, quota: Quota) -> Ruling:
         is_extraction = EXTRACTION_RISK in evaluations
-        abstained = not is_extraction and ABSTENTION_RISK in evaluations
-        if abstained and self.by != ABSTENTION_RISK:
+        abstained = not is_extraction and ABSTENTION in evaluations
+        if abstained and self.by != ABSTENTION:
             why = "the app gave no value: judged only where by='abstention_risk' says so"
             return Ruling(run=False, probability=0.0, why=why)
         kind = "extractions" if is_extraction or abstained else "answers"

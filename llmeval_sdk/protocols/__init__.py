@@ -5,6 +5,7 @@ These are the extension points for other packages. An exporter begins at `Export
 `LLM`. ``examples/my_own_exporter.py`` and ``examples/evaluator_package.py`` show two of them.
 """
 
+from llmeval_sdk.protocols._decisions import DecisionModel
 from llmeval_sdk.protocols._evaluators import (
     LLM,
     Evaluator,
@@ -29,6 +30,7 @@ __all__ = [
     "LLM",
     "BaseExporter",
     "ContextBridge",
+    "DecisionModel",
     "Evaluator",
     "Exporter",
     "Heuristic",

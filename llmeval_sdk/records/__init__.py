@@ -1,9 +1,9 @@
-"""Finished spans, whoever made them -> the Record that their evaluators see.
+"""Makes the Record that evaluators see of finished spans, whoever made the spans.
 
-One derivation for live requests, spans of other libraries, traces in a data set, requests read back
-from the store and apps that run offline. A span that ends leaves something to the evaluated span
-above it (`left_by`): the documents of a retrieval, the tokens of a model call, what was annotated
-for the request. `record_of` makes a Record of a span and what was left to it.
+The same code serves live requests, spans of other libraries, traces in a data set, requests read
+back from the store and apps that run offline. A span that ends leaves something to the evaluated
+span above it (`left_by`): the documents of a retrieval, the tokens of a model call, what was
+annotated for the request. `record_of` makes a Record of a span and of what was left to it.
 """
 
 from llmeval_sdk.records._left import (
@@ -23,19 +23,7 @@ from llmeval_sdk.records._record import early_record, record_of, request_of, spe
 
 
 __all__ = [
-    "ANSWERED",
-    "CONTEXT_ARGUMENTS",
-    "OWNERS",
-    "FinishedSpan",
-    "Left",
-    "Retrieved",
-    "Spent",
-    "chunks_of_arguments",
-    "context_of",
-    "early_record",
-    "gathered_below",
-    "left_by",
-    "record_of",
-    "request_of",
-    "spent_by",
-]
+    "ANSWERED", "CONTEXT_ARGUMENTS", "OWNERS", "FinishedSpan", "Left", "Retrieved", "Spent",
+    "chunks_of_arguments", "context_of", "early_record", "gathered_below", "left_by",
+    "record_of", "request_of", "spent_by",
+]  # fmt: skip

@@ -1,6 +1,6 @@
 """What a finished span leaves to the evaluated span above it, whoever made the two.
 
-A live span is left its items one by one, as the spans below it end. For spans that are all there at
+A live span gets these items one by one, as the spans below it end. For spans that are all there at
 once, such as those of another library or of a store, `gathered_below` collects the same items.
 """
 
@@ -14,14 +14,14 @@ from llmeval_sdk.model import Chunk, Evaluation, Extraction, Prompt, SpanKind, U
 
 
 OWNERS = ("workflow", "agent")
-"""Kinds of spans that are evaluated in any case; what is below one of them belongs to it."""
+"""Kinds of spans that are always evaluated; what is below one of them belongs to it."""
 CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "documents"))
 """Arguments of an evaluated function that may hold the chunks it works on."""
 _NOTED = ("value", "confidence", "field_config", "retrieval")
 
 
 class FinishedSpan(Protocol):
-    """What a span offers once it ended: a live span of ours, or `SpanData`."""
+    """What can be read of a span that has ended: of a live span of ours, or of `SpanData`."""
 
     @property
     def trace_id(self) -> str: ...
@@ -43,7 +43,7 @@ class FinishedSpan(Protocol):
 
     @property
     def request(self) -> Any:
-        """What was asked, where that was said; the arguments tell otherwise."""
+        """What was asked, where it was annotated; otherwise it follows from the arguments."""
 
     @property
     def response(self) -> Any: ...
@@ -72,7 +72,7 @@ class FinishedSpan(Protocol):
 
 
 class Retrieved(NamedTuple):
-    """The documents of one retrieval, on the evaluated span they belong to."""
+    """The documents of one retrieval, left to the evaluated span that they belong to."""
 
     start_ns: int
     chunks: tuple[Chunk, ...]
@@ -81,18 +81,19 @@ class Retrieved(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What a model call used, on the evaluated span it belongs to; the model tells its price."""
+    """What a model call used, left to the evaluated span that it belongs to."""
 
     usage: Usage
     model: str | None = None
+    """The model, by which the usage has a price."""
 
 
 ANSWERED = object()
-"""Left to the evaluated spans above by an ``llm`` span that holds all a judge of it needs."""
+"""An ``llm`` span with a prompt and a response leaves this: judges can look at it itself."""
 
 Left = Any
-"""What a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, or a mapping of what
-was annotated for the request, by the field of Record."""
+"""One thing that a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, or a
+mapping of what was annotated for the request, by the field of Record."""
 
 
 def left_by(  # noqa: C901
@@ -107,9 +108,9 @@ def left_by(  # noqa: C901
     Args:
         span: the span that ended.
         gathered: what the spans below it left to it.
-        keeps: whether it is evaluated itself. Then extractions and annotations are its own, while
-            documents and tokens below a step with evaluators still count for the request.
-        scores: how its documents were scored already.
+        keeps: whether the span is evaluated itself. Its extractions and annotations are then its
+            own. Its documents and tokens still count for the request above it.
+        scores: the evaluations of its documents that were made already.
     """
     kind, extractions, usage = span.kind, span.extractions, span.usage
     left: list[Left] = []
@@ -117,7 +118,7 @@ def left_by(  # noqa: C901
         own: tuple[type, ...] = () if extractions is None or kind not in OWNERS else (tuple,)
         own = (tuple, dict) if keeps else own
         if kind == "llm" and usage is not None:
-            own = (*own, Spent)  # a call inside this one is told by it once more
+            own = (*own, Spent)  # its usage includes that of the calls inside it
         left = [item for item in gathered if type(item) not in own]
     chunks = span.retrieved_context
     if kind == "retrieval" and chunks is not None:
@@ -147,11 +148,11 @@ _Span = TypeVar("_Span", bound=FinishedSpan)
 
 
 def gathered_below(top: _Span, spans: Iterable[_Span], *, whole: bool = False) -> list[Left]:
-    """Return what some finished spans leave to one of them.
+    """Return what the finished spans below one of them leave to it.
 
-    Each counts where it stands: what is below a workflow or agent belongs to that one. A ``whole``
-    trace is one request, to which also belongs what is below another workflow or agent, and what
-    hangs from a span that is not there.
+    What is below another workflow or agent belongs to that one, and not to ``top``. With ``whole``
+    the spans are one request: then all of them belong to ``top``, also those below another workflow
+    or agent, and those whose parent is missing.
     """
     families = _families(top, spans, whole=whole)
     order: list[_Span] = [top]
@@ -173,7 +174,7 @@ def _end(span: FinishedSpan) -> int:
 
 
 def _nested(span: FinishedSpan, gathered: list[Left]) -> list[Left]:
-    """Add to what a workflow inside a request gathered the chunks that it was called with."""
+    """Add the chunks that a workflow inside the request was called with to what it gathered."""
     if span.kind in OWNERS and span.retrieved_context is None:
         chunks = chunks_of_arguments(span)
         if chunks is not None and context_of(span, gathered) is chunks:
@@ -182,7 +183,7 @@ def _nested(span: FinishedSpan, gathered: list[Left]) -> list[Left]:
 
 
 def _families(top: _Span, spans: Iterable[_Span], *, whole: bool) -> dict[str, list[_Span]]:
-    """Return the spans by the span above them, without cycles and without what is not below."""
+    """Return the spans below the top one by the id of their parent; cycles are cut."""
     by_id = {span.span_id: span for span in spans}
     by_id[top.span_id] = top
     families: dict[str, list[_Span]] = {}
@@ -213,7 +214,7 @@ def _families(top: _Span, spans: Iterable[_Span], *, whole: bool) -> dict[str, l
 def context_of(
     span: FinishedSpan, gathered: Iterable[Left] | None, retrieved: str = "last"
 ) -> tuple[Chunk, ...] | None:
-    """Return the passages: annotated, else of the retrievals below, else of an argument."""
+    """Return the annotated passages, else those of the retrievals below, else of an argument."""
     if span.retrieved_context is not None:
         return span.retrieved_context
     retrievals, noted = [], None
@@ -233,7 +234,7 @@ def context_of(
 
 
 def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:
-    """Return the chunks that an argument of the function holds, or a key of the request."""
+    """Return the chunks that an argument of the function or a key of the request holds."""
     for holder in (span.arguments, span.request):
         if type(holder) is dict:
             for name, argument in holder.items():

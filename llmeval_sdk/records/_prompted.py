@@ -1,6 +1,6 @@
-"""What an ``llm`` span with a prompt says about itself: question, contexts and answer.
+"""Reads question, contexts and answer of an ``llm`` span that has a prompt.
 
-The prompt's variables come first, as Datadog's evaluators read them; then the last messages.
+The prompt's variables come first, as in Datadog's evaluators, and then the last messages.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from llmeval_sdk.model import Chunk, Prompt
 
 def question_of(prompt: Prompt, request: Any) -> Any:
     """Return the prompt's question variables, else the last input message."""
-    given = (prompt.variables.get(name) for name in prompt.rag_query_variables)
-    said = " ".join(text for value in given if value for text in _texts(value))
-    return said or last_message(request) or request
+    values = (prompt.variables.get(name) for name in prompt.rag_query_variables)
+    question = " ".join(text for value in values if value for text in _texts(value))
+    return question or last_message(request) or request
 
 
 def contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
-    """Return the passages in the prompt's context variables; each is a text, or a list of them.
+    """Return the passages in the prompt's context variables, each of which holds one or several.
 
-    A prompt that has none of these variables says nothing of its context: ``None``.
+    ``None`` where the prompt has none of these variables: its context is not known.
     """
     if prompt.variables.keys().isdisjoint(prompt.rag_context_variables):
         return None
-    found: list[Chunk] = []
+    passages: list[Chunk] = []
     for name in prompt.rag_context_variables:
         value = prompt.variables.get(name)
         if not value:
             continue
         several = to_chunks(value)
         one = to_chunk(value) if several is None else None
-        found.extend(several or ([one] if one is not None else []))
-    return tuple(found)
+        passages.extend(several or ([one] if one is not None else []))
+    return tuple(passages)
 
 
 def last_message(value: Any) -> str | None:

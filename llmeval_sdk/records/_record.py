@@ -1,4 +1,4 @@
-"""A finished span and what was left to it -> the Record that its evaluators see."""
+"""Makes the Record that evaluators see of a finished span and of what was left to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record_of(
         span: the evaluated span.
         gathered: what the spans below it left to it.
         retrieved: ``last`` takes the documents of the last retrieval, ``all`` those of all.
-        limits: retrieval limits that are the same for every call, where the app said none.
+        limits: the retrieval limits of the settings, for calls that were annotated with none.
     """
     usage: Usage | None = None
     for spent in spent_by(span, gathered):
@@ -77,14 +77,14 @@ def record_of(
 
 
 def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Put the notes of a later span over those of an earlier one."""
+    """Return two spans' notes as one; where both have a field, the later span's counts."""
     if "retrieval" in notes and "retrieval" in more:
         return {**notes, **more, "retrieval": {**notes["retrieval"], **more["retrieval"]}}
     return {**notes, **more} if notes else more
 
 
 def spent_by(span: FinishedSpan, gathered: Iterable[Left] | None) -> Iterator[Spent]:
-    """Yield what each model call used: the span itself, if it is one, else those below it."""
+    """Yield the usage of each model call: the span's own if it is one, else of those below it."""
     if span.kind == "llm" and span.usage is not None:
         yield Spent(span.usage, span.model_name)
         return
@@ -105,7 +105,7 @@ def request_of(span: FinishedSpan) -> Any:
 
 
 def retrieval_of(span: FinishedSpan, notes: Mapping[str, Any], limits: Any = None) -> Any:
-    """Return how it was searched: annotated, else noted below, else the limits of the settings."""
+    """Return how the search went: annotated, else noted below; with the limits of the settings."""
     retrieval, noted = span.retrieval, notes.get("retrieval")
     if noted is not None:
         retrieval = {**noted, **(retrieval or NOTHING)}
@@ -117,7 +117,7 @@ def retrieval_of(span: FinishedSpan, notes: Mapping[str, Any], limits: Any = Non
 def early_record(
     span: FinishedSpan, gathered: Sequence[Left] | None, *, retrieved: str = "last"
 ) -> Record | None:
-    """Return the context that a span holds before it ends, to be scored; ``None`` without one."""
+    """Return a Record of the context that an open span holds so far; ``None`` without one."""
     context = context_of(span, gathered, retrieved)
     if context is None:
         return None

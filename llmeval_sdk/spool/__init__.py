@@ -1,23 +1,14 @@
-"""Records that outlive their process: memory-mapped files of slots, one a process, in one folder.
+"""Keeps records that outlive their process, in one folder with a memory-mapped file per process.
 
-Knows bytes and plain values; what they mean is the pipeline's business.
+This room knows bytes and plain values only; the pipeline knows what they mean.
 """
 
-from llmeval_sdk.spool._folder import CHILDREN, Folder, SpoolError, SpoolFile, children_folder
+from llmeval_sdk.spool._folder import Folder, SpoolError, SpoolFile, children_folder, children_of
 from llmeval_sdk.spool._reader import Unreadable, read
 from llmeval_sdk.spool._ring import SLOT, Place, Ring, Torn
 
 
 __all__ = [
-    "CHILDREN",
-    "SLOT",
-    "Folder",
-    "Place",
-    "Ring",
-    "SpoolError",
-    "SpoolFile",
-    "Torn",
-    "Unreadable",
-    "children_folder",
-    "read",
-]
+    "SLOT", "Folder", "Place", "Ring", "SpoolError", "SpoolFile", "Torn", "Unreadable",
+    "children_folder", "children_of", "read",
+]  # fmt: skip

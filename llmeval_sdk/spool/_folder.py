@@ -1,8 +1,8 @@
-"""The spool's folder: one file for each process, and who may take over whose.
+"""The spool's folder, which has a file for each process, and the locks that say whose it is.
 
-A file's writer holds a POSIX lock on its first byte for as long as it lives; the kernel drops the
-lock with the process, and a forked child does not inherit it. Whoever takes the records over holds
-one on the second byte.
+The process that writes a file holds a POSIX lock on its first byte for as long as it lives: the
+kernel drops the lock when the process ends, and a forked child does not inherit it. The process
+that takes the records over holds a lock on the second byte.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from llmeval_sdk import _private
 from llmeval_sdk.spool._ring import Ring
 
 
-CHILDREN = "children"
-"""Beside the store: what multiprocessing's children leave, in a folder for each far end."""
 _WRITER, _READER = 0, 1
 _SUFFIX = ".ring"
 _NEW = ".new"
 _STALE_SECONDS = 60.0
 _CHILD_BYTES = 4 << 20
-"""Size of a child's file: some thousand records, of which it holds those of a second."""
+"""Size of a child's file: room for a thousand records, more than it holds at any one time."""
 _held: set[tuple[int, str]] = set()
-"""Files that this process has open, by its id. To close one anywhere would drop all its locks."""
+"""The files that this process has open, each with the process's id. POSIX drops all locks that a
+process has on a file as soon as it closes any descriptor of it, so none is opened twice."""
 
 
 class SpoolError(Exception):
@@ -52,20 +51,22 @@ class SpoolFile:
         self._key = (os.getpid(), key)
         _held.add(self._key)
         self.is_abandoned = True
-        """False while another process that writes it lives."""
+        """False while another process that writes the file lives."""
 
     def check(self) -> None:
         """See whether the process that writes the file has ended."""
         self.is_abandoned = self.is_abandoned or _lock(self._descriptor, _WRITER)
 
     def release(self) -> None:
-        """Give the file up; it is removed if nothing in it waits and nobody writes it."""
-        if self._key not in _held or self._key[0] != os.getpid():  # twice, or in a forked child
+        """Close the file, and remove it if it is empty and no process writes it."""
+        if self._key not in _held or self._key[0] != os.getpid():  # released, or a forked child's
             return
         if self.is_abandoned and self.ring.is_empty:
             with suppress(OSError):
                 os.unlink(self.name, dir_fd=self._folder.descriptor)
-        self.ring.memory.close()  # now: later, its own descriptor would drop the locks of others
+        # Now, and not when it is collected: the map has a descriptor of its own, whose closing
+        # would drop the locks of whoever has the file then.
+        self.ring.memory.close()
         os.close(self._descriptor)
         _held.discard(self._key)
 
@@ -74,10 +75,11 @@ class Folder:
     """A folder of spool files, opened when first used.
 
     Args:
-        path: the folder; made with mode 0700 if it is not there. It must be this user's, no
-            symbolic link, and not writable by others.
-        file_bytes: size of one process's file.
-        max_bytes: what all files together may take; a process that finds it full does not spool.
+        path: the folder; made with mode 0700 if it is not there. It must belong to this user, be no
+            symbolic link, and not be writable by others.
+        file_bytes: the size of one process's file.
+        max_bytes: how much all files together may take. A process whose file would exceed that
+            does not spool.
     """
 
     def __init__(self, path: str, *, file_bytes: int, max_bytes: int) -> None:
@@ -88,7 +90,7 @@ class Folder:
 
     @property
     def has_files(self) -> bool:
-        """Say whether some process has left something, without making the folder."""
+        """Whether some process has left a file; this does not make the folder."""
         try:
             return any(name.endswith(_SUFFIX) for name in os.listdir(self.path))  # noqa: PTH208
         except OSError:
@@ -96,7 +98,7 @@ class Folder:
 
     @property
     def descriptor(self) -> int:
-        """Return the open folder; raises `SpoolError` if it cannot be used or is not safe."""
+        """The open folder; raises `SpoolError` if it cannot be used or is not safe."""
         if self._descriptor is None:
             try:
                 import fcntl  # noqa: F401
@@ -109,9 +111,9 @@ class Folder:
         return self._descriptor
 
     def create(self, *, left: bool) -> SpoolFile:
-        """Make this process's file; ``left`` leaves its records to another process.
+        """Make the file of this process; with ``left`` another process is to deliver its records.
 
-        Raises `SpoolError`.
+        Raises `SpoolError` where it cannot be made.
         """
         used = sum(size for _, size in self._sizes())
         if used + self._file_bytes > self._max_bytes:
@@ -136,7 +138,10 @@ class Folder:
         return file
 
     def adopt(self, *, living: bool, but: Container[str] = ()) -> Iterator[SpoolFile]:
-        """Take over what processes left; with ``living`` also what living ones leave to others."""
+        """Take over the files of processes that ended.
+
+        With ``living`` also those of living processes that leave their records to another one.
+        """
         for name, _ in sorted(self._sizes()):
             if name in but:
                 continue
@@ -148,20 +153,20 @@ class Folder:
                 self._remove_stale(name)
 
     def _sizes(self) -> list[tuple[str, int]]:
-        found = []
+        sizes = []
         for name in os.listdir(self.descriptor):  # noqa: PTH208 - by descriptor
             with suppress(OSError):
                 about = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
                 if stat.S_ISREG(about.st_mode) and (_SUFFIX in name):
-                    found.append((name, about.st_size))
-        return found
+                    sizes.append((name, about.st_size))
+        return sizes
 
     def _open(self, name: str, *, living: bool) -> SpoolFile | None:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with suppress(OSError):
             about = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
             if (os.getpid(), f"{about.st_dev}:{about.st_ino}") in _held:
-                return None  # to open and close it would drop its locks
+                return None
             descriptor = os.open(name, flags, dir_fd=self.descriptor)
             file = self._opened(name, descriptor, living=living)
             if file is None:
@@ -185,26 +190,34 @@ class Folder:
         return file
 
     def _remove_stale(self, name: str) -> None:
-        """Remove what a process that was killed while it made its file left."""
+        """Remove a half-made file of a process that was killed while it made it."""
         with suppress(OSError):
             about = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
             if time.time() - about.st_mtime > _STALE_SECONDS:
                 os.unlink(name, dir_fd=self.descriptor)
 
 
+def children_of(store: str) -> Path:
+    """Return where multiprocessing's children leave their records: in a folder beside the store."""
+    return Path(store).expanduser().with_name("children")
+
+
 def children_folder(store: str, exporters: Iterable[str], *, max_bytes: int) -> Folder:
     """Return the folder in which multiprocessing's children leave what their parent delivers.
 
-    It stands beside the store. Each choice of exporters has its own, so that what one app left
-    does not reach the far ends of another.
+    There is one for each set of exporters, so that records of one app are not sent to where another
+    sends its own.
     """
     names = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(sorted(exporters)))[:100]
-    path = Path(store).expanduser().with_name(CHILDREN) / (names or "none")
-    return Folder(str(path), file_bytes=_CHILD_BYTES, max_bytes=max_bytes)
+    return Folder(
+        str(children_of(store) / (names or "none")),
+        file_bytes=_CHILD_BYTES,
+        max_bytes=max_bytes,
+    )
 
 
 def _open_folder(path: Path) -> int:
-    """Open the folder if nobody else can have put anything there; raises OSError."""
+    """Open the folder; raises OSError where others could have put a file into it."""
     _private.make_folder(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -216,7 +229,7 @@ def _open_folder(path: Path) -> int:
 
 
 def _reserve(descriptor: int, size: int) -> None:
-    """Reserve the disk space now: a full disk would end the process when the memory is written."""
+    """Reserve the disk space: a write to a mapped page that has none would kill the process."""
     try:
         os.posix_fallocate(descriptor, 0, size)
     except (AttributeError, OSError) as error:
@@ -226,7 +239,7 @@ def _reserve(descriptor: int, size: int) -> None:
 
 
 def _map(descriptor: int) -> mmap.mmap:
-    """Map a file with its pages already there, so that no write has to wait for one."""
+    """Map a file and load its pages, so that no write has to wait for the disk."""
     flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
     return mmap.mmap(descriptor, 0, flags=flags)
 

@@ -1,8 +1,9 @@
-"""Reads what ``marshal`` wrote, within bounds: lengths, depth and types are checked first.
+"""Reads what ``marshal`` wrote, and checks lengths, depth and types before it trusts them.
 
-``marshal.loads`` trusts its input: a damaged or planted record can end the process or ask for
-gigabytes. Writing is on the hot path and stays ``marshal.dumps``, whose format 2 has no references;
-reading happens once a record, in the background, so it can afford to be careful.
+``marshal.loads`` trusts its input: a damaged or planted record can crash the process or make it
+allocate gigabytes. Records are written by ``marshal.dumps`` because that is on the hot path; its
+format 2 has no references. They are read once each and in the background, which leaves time to be
+careful.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 
 MAX_DEPTH = 64
-"""More than a captured value inside a span's fields can have."""
+"""No captured value is nested as deeply."""
 _DIGIT = 15
 """Bits of one digit of a long integer."""
 MAX_DIGITS = 1_000
@@ -72,7 +73,7 @@ def _read(record: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: C901,
 
 
 def _end(record: bytes, at: int) -> int:
-    """Return where a counted run of bytes ends; a length that leads out of the record is none."""
+    """Return where bytes that begin with their length end, which must be inside the record."""
     size = _int.unpack_from(record, at)[0]
     if not 0 <= size <= len(record) - at - 4:
         raise Unreadable("a length leads out of the record")
@@ -109,11 +110,11 @@ def _sequence(record: bytes, at: int, depth: int, kind: type) -> tuple[Any, int]
 
 
 def _dict(record: bytes, at: int, depth: int) -> tuple[dict[Any, Any], int]:
-    found: dict[Any, Any] = {}
+    mapping: dict[Any, Any] = {}
     while True:
         key, at = _read(record, at, depth)
         if key is _NOTHING:
-            return found, at
-        found[key], at = _read(record, at, depth)
-        if found[key] is _NOTHING:
+            return mapping, at
+        mapping[key], at = _read(record, at, depth)
+        if mapping[key] is _NOTHING:
             raise Unreadable("a key has no value")

@@ -1,14 +1,14 @@
-"""A file of slots, mapped into memory: what was copied into it is there after kill -9.
+"""A file of slots that is mapped into memory, so that records survive a kill -9.
 
-Layout: a page with the head, a table of one byte a slot, then the slots of 3 KiB. A record takes as
-many slots as it needs, chained, wherever there are free ones. Its last act is to set the byte of
-its first slot, so a record is there as a whole or not at all. Whoever has dealt with it clears the
-byte again. The byte is 1 plus the number of processes that ended while they dealt with just this
-record, so a record that brings processes down can be told from the others.
+The file is a page with the head, a table with one byte for each slot, and the slots of 3 KiB. A
+record takes as many free slots as it needs, each of which names the next one. Writing it ends with
+setting the table's byte of its first slot, so a record is there as a whole or not at all. Whoever
+has dealt with the record clears the byte. The byte is 1 plus the number of processes that ended
+while they dealt with this very record, which tells a record that brings processes down from others.
 
-Writers take no lock and make no system call, so nothing gives up the GIL: ``list.pop`` and
-``itertools.count`` are one C call each, so threads, signal handlers and finalisers never get the
-same slot. The most recently freed slots are used first; they are the ones in the cache.
+Writers take no lock and make no system call, so nothing gives up the GIL. ``list.pop`` and
+``itertools.count`` are one C call each, so that threads, signal handlers and finalisers never get
+the same slot. The slots that were freed last are used first, because they are still in the cache.
 """
 
 from __future__ import annotations
@@ -24,23 +24,26 @@ from itertools import count
 
 SLOT = 3072
 _HEAD = struct.Struct("<IIII")
-"""Of a slot: crc32 of its bytes, seeded with the two; the record's number, length; next slot."""
+"""Head of a slot: the crc32 of its bytes (seeded with number ^ next slot), the record's
+number, the length, and the next slot."""
 _ROOM = SLOT - _HEAD.size
-"""Bytes of a record that one slot holds. Below the 5 KiB at which ``crc32`` gives up the GIL."""
+"""How many bytes of a record a slot holds: less than the 5 KiB at which ``crc32`` gives up the
+GIL."""
 _END = 0xFFFFFFFF
 _FILE_HEAD = struct.Struct("<8sIII")
 """Magic, version, number of slots, whether the records are left to another process."""
 _UNSAVED = struct.Struct("<I")
 _UNSAVED_AT = 64
-"""In the head's page: how many records this process still holds that found no slot."""
+"""Offset in the head's page of the number of records that this process holds without a slot."""
 _MAGIC = b"llmevalR"
 _VERSION = 1
 _PAGE = 4096
 _MARK = re.compile(rb"[^\0]")
 _THERE = 1
 MAX_STRIKES = 2
-"""Processes that may end while they deal with a record; the next one leaves the record alone. One
-is not enough: who is killed at a random moment dies over an innocent record."""
+"""After this many processes have ended while they dealt with a record, the next one leaves it
+alone. One would be too few: a process that is killed at a random moment was dealing with some
+record too."""
 
 Place = tuple[int, ...]
 """The slots of one record, the first one first."""
@@ -68,7 +71,7 @@ class Ring:
 
     @classmethod
     def new(cls, memory: mmap.mmap, *, left: bool) -> Ring:
-        """Lay out an empty file; ``left`` says that another process will take the records."""
+        """Lay out an empty file; with ``left`` another process is to deliver its records."""
         slots = (len(memory) - _PAGE) // (SLOT + 1)
         while _table_end(slots) + slots * SLOT > len(memory):
             slots -= 1
@@ -77,7 +80,7 @@ class Ring:
 
     @classmethod
     def read(cls, memory: mmap.mmap) -> Ring | None:
-        """Read the layout of a file that another process made; ``None`` if it is none of ours."""
+        """Read the layout of a file that another process made; ``None`` if it is no spool file."""
         if len(memory) < _PAGE:
             return None
         magic, version, slots, left = _FILE_HEAD.unpack_from(memory)
@@ -104,7 +107,7 @@ class Ring:
         except IndexError:  # no slot is free
             return None
         self.memory[_PAGE + place[0]] = _THERE
-        if self.left:  # only now: before, it would look like one that was cleared
+        if self.left:  # not before the byte is set: `_recycle` would take it for a cleared one
             self._placed.append(place)
         return place
 
@@ -138,7 +141,7 @@ class Ring:
 
     @property
     def is_crowded(self) -> bool:
-        """Say whether more than half of the slots are taken."""
+        """Whether more than half of the slots are taken."""
         return 2 * len(self._free) < self._slots
 
     @property
@@ -166,16 +169,16 @@ class Ring:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether every record was dealt with."""
+        """Whether every record was dealt with."""
         return _MARK.search(self._table()) is None
 
     def records(self) -> list[int]:
         """Return the first slots of the records that are there, the oldest record first."""
-        found = []
+        numbered = []
         for slot in self._marked():
             number = _HEAD.unpack_from(self.memory, self._start + slot * SLOT)[1]
-            found.append((number, slot))
-        return [slot for _, slot in sorted(found)]
+            numbered.append((number, slot))
+        return [slot for _, slot in sorted(numbered)]
 
     def _marked(self) -> Iterator[int]:
         return (mark.start() for mark in _MARK.finditer(self._table()))
@@ -184,16 +187,16 @@ class Ring:
         return self.memory[_PAGE : _PAGE + self._slots]
 
     def is_poisoned(self, first: int) -> bool:
-        """Say whether too many processes ended while they dealt with a record."""
+        """Return whether too many processes have ended while they dealt with a record."""
         return self.memory[_PAGE + first] > MAX_STRIKES
 
     def begin(self, first: int) -> None:
-        """Note that this process deals with a record now: if it ends here, the next one knows."""
+        """Note that this process deals with a record now, so that the next one knows if it dies."""
         if 0 < self.memory[_PAGE + first] <= MAX_STRIKES:
             self.memory[_PAGE + first] += 1
 
     def through(self, first: int) -> None:
-        """Note that this process is through with a record and lives."""
+        """Note that this process has survived dealing with a record."""
         if self.memory[_PAGE + first]:
             self.memory[_PAGE + first] = _THERE
 

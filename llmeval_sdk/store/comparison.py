@@ -8,6 +8,7 @@ from math import sqrt
 
 from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.estimates.mean import stands_for
 from llmeval_sdk.estimates.standardised import (
     ALPHA,
     FEWEST,
@@ -19,6 +20,7 @@ from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.versions import Collected, Version, collect
 from llmeval_sdk.store.views import known_names
+from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
 
 
 MOST_SHOWN = 10
@@ -26,7 +28,9 @@ MOST_SHOWN = 10
 SHIFT = 0.05
 """A difference between the shares of a kind of requests that is worth a line."""
 FIVE_POINTS = 0.05
-NO_CONTROL = "no control sample, so the judged records do not stand for the rest"
+MUCH_LOST = 0.1
+"""The part of lost judgements from which on nothing is ruled out: what is lost may be unlike the
+rest, so a difference may hide in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,13 @@ class Compared:
     estimate: Standardised | None = None
     """The difference on the same mix of requests; ``None`` where it cannot be said."""
     needed: int | None = None
-    """About how many judged requests of both in all would show a difference of five points."""
+    """About how many judged requests, those of both versions added up, it takes to show a
+    difference of five points."""
     shifts: tuple[Shift, ...] = ()
     notes: tuple[str, ...] = ()
+    baseline_lost: int = 0
+    """Judgements of the baseline that were selected and gave no verdict."""
+    version_lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +93,10 @@ def compare(
 ) -> Comparison:
     """Compare the versions of a store, each with ``baseline`` or else with the oldest one.
 
-    All intervals of one look together leave out a truth in at most 5 % of cases, at any time: the
-    5 % are divided by the number of comparisons (Bonferroni).
+    However often one looks, the chance that any of the intervals misses its true difference is at
+    most 5 %: the 5 % are divided by the number of comparisons (Bonferroni).
 
-    Raises `ConfigurationError` for an evaluator or baseline that is not there.
+    Raises `ConfigurationError` for an evaluator or baseline that is not in the store.
     """
     names = reader.read(known_names)
     judges = list(names.judges)
@@ -96,51 +104,67 @@ def compare(
         if evaluator not in names.evaluators:
             raise ConfigurationError(f"no evaluator {evaluator!r} has scored anything in the store")
         judges = [evaluator]
-    problems, notes = {}, []
+    problems: dict[str, str] = {}
+    notes: list[str] = []
     ready: list[tuple[str, Collected, list[Version]]] = []
     for judge in judges:
-        found = reader.read(lambda c, judge=judge: collect(c, judge, by, since_ns, until_ns))  # type: ignore[misc]
-        versions = _shown(found, baseline)
-        problem = _problem(found, versions, by)
+        collected = reader.read(lambda c, judge=judge: collect(c, judge, by, since_ns, until_ns))  # type: ignore[misc]
+        versions = _judged_versions(collected, baseline)
+        problem = _problem(collected, versions, by)
         if problem:
             problems[judge] = problem
         else:
-            ready.append((judge, found, versions))
-        notes += _notes(judge, found, by)
+            ready.append((judge, collected, versions))
+        notes += _notes(judge, collected, by)
     if (
         baseline is not None
         and judges
-        and not any(each.name == baseline for _, _, versions in ready for each in versions)
+        and not any(version.name == baseline for _, _, versions in ready for version in versions)
     ):
         raise ConfigurationError(f"no judged request has {by} {baseline!r}")
     looks = sum(len(versions) - 1 for _, _, versions in ready)
-    compared = tuple(
-        _compared(judge, versions[0], other, ALPHA / looks)
-        for judge, _, versions in ready
-        for other in versions[1:]
-    )
-    return Comparison(by, since_ns, compared, problems, tuple(notes))
+    compared: list[Compared] = []
+    for judge, collected, (first, *others) in ready:
+        compared += [_compared(judge, first, other, ALPHA / looks) for other in others]
+        for version in _unjudged_versions(collected)[:MOST_SHOWN]:
+            if version.first_ns >= first.first_ns:
+                compared.append(_not_compared(judge, first, version))
+            else:
+                notes.append(f"{judge}, {version.name}: {_why_unjudged(version)}")
+    return Comparison(by, since_ns, tuple(compared), problems, tuple(notes))
 
 
-def _shown(found: Collected, baseline: str | None) -> list[Version]:
+def _judged_versions(collected: Collected, baseline: str | None) -> list[Version]:
     """Return the versions to compare, the baseline first and then by age."""
-    largest = sorted(found.versions.values(), key=lambda each: (-each.judged, each.name))
-    kept = [each for each in largest if each.judged]
-    kept = [each for each in kept[:MOST_SHOWN] if each.name != baseline]
-    kept.sort(key=lambda each: (each.first_ns, each.name))
-    first = found.versions.get(baseline) if baseline is not None else None
+    largest = sorted(
+        collected.versions.values(), key=lambda version: (-version.judged, version.name)
+    )
+    kept = [version for version in largest if version.judged]
+    kept = [version for version in kept[:MOST_SHOWN] if version.name != baseline]
+    kept.sort(key=lambda version: (version.first_ns, version.name))
+    first = collected.versions.get(baseline) if baseline is not None else None
     return [first, *kept] if first is not None and first.judged else kept
 
 
-def _problem(found: Collected, versions: Sequence[Version], by: str) -> str:  # noqa: PLR0911
-    if found.is_out_of_scale:
-        return "its scores leave 0..1, and a mean without a scale cannot be compared at any time"
-    if found.has_categories:
-        return "its answers are categories, which have shares and no mean"
+def _unjudged_versions(collected: Collected) -> list[Version]:
+    """Return the versions that have traffic and no verdict, those with the most traffic first."""
+    unjudged = [version for version in collected.versions.values() if not version.judged]
+    return sorted(unjudged, key=lambda version: (-_requests(version), version.name))
+
+
+def _requests(version: Version) -> int:
+    return version.count + version.without_model + version.unweighted
+
+
+def _problem(collected: Collected, versions: Sequence[Version], by: str) -> str:  # noqa: PLR0911
+    if collected.is_out_of_scale:
+        return NO_SCALE
+    if collected.has_categories:
+        return CATEGORIES
     if not versions:
-        if found.unweighted:
-            return "no inclusion probabilities: its verdicts describe the judged records only"
-        if found.unnamed:
+        if collected.unweighted:
+            return NO_CHANCE
+        if collected.unnamed:
             return f"none of its requests has a {by}"
         return "nothing was judged"
     if len(versions) < 2:
@@ -148,30 +172,63 @@ def _problem(found: Collected, versions: Sequence[Version], by: str) -> str:  # 
     return ""
 
 
-def _notes(judge: str, found: Collected, by: str) -> list[str]:
+def _notes(judge: str, collected: Collected, by: str) -> list[str]:
     notes = []
-    if found.unnamed and found.versions:
-        notes.append(f"{judge}: {found.unnamed:,} requests without a {by} are left out")
-    if found.judge_changed_ns is not None:
+    if collected.unnamed and collected.versions:
+        notes.append(f"{judge}: {collected.unnamed:,} requests without a {by} are left out")
+    if collected.unweighted and collected.versions:
         notes.append(
-            f"{judge}: the judge changed ({' and '.join(found.judges[:4])}), and its versions are"
-            " not mixed: only what the latest one said is compared"
+            f"{judge}: {collected.unweighted:,} verdicts without an inclusion probability are left"
+            " out"
         )
-    if len([each for each in found.versions.values() if each.judged]) > MOST_SHOWN:
+    if collected.judge_changed_ns is not None:
         notes.append(
-            f"{judge}: {len(found.versions):,} versions; the {MOST_SHOWN} with the most verdicts"
-            " are compared"
+            f"{judge}: the judge changed ({' and '.join(collected.judges[:4])}), and its versions"
+            " are not mixed: only what the latest one said is compared"
         )
+    judged = [version for version in collected.versions.values() if version.judged]
+    if len(judged) > MOST_SHOWN:
+        notes.append(
+            f"{judge}: {len(collected.versions):,} versions; the {MOST_SHOWN} with the most"
+            " verdicts are compared"
+        )
+    if len(judged) < 2:  # nothing is compared, so no row says it
+        notes += [
+            f"{judge}, {version.name}: {_why_unjudged(version)}"
+            for version in _unjudged_versions(collected)[:MOST_SHOWN]
+        ]
     return notes
 
 
+def _why_unjudged(version: Version) -> str:
+    """Say why a version that has traffic has no verdict."""
+    if version.lost:
+        return f"no verdict: all {version.lost:,} judgements were lost"
+    if version.without_model:
+        return f"no verdict: no judge model was configured for {version.without_model:,} requests"
+    if version.unweighted:
+        return f"{NO_CHANCE.partition(':')[0]} in its {version.unweighted:,} verdicts"
+    return f"no verdict: none of its {version.count:,} requests was chosen to be judged"
+
+
+def _not_compared(judge: str, first: Version, unjudged: Version) -> Compared:
+    """Return the row of a version that has traffic and no verdict."""
+    return Compared(
+        judge, first.name, unjudged.name, _mean(first), None, first.judged, 0, "undecided",
+        notes=(_why_unjudged(unjudged),), baseline_lost=first.lost, version_lost=unjudged.lost,
+    )  # fmt: skip
+
+
 def _compared(judge: str, first: Version, second: Version, alpha: float) -> Compared:
-    means = [_mean(each) for each in (first, second)]
+    means = [_mean(version) for version in (first, second)]
     shifts = (*_shifts("span", 0, first, second), *_shifts("language", 1, first, second))
-    notes = []
+    notes = _losses(first, second)
     if first.last_ns < second.first_ns or second.last_ns < first.first_ns:
-        notes.append("the two did not run at the same time: what else changed is part of it")
-    unlike = [each.name for each in (first, second) if not _reaches(each)]
+        notes.append(
+            "the two did not run at the same time, so the difference holds whatever else changed"
+            " between"
+        )
+    unlike = [version.name for version in (first, second) if not _stands_for_all(version)]
     estimate = None
     if unlike:
         outcome = "undecided"
@@ -188,22 +245,38 @@ def _compared(judge: str, first: Version, second: Version, alpha: float) -> Comp
                     f"{1 - estimate.compared:.1%} of the requests are of kinds that only one has,"
                     " and are left out"
                 )
-    more, judged = None, first.judged + second.judged
+    more = None
     if estimate is not None and outcome == "no difference shown":
+        judged = first.judged + second.judged
         more = needed(estimate.variance, judged, FIVE_POINTS, alpha)
         if more <= judged:
             more = None
-            notes.append("a difference of five points would have been seen")
+            if max(first.lost_share, second.lost_share) <= MUCH_LOST:
+                notes.append("a difference of five points would have been seen")
+            else:
+                notes.append(
+                    "with so many judgements lost, a difference of five points may be hidden"
+                )
     return Compared(
         judge, first.name, second.name, means[0], means[1], first.judged, second.judged, outcome,
-        estimate, more, shifts, tuple(notes),
+        estimate, more, shifts, tuple(notes), first.lost, second.lost,
     )  # fmt: skip
 
 
-def _outcome(judge: str, found: Standardised) -> str:
-    if not found.difference.is_clear:
+def _losses(*versions: Version) -> list[str]:
+    """Say how many judgements of each version were lost."""
+    return [
+        f"{version.lost_share:.0%} of the judgements of {version.name} were lost ({version.lost:,}"
+        f" of {version.judged + version.lost:,}) and are taken to be like the rest"
+        for version in versions
+        if version.lost
+    ]
+
+
+def _outcome(judge: str, estimate: Standardised) -> str:
+    if not estimate.difference.is_clear:
         return "no difference shown"
-    return "better" if (found.difference.mean > 0) is not _values.high_is_bad(judge) else "worse"
+    return "better" if (estimate.difference.mean > 0) is not _values.high_is_bad(judge) else "worse"
 
 
 def _mean(version: Version) -> float | None:
@@ -213,11 +286,11 @@ def _mean(version: Version) -> float | None:
     return whole.mean() if whole.judged else None
 
 
-def _reaches(version: Version) -> bool:
-    """Say whether the inverses of the chances add up to all requests, but for chance."""
+def _stands_for_all(version: Version) -> bool:
+    """Say whether the judged requests of a version can stand for all of them."""
     weight = sum(tally.w for tally in version.strata.values())
     squares = sum(tally.ww for tally in version.strata.values())
-    return weight + 3 * sqrt(max(squares - weight, 0.0)) >= 0.9 * version.count
+    return stands_for(weight, squares - weight, version.count)
 
 
 def _shifts(kind: str, place: int, first: Version, second: Version) -> list[Shift]:
@@ -228,12 +301,12 @@ def _shifts(kind: str, place: int, first: Version, second: Version) -> list[Shif
         for stratum, tally in version.strata.items():
             counts[stratum[place]] = counts.get(stratum[place], 0) + tally.count
         shares.append({name: count / version.count for name, count in counts.items()})
-    found = []
+    shifts = []
     for name in sorted(shares[0].keys() | shares[1].keys()):
         a, b = (side.get(name, 0.0) for side in shares)
         middle = (a * first.count + b * second.count) / (first.count + second.count)
         error = sqrt(middle * (1 - middle) * (1 / first.count + 1 / second.count))
         if abs(b - a) > max(SHIFT, 3 * error):
-            found.append(Shift(kind, name, a, b))
-    found.sort(key=lambda shift: -abs(shift.version_share - shift.baseline_share))
-    return found[:MOST_SHOWN]
+            shifts.append(Shift(kind, name, a, b))
+    shifts.sort(key=lambda shift: -abs(shift.version_share - shift.baseline_share))
+    return shifts[:MOST_SHOWN]

@@ -1,11 +1,12 @@
-"""What one evaluator said, hour by hour, as `estimates.sequence` takes it."""
+"""The verdicts of one evaluator, hour by hour, as `estimates.sequence` takes them."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.funnel import step_of
@@ -14,6 +15,8 @@ from llmeval_sdk.estimates.sequence import Seen
 
 HOUR_NS = 3_600_000_000_000
 DAY_NS = 24 * HOUR_NS
+LATE_NS = 7 * DAY_NS
+"""How late a record may arrive and still be counted."""
 _MODEL = re.compile(r'"model":"([^"]{1,100})"')
 
 
@@ -24,10 +27,14 @@ class Hour:
     start_ns: int
     seen: list[Seen] = field(default_factory=list)
     judged: int = 0
+    last_verdict_ns: int = 0
+    """When the latest verdict was given; 0 where there is none."""
     lost: int = 0
-    """Selected, and not scored: failures, the budget, a full queue."""
+    """Judgements that were selected and gave no verdict: failures, the budget, a full queue."""
+    without_model: int = 0
+    """Records that nobody judged because no judge model was configured."""
     unweighted: int = 0
-    """Verdicts without an inclusion probability, which are left out."""
+    """Verdicts without an inclusion probability, which cannot be counted."""
     versions: set[str] = field(default_factory=set)
     """Which versions of the evaluator answered, with the judge's model."""
     is_out_of_scale: bool = False
@@ -46,6 +53,13 @@ class Wanted:
     span_name: str | None = None
 
 
+class Arrived(NamedTuple):
+    """How much of a store had arrived at a moment: the last row of each table."""
+
+    scored: int
+    not_run: int
+
+
 def hours(
     connection: sqlite3.Connection, wanted: Wanted, since_ns: int, until_ns: int
 ) -> Iterator[Hour]:
@@ -55,7 +69,7 @@ def hours(
     """
     start = since_ns
     while True:
-        first = _first(connection, wanted.evaluator, start)
+        first = first_ns(connection, wanted.evaluator, start)
         if first is None or first >= until_ns:
             return
         start = max(start, first - first % HOUR_NS)
@@ -64,67 +78,140 @@ def hours(
         start = end
 
 
-def first_ns(connection: sqlite3.Connection, evaluator: str) -> int | None:
-    """Return when the first record of an evaluator stands in the store, scored or not."""
-    return _first(connection, evaluator, 0)
+def first_ns(connection: sqlite3.Connection, evaluator: str, since_ns: int = 0) -> int | None:
+    """Return when the first record of an evaluator since a moment stands, scored or not."""
+    about = {"name": evaluator, "since": since_ns}
+    first: int | None = connection.execute(_FIRST, about).fetchone()[0]
+    return first
 
 
-def _first(connection: sqlite3.Connection, evaluator: str, since_ns: int) -> int | None:
-    given = {"name": evaluator, "since": since_ns}
-    found: int | None = connection.execute(_FIRST, given).fetchone()[0]
-    return found
+def arrived(connection: sqlite3.Connection) -> Arrived:
+    """Return how much of the store has arrived by now."""
+    return Arrived(*connection.execute(_ARRIVED).fetchone())
 
 
-def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -> Iterator[Hour]:  # noqa: C901
-    found: dict[int, Hour] = {}
-    given = {"name": wanted.evaluator, "span": wanted.span_name, "start": start, "end": end}
-    predicted = {}
+def late(
+    connection: sqlite3.Connection,
+    wanted: Wanted,
+    before_ns: int,
+    after: Arrived,
+    left_out: Collection[int],
+) -> tuple[Hour, int]:
+    """Collect what arrived after ``after`` and belongs to the seven days before ``before_ns``.
+
+    Records of the hours in ``left_out`` are not collected: what else happened in these hours was
+    not counted either, and verdicts without the records that nobody chose would be a bad sample.
+
+    Returns:
+        All late records as one hour, which ends at ``before_ns``, and how many were left out.
+    """
+    hour, dropped = Hour(before_ns - HOUR_NS), Hour(0)
+
+    def at(time_ns: int) -> Hour:
+        return dropped if time_ns - time_ns % HOUR_NS in left_out else hour
+
+    def predicted(span_id: str) -> float | None:
+        row = connection.execute(_PREDICTED_ONE, (span_id, wanted.predictor)).fetchone()
+        return None if row is None else float(row[0])
+
+    period = before_ns - LATE_NS, before_ns
+    _collect(connection, wanted, period, predicted, at, after)
+    return _without_losses(hour), len(dropped.seen)
+
+
+def went_on(connection: sqlite3.Connection, wanted: Wanted, last_verdict_ns: int) -> bool:
+    """Say whether, a day after the last verdict, there were still requests of the same kind.
+
+    Of the same kind are spans with the names that the evaluator scored last.
+    """
+    about = {
+        "name": wanted.evaluator,
+        "span": wanted.span_name,
+        "last": last_verdict_ns,
+        "later": last_verdict_ns + DAY_NS,
+    }
+    return bool(connection.execute(_WENT_ON, about).fetchone()[0])
+
+
+def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -> Iterator[Hour]:
+    by_start: dict[int, Hour] = {}
+    predicted: Mapping[str, float] = {}
     if wanted.predictor is not None:
         about = {"name": wanted.predictor, "start": start - HOUR_NS, "end": end}
         predicted = dict(connection.execute(_PREDICTED, about).fetchall())
 
     def at(time_ns: int) -> Hour:
         begin = time_ns - time_ns % HOUR_NS
-        hour = found.get(begin)
+        hour = by_start.get(begin)
         if hour is None:
-            hour = found[begin] = Hour(begin)
+            hour = by_start[begin] = Hour(begin)
         return hour
 
-    for time_ns, span_id, value, chance, version, metadata in connection.execute(_SCORED, given):
-        hour = at(time_ns)
-        number = value if type(value) is float else _values.number(value)
-        if number is None:
-            hour.has_categories |= value is not None and not _values.is_neutral(value)
-            continue
-        if not chance:
-            hour.unweighted += 1
-            continue
-        hour.is_out_of_scale |= not 0 <= number <= 1
-        model = _MODEL.search(metadata) if metadata else None
-        hour.versions.add(f"{version or ''}{f', {model[1]}' if model else ''}")
-        hour.judged += 1
-        hour.seen.append(Seen(number, min(chance, 1.0), predicted.get(span_id)))
+    _collect(connection, wanted, (start, end), predicted.get, at)
+    for begin in sorted(by_start):
+        yield _without_losses(by_start[begin])
+
+
+def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
+    connection: sqlite3.Connection,
+    wanted: Wanted,
+    period: tuple[int, int],
+    predicted: Callable[[str], float | None],
+    at: Callable[[int], Hour],
+    after: Arrived | None = None,
+) -> None:
+    """Put each row of a period into the hour that ``at`` returns for its time."""
+    condition = _OF_TIME if after is None else _LATE
+    about: dict[str, Any] = {
+        "name": wanted.evaluator, "span": wanted.span_name, "start": period[0], "end": period[1],
+    }  # fmt: skip
+    scored = _SCORED.format(condition.format("name"))
+    for row in connection.execute(scored, {**about, "after": after and after.scored}):
+        _add_score(at(row[0]), row, predicted)
     steps: dict[str, str | None] = {}
-    for time_ns, span_id, reason in connection.execute(_NOT_RUN, given):
+    not_run = _NOT_RUN.format(condition.format("evaluator"))
+    for row in connection.execute(not_run, {**about, "after": after and after.not_run}):
+        time_ns, span_id, reason = row
         if reason not in steps:
             steps[reason] = step_of(reason)
         step = steps[reason]
+        if reason == "no_judge_model":
+            at(time_ns).without_model += 1
         if step in (None, "eligible"):  # it was scored elsewhere, or could not have been
             continue
         hour = at(time_ns)
         hour.lost += step != "selected"
-        hour.seen.append(Seen(None, 1.0, predicted.get(span_id)))
-    for begin in sorted(found):
-        yield _without_losses(found[begin])
+        hour.seen.append(Seen(None, 1.0, predicted(span_id)))
+
+
+def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], float | None]) -> None:
+    time_ns, span_id, value, chance, version, metadata = row
+    number = value if type(value) is float else _values.number(value)
+    if number is None:
+        hour.has_categories |= value is not None and not _values.is_neutral(value)
+        return
+    if not chance:
+        hour.unweighted += 1
+        return
+    hour.is_out_of_scale |= not 0 <= number <= 1
+    model = _MODEL.search(metadata) if metadata else None
+    hour.versions.add(f"{version or ''}{f', {model[1]}' if model else ''}")
+    hour.judged += 1
+    hour.last_verdict_ns = max(hour.last_verdict_ns, time_ns)
+    hour.seen.append(Seen(number, min(chance, 1.0), predicted(span_id)))
 
 
 def _without_losses(hour: Hour) -> Hour:
-    """Let what was scored stand for what was selected and lost: the chance to be scored counts."""
+    """Let the verdicts of an hour stand for its lost judgements as well.
+
+    A request was scored if it was selected and its judgement was not lost. So each chance is
+    multiplied by the part of the selected requests that were scored.
+    """
     if hour.lost and hour.judged:
         part = hour.judged / (hour.judged + hour.lost)
         hour.seen = [
-            each if each.value is None else each._replace(chance=each.chance * part)
-            for each in hour.seen
+            seen if seen.value is None else seen._replace(chance=seen.chance * part)
+            for seen in hour.seen
         ]
     return hour
 
@@ -137,21 +224,43 @@ SELECT min(t) FROM (
 )
 """
 
+_ARRIVED = """
+SELECT (SELECT ifnull(max(seq), 0) FROM evaluations), (SELECT ifnull(max(seq), 0) FROM not_run)
+"""
+
+_OF_TIME = "{} = :name AND time_ns >= :start AND time_ns < :end"
+_LATE = _OF_TIME + " AND seq > :after"
+
 _SCORED = """
 SELECT time_ns, span_id, value, inclusion_probability, evaluator_version,
   CASE evaluator_kind WHEN 'judge' THEN metadata END
 FROM evaluations
-WHERE name = :name AND time_ns >= :start AND time_ns < :end AND error_type IS NULL
-  AND ifnull(span_name = :span, :span IS NULL)
+WHERE {} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
 """
 
 _NOT_RUN = """
 SELECT time_ns, span_id, reason FROM not_run
-WHERE evaluator = :name AND time_ns >= :start AND time_ns < :end
-  AND ifnull(span_name = :span, :span IS NULL)
+WHERE {} AND ifnull(span_name = :span, :span IS NULL)
 """
 
 _PREDICTED = """
 SELECT span_id, value FROM evaluations
 WHERE name = :name AND time_ns >= :start AND time_ns < :end AND typeof(value) = 'real'
+"""
+
+_PREDICTED_ONE = """
+SELECT value FROM evaluations
+WHERE span_id = ? AND name = ? AND typeof(value) = 'real' ORDER BY seq DESC LIMIT 1
+"""
+
+_WENT_ON = """
+SELECT EXISTS (
+  SELECT 1 FROM spans WHERE start_ns > :later AND name IN (
+    SELECT span_name FROM (
+      SELECT span_name FROM evaluations
+      WHERE name = :name AND time_ns <= :last AND ifnull(span_name = :span, :span IS NULL)
+      ORDER BY time_ns DESC LIMIT 1000
+    )
+  )
+)
 """

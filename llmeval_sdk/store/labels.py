@@ -42,12 +42,19 @@ def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
     """Return what people said under a name, by span; users' clicks are left out."""
     found: dict[str, Label] = {}
     for span_id, value, metadata in connection.execute(_LABELS, (name,)):
-        about = _object(metadata)
-        number = _values.number(value)
-        if about.get("source") == "user" or number is None or not 0 <= number <= 1:
-            continue
-        found[span_id] = Label(number, _chance(about.get("inclusion_probability")))
+        label = read_label(value, metadata)
+        if label is not None:
+            found[span_id] = label
     return found
+
+
+def read_label(value: Any, metadata: str | None) -> Label | None:
+    """Read what stands in the store; ``None`` for a user's click, and for what is no label."""
+    about = _object(metadata)
+    number = _values.number(value)
+    if about.get("source") == "user" or number is None or not 0 <= number <= 1:
+        return None
+    return Label(number, _chance(about.get("inclusion_probability")))
 
 
 def thumbs(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk import _values
+from llmeval_sdk.model import JUDGING
 from llmeval_sdk.store import walks
 from llmeval_sdk.store.walks import Place, Query
 
@@ -118,7 +119,14 @@ def said_of(
         for span_id, name, value, label, error, kind, same in connection.execute(
             _SAID.format(table, marks), wanted
         ):
-            said = Said(name, value, label, error, judge=kind == "judge", near_constant=bool(same))
+            said = Said(
+                name,
+                value,
+                label,
+                error,
+                judge=kind in JUDGING,
+                near_constant=bool(same),
+            )
             into.setdefault(span_id, {})[name] = said
     return scores, people
 

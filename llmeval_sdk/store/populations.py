@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
 from sqlite3 import Connection
 from typing import Any, TypeAlias
 
@@ -13,19 +12,17 @@ from llmeval_sdk import _values, registry
 from llmeval_sdk.estimates.assisted import FEW
 from llmeval_sdk.estimates.correction import Correction, Labelled, tallied_correction
 from llmeval_sdk.estimates.funnel import Funnel, funnel
-from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.estimates.tally import Tally, tallied_mean
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged, Key, judged
 from llmeval_sdk.store.summary import Group, Scope, groups
 from llmeval_sdk.store.verdicts import Verdict, predicted, scores_by_span, verdicts
+from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
 
 
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
-CATEGORIES = "its answers are categories, which have shares and no mean"
-NO_CONTROL = "no control sample: the mean describes the judged records only"
-NO_CHANCE = "no inclusion probabilities: the mean describes the judged records only"
 
 
 LabelSource: TypeAlias = "str | Mapping[str, Label] | None"
@@ -247,7 +244,7 @@ def _estimate(steps: Funnel, sample: Judged, scored: Tally | None) -> tuple[Esti
         return None, _nothing(sample, steps)
     if not tally.judged:
         return None, NO_CHANCE
-    if sample.passed_over and not _reaches(tally, steps):
+    if sample.passed_over and not _stands_for_all(tally, steps):
         return None, NO_CONTROL
     if scored is not None and scored.scored:
         tally = tally.with_scores(scored, sample.passed_over)
@@ -263,14 +260,13 @@ def _nothing(sample: Judged, steps: Funnel) -> str:
     return "nothing was judged" if steps.eligible else "nothing could be judged"
 
 
-def _reaches(tally: Tally, steps: Funnel) -> bool:
+def _stands_for_all(tally: Tally, steps: Funnel) -> bool:
     """Say whether the judged records can stand for all eligible ones.
 
-    Then the inverses of their chances add up to the number of those, but for chance; records that
-    could never be judged are missing from that sum.
+    Records that could have been judged only if no judgement had been lost are not expected in it.
     """
-    spread = sqrt(max(tally.ww - tally.w, 0.0))
-    return tally.w + 3 * spread >= 0.9 * steps.eligible * tally.judged / steps.selected
+    expected = steps.eligible * tally.judged / steps.selected
+    return stands_for(tally.w, tally.ww - tally.w, expected)
 
 
 def _note(unknown: int, steps: Funnel, versions: set[str]) -> str:

@@ -42,7 +42,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "evaluations": (
         *_TARGET, "name", "time_ns", "value", "label", "error_type", "error_message",
-        "evaluator_kind", "evaluator_version", "duration", "inclusion_probability",
+        "evaluator_kind", "evaluator_version", "duration", "inclusion_probability", "probability",
         *_USAGE, "explanation", "metadata",
     ),
     "not_run": (*_TARGET, "evaluator", "time_ns", "reason", "detail"),
@@ -88,16 +88,16 @@ def evaluation_row(event: EvaluationEvent) -> Row:
         event.id, *_of_target(event.target), outcome.name, event.timestamp_ns, value, outcome.label,
         *(failure if fault is None or outcome.error else (fault, "")),
         outcome.evaluator_kind, outcome.evaluator_version, outcome.duration,
-        outcome.inclusion_probability, *_of_usage(outcome.usage), outcome.explanation,
-        dumps(outcome.metadata or None),
+        outcome.inclusion_probability, outcome.probability, *_of_usage(outcome.usage),
+        outcome.explanation, dumps(outcome.metadata or None),
     )  # fmt: skip
 
 
 def evaluation_of(row: Row) -> EvaluationEvent:
     """Read an evaluation back."""
     (event_id, trace_id, span_id, span_name, span_kind, name, time_ns, value, label,
-     error_type, error_message, kind, version, duration, probability, *usage, explanation,
-     metadata) = row  # fmt: skip
+     error_type, error_message, kind, version, duration, inclusion, probability, *usage,
+     explanation, metadata) = row  # fmt: skip
     outcome = Evaluation(
         name,
         bool(value) if isinstance(value, int) else value,
@@ -109,7 +109,8 @@ def evaluation_of(row: Row) -> EvaluationEvent:
         evaluator_version=version,
         duration=duration,
         usage=_usage(usage),
-        inclusion_probability=probability,
+        inclusion_probability=inclusion,
+        probability=probability,
     )
     target = Target(trace_id, span_id or None, span_name, span_kind)
     return EvaluationEvent(event_id, target, outcome, time_ns)

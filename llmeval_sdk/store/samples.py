@@ -207,9 +207,9 @@ class _Summing:
         return by_key
 
     def _is_plain(self) -> bool:
-        """Say whether all scores are usable and have an inclusion probability, as they usually do."""
+        """Say whether all scores are usable and have an inclusion probability."""
         return all(
-            part.known == part.values and -1e100 <= part.low and part.high <= 1e100
+            part.known == part.values and part.low >= -1e100 and part.high <= 1e100
             for part in self._parts
             if part.word is None and part.values
         )

@@ -121,6 +121,12 @@ ALTER TABLE spans ADD COLUMN field_config TEXT;
 ALTER TABLE spans ADD COLUMN retrieval TEXT;
 """
 
+_PROBABLE = """
+-- How likely an outcome is good, which decision models say.
+ALTER TABLE evaluations ADD COLUMN probability REAL;
+ALTER TABLE feedback ADD COLUMN probability REAL;
+"""
+
 WORD = "CASE typeof(value) WHEN 'real' THEN NULL ELSE value END"
 """What an evaluation says unless it is a score: a category, or 1 or 0 for pass and fail."""
 
@@ -129,12 +135,12 @@ _SUMMED = f"""
 -- Scores stand in the order of time, so that new ones go to the end of their group.
 CREATE INDEX evaluations_summed ON evaluations (
   name, span_name, evaluator_kind, evaluator_version, {WORD}, time_ns, value, error_type,
-  inclusion_probability, cost_usd, total_tokens
+  inclusion_probability, cost_usd, total_tokens, probability
 );
 CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _SUMMED)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED)
 
 
 class SchemaError(Exception):

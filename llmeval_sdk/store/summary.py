@@ -39,6 +39,8 @@ class ScoreSummary:
     """How often each category was given, most frequent first; booleans are ``pass``, ``fail``."""
     cost_usd: float | None = None
     total_tokens: int = 0
+    mean_probability: float | None = None
+    """Of a good outcome, over the records for which a decision model said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,10 @@ class Group(NamedTuple):
     """The sum of the inverses of those probabilities."""
     ww: float | None
     """The sum of the squares of the inverses."""
+    probable: int
+    """How many say how likely the outcome is good."""
+    probability: float | None
+    """The sum of those probabilities."""
 
 
 def groups(connection: sqlite3.Connection, scope: Scope, period_ns: int = 0) -> list[Group]:
@@ -140,6 +146,8 @@ class _Summed:
     not_applicable: int = 0
     cost: float | None = None
     tokens: int = 0
+    probable: int = 0
+    probability: float = 0.0
 
     def add(self, group: Group) -> None:
         """Add what one version said, or said in one word."""
@@ -153,6 +161,8 @@ class _Summed:
         self.errors += group.errors
         self.not_applicable += group.not_applicable
         self.tokens += group.total_tokens or 0
+        self.probable += group.probable
+        self.probability += group.probability or 0.0
         if group.cost_usd is not None:
             self.cost = (self.cost or 0.0) + group.cost_usd
 
@@ -215,7 +225,8 @@ SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
   sum(value IS NULL AND error_type IS NULL), min(value), max(value),
   sum(CASE typeof(value) WHEN 'real' THEN value END), sum(cost_usd), sum(total_tokens),
   count({_CHANCE}), min({_CHANCE}), sum(1 / {_CHANCE}),
-  sum(CASE WHEN {_COUNTS} THEN 1 / (inclusion_probability * inclusion_probability) END)
+  sum(CASE WHEN {_COUNTS} THEN 1 / (inclusion_probability * inclusion_probability) END),
+  count(probability), sum(probability)
 FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
 """  # noqa: S608 - constants
 
@@ -254,6 +265,7 @@ def _summary(
         categories=dict(sorted(group.categories.items(), key=lambda item: (-item[1], item[0]))),
         cost_usd=group.cost,
         total_tokens=group.tokens,
+        mean_probability=group.probability / group.probable if group.probable else None,
     )
 
 
@@ -266,6 +278,8 @@ def _histogram(
 ) -> tuple[int, ...]:
     """Count the scores in each of ten equal parts of the range, by how many are below its end."""
     if low is None or high is None or not isfinite(high - low):
+        return ()
+    if not isfinite(BINS / ((high - low) or 1.0)):
         return ()
     edges = [edge(low, high, number) for number in range(1, BINS)]
     below = ", ".join(["sum(value < ?)"] * len(edges))

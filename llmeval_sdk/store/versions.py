@@ -35,7 +35,11 @@ class Version:
     first_ns: int = 0
     last_ns: int = 0
     lost: int = 0
-    """Selected, and not scored: failures, the budget, a full queue."""
+    """Judgements that were selected and gave no verdict: failures, the budget, a full queue."""
+    without_model: int = 0
+    """Requests that nobody judged because no judge model was configured."""
+    unweighted: int = 0
+    """Verdicts without an inclusion probability, which are not counted."""
     strata: dict[Stratum, Tally] = field(default_factory=dict)
 
     def add(self, stratum: Stratum, seen: Seen) -> None:
@@ -55,6 +59,12 @@ class Version:
         """How many of them have a verdict."""
         return sum(tally.judged for tally in self.strata.values())
 
+    @property
+    def lost_share(self) -> float:
+        """The part of the selected judgements, 0..1, that gave no verdict."""
+        selected = self.judged + self.lost
+        return self.lost / selected if selected else 0.0
+
 
 @dataclass(slots=True)
 class Collected:
@@ -64,7 +74,7 @@ class Collected:
     unnamed: int = 0
     """Requests without the tag, model or prompt."""
     unweighted: int = 0
-    """Verdicts without an inclusion probability."""
+    """Verdicts without an inclusion probability, of all versions."""
     is_out_of_scale: bool = False
     has_categories: bool = False
     judge_changed_ns: int | None = None
@@ -74,9 +84,10 @@ class Collected:
 
 
 def dimension(text: str) -> str:
-    """Return what versions are told apart by: ``tag:NAME``, ``release``, ``model`` or ``prompt``.
+    """Check what versions are to be told apart by, and return it.
 
-    Raises `ConfigurationError` for anything else.
+    That is ``tag:NAME``, ``release``, ``model`` or ``prompt``; for anything else
+    `ConfigurationError` is raised.
     """
     if text in ("release", "model", "prompt") or _TAG.fullmatch(text):
         return text
@@ -87,7 +98,7 @@ def dimension(text: str) -> str:
 
 
 def dimensions(connection: sqlite3.Connection) -> list[str]:
-    """Return what the versions of a store can be told apart by, from its latest spans."""
+    """Return the tags, and ``model`` and ``prompt``, that the latest spans of a store have."""
     tags = [name for (name,) in connection.execute(_TAGS, (_RECENT,))]
     model, prompt = connection.execute(_OTHERS, (_RECENT,)).fetchone()
     found = [f"tag:{name}" for name in tags if _TAG.fullmatch(f"tag:{name}")]
@@ -97,92 +108,97 @@ def dimensions(connection: sqlite3.Connection) -> list[str]:
 def collect(
     connection: sqlite3.Connection, evaluator: str, by: str, since_ns: int, until_ns: int
 ) -> Collected:
-    """Collect what one evaluator said, by version; ``by`` is what `dimension` returned.
+    """Collect the verdicts of one evaluator by version of the app.
 
-    Only verdicts of the judge's latest version are counted: from the first hour in which no other
-    one answered. Raises `ConfigurationError` where there are too many versions.
+    ``by`` is what `dimension` returned. Where the judge itself changed, only its latest version
+    counts, from the first hour on in which no other version of it answered. Raises
+    `ConfigurationError` where the app has too many versions.
     """
-    found = Collected()
-    since = _one_judge(connection, evaluator, since_ns, until_ns, found)
-    given = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
+    collected = Collected()
+    since = _one_judge(connection, evaluator, since_ns, until_ns, collected)
+    period = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
     predictor = predictor_of(evaluator)
     about: dict[str, tuple[float, str | None]] = {}
     if predictor is not None:
         before = {"name": predictor, "since": since - HOUR_NS, "until": until_ns}
         rows = connection.execute(_PREDICTED, before)
         about = {span_id: (value, language) for span_id, value, language in rows}
-    for row in connection.execute(_SCORED.format(version=_VERSION[_kind(by)]), given):
-        version, span_id, span_name, time_ns, language, value, chance, is_judge = row
+    for row in connection.execute(_SCORED.format(version=_VERSION[_kind(by)]), period):
+        name, span_id, span_name, time_ns, language, value, chance, is_judge = row
         number = _values.number(value)
         if number is None:
-            found.has_categories |= value is not None and not _values.is_neutral(value)
+            collected.has_categories |= value is not None and not _values.is_neutral(value)
         elif is_judge and not chance:
-            found.unweighted += 1
+            collected.unweighted += 1
+            _version_of(collected, name, time_ns).unweighted += 1
         elif not 0 <= number <= 1:
-            found.is_out_of_scale = True
+            collected.is_out_of_scale = True
         else:
             score, spoken = about.get(span_id, (None, None))
             seen = Seen(number, min(chance or 1.0, 1.0), score)
             stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
-            _version_of(found, version, time_ns).add(stratum, seen)
+            _version_of(collected, name, time_ns).add(stratum, seen)
     steps: dict[str, str | None] = {}
-    for row in connection.execute(_NOT_RUN.format(version=_VERSION[_kind(by)]), given):
-        version, span_id, span_name, time_ns, language, reason = row
+    for row in connection.execute(_NOT_RUN.format(version=_VERSION[_kind(by)]), period):
+        name, span_id, span_name, time_ns, language, reason = row
         step = steps[reason] if reason in steps else steps.setdefault(reason, step_of(reason))
+        if reason == "no_judge_model":
+            _version_of(collected, name, time_ns).without_model += 1
         if step in (None, "eligible"):  # it was scored elsewhere, or could not have been
             continue
         score, spoken = about.get(span_id, (None, None))
         stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
-        mine = _version_of(found, version, time_ns)
-        mine.lost += step != "selected"
-        mine.add(stratum, Seen(None, 1.0, score))
-    for each in found.versions.values():
-        _without_losses(each)
-    return found
+        version = _version_of(collected, name, time_ns)
+        version.lost += step != "selected"
+        version.add(stratum, Seen(None, 1.0, score))
+    for version in collected.versions.values():
+        _without_losses(version)
+    return collected
 
 
-def _version_of(found: Collected, value: Any, time_ns: int) -> Version:
+def _version_of(collected: Collected, value: Any, time_ns: int) -> Version:
     """Return the version that a request is of; requests without one are counted by themselves."""
     if value is None or value == "":
-        found.unnamed += 1
+        collected.unnamed += 1
         return Version("")
     name = str(value)[:LONGEST]
-    version = found.versions.get(name)
+    version = collected.versions.get(name)
     if version is None:
-        if len(found.versions) >= MAX_VERSIONS:
+        if len(collected.versions) >= MAX_VERSIONS:
             raise ConfigurationError(
                 f"there are more than {MAX_VERSIONS:,} values of it, which are no versions: compare"
                 " by something that changes when the app does"
             )
-        version = found.versions[name] = Version(name, time_ns, time_ns)
+        version = collected.versions[name] = Version(name, time_ns, time_ns)
     version.first_ns = min(version.first_ns, time_ns)
     version.last_ns = max(version.last_ns, time_ns)
     return version
 
 
 def _without_losses(version: Version) -> None:
-    judged = version.judged
-    if version.lost and judged:
+    """Let the verdicts of a version stand for its lost judgements as well."""
+    if version.lost and version.judged:
+        scored = 1 - version.lost_share
         for tally in version.strata.values():
-            tally.scale_chances(judged / (judged + version.lost))
+            tally.scale_chances(scored)
 
 
 def _one_judge(
-    connection: sqlite3.Connection, evaluator: str, since: int, until: int, found: Collected
+    connection: sqlite3.Connection, evaluator: str, since: int, until: int, collected: Collected
 ) -> int:
-    """Return from when on only the judge's latest version answered."""
-    given = {"name": evaluator, "since": since, "until": until, "hour": HOUR_NS}
+    """Return the moment from which on only the judge's latest version answered."""
+    period = {"name": evaluator, "since": since, "until": until, "hour": HOUR_NS}
     hours: dict[int, set[str]] = {}
-    for hour, version, model in connection.execute(_JUDGES, given):
+    for hour, version, model in connection.execute(_JUDGES, period):
         hours.setdefault(hour, set()).add(f"{version or ''}{f', {model}' if model else ''}")
     known = set().union(*hours.values())
-    found.judges = tuple(sorted(known))
+    collected.judges = tuple(sorted(known))
     if len(known) < 2:
         return since
-    return _last_change(sorted(hours.items()), found, since)
+    return _last_change(sorted(hours.items()), collected, since)
 
 
-def _last_change(hours: Iterable[tuple[int, set[str]]], found: Collected, since: int) -> int:
+def _last_change(hours: Iterable[tuple[int, set[str]]], collected: Collected, since: int) -> int:
     current: set[str] = set()
     for hour, versions in hours:
         if len(versions) > 1:
@@ -190,7 +206,7 @@ def _last_change(hours: Iterable[tuple[int, set[str]]], found: Collected, since:
         elif versions != current:
             since = since if not current and since >= hour * HOUR_NS else hour * HOUR_NS
             current = versions
-    found.judge_changed_ns = since
+    collected.judge_changed_ns = since
     return since
 
 

@@ -9,6 +9,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from llmeval_sdk.model import JUDGING
+
 
 MAX_NAMES = 200
 
@@ -36,7 +38,7 @@ def known_names(connection: sqlite3.Connection) -> KnownNames:
     """Return the names in a store; an index leads from one name to the next without a scan."""
     kinds = {name: _kind(connection, name) for name in _names(connection, "evaluations", "name")}
     refused = _names(connection, "not_run", "evaluator")
-    judges = {name for name, kind in kinds.items() if kind == "judge"} | set(refused)
+    judges = {name for name, kind in kinds.items() if kind in JUDGING} | set(refused)
     return KnownNames(
         tuple(name for name in kinds if name not in judges),
         tuple(sorted(judges)),
@@ -44,6 +46,11 @@ def known_names(connection: sqlite3.Connection) -> KnownNames:
         _names(connection, "feedback", "name"),
         frozenset(name for name in kinds if connection.execute(_NUMERIC, (name,)).fetchone()),
     )
+
+
+def decided_names(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the names of the evaluators whose questions a decision model answered."""
+    return tuple(name for (name,) in connection.execute(_DECIDED))
 
 
 def _kind(connection: sqlite3.Connection, name: str) -> str:
@@ -58,6 +65,10 @@ def _names(connection: sqlite3.Connection, table: str, column: str) -> tuple[str
 
 _KIND = """
 SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1
+"""
+
+_DECIDED = """
+SELECT DISTINCT name FROM evaluations WHERE probability IS NOT NULL ORDER BY name
 """
 
 _NUMERIC = """
@@ -171,12 +182,14 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The time, tokens and money that the latest evaluations took."""
+    """The time, tokens and money that the latest evaluations took, and how sure they were."""
 
     durations: tuple[float, ...]
     """Seconds, shortest first."""
     total_tokens: int
     cost_usd: float | None
+    probabilities: tuple[float, ...] = ()
+    """Of a good outcome, where a decision model said it; newest first."""
 
 
 def recent(connection: sqlite3.Connection, name: str, since: int | None) -> Recent:
@@ -206,11 +219,13 @@ def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effo
     rows = connection.execute(
         _EFFORT, {"name": name, "since": since or 0, "limit": MOST_SCORES}
     ).fetchall()
-    costs = [cost for _, _, cost in rows if cost is not None]
+    durations, tokens, costs, probabilities = zip(*rows, strict=True) if rows else ((),) * 4
+    paid = [cost for cost in costs if cost is not None]
     return Effort(
-        tuple(sorted(duration for duration, _, _ in rows if duration is not None)),
-        sum(tokens or 0 for _, tokens, _ in rows),
-        sum(costs) if costs else None,
+        tuple(sorted(duration for duration in durations if duration is not None)),
+        sum(count or 0 for count in tokens),
+        sum(paid) if paid else None,
+        tuple(chance for chance in probabilities if chance is not None),
     )
 
 
@@ -234,6 +249,6 @@ WHERE name = :name AND time_ns >= :since AND value IS NULL AND error_type IS NOT
 """
 
 _EFFORT = """
-SELECT duration, total_tokens, cost_usd FROM evaluations
+SELECT duration, total_tokens, cost_usd, probability FROM evaluations
 WHERE name = :name AND time_ns >= :since ORDER BY time_ns DESC LIMIT :limit
 """

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from llmeval_sdk import runtime
+from llmeval_sdk import config, runtime
 from llmeval_sdk._process import shield
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline import Stats
-from llmeval_sdk.tracing import _ids
+from llmeval_sdk.tracing import ids
 
 
 class Captured:
@@ -67,8 +67,11 @@ def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captu
     Args:
         raise_again: raise errors of the SDK, which it otherwise swallows, so that a test sees them.
         **configuration: arguments of ``configure()``, such as ``llm=FakeLLM("yes")``. Nothing is
-            written to disk unless you ask for an exporter that does.
+            written to disk unless you ask for an exporter that does, and risk scores learn nothing
+            from a test's verdicts unless ``learn=True`` says so.
     """
+    if any(row.name == "learn" for row in config.ROWS):
+        configuration.setdefault("learn", False)
     seen = Captured()
     exporters = [seen, *configuration.pop("exporters", ())]
     with runtime.isolated():
@@ -83,9 +86,9 @@ def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captu
 @contextmanager
 def fixed_ids() -> Iterator[None]:
     """Give traces and spans the ids 1, 2, 3 … inside the block, for snapshot tests."""
-    kept = (_ids.new_trace_id, _ids.new_span_id)
-    _ids.new_trace_id, _ids.new_span_id = count(1).__next__, count(1).__next__
+    kept = (ids.new_trace_id, ids.new_span_id)
+    ids.new_trace_id, ids.new_span_id = count(1).__next__, count(1).__next__
     try:
         yield
     finally:
-        _ids.new_trace_id, _ids.new_span_id = kept
+        ids.new_trace_id, ids.new_span_id = kept

@@ -66,6 +66,8 @@ class JudgeServer:
         port: The port to listen on; 0 takes a free one.
     """
 
+    stands_in_for: ClassVar[str] = "judge"
+
     def __init__(
         self,
         answer: Answer = stand_in,
@@ -137,11 +139,17 @@ class JudgeServer:
     ) -> None:
         self.stop()
 
+    def refused(self, seen: Seen) -> Wire | None:
+        """Return what a request with a wrong key gets."""
+        sent = seen.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.key is None or sent == self.key:
+            return None
+        return error(401, f"Incorrect API key provided: {sent}", "invalid_api_key")
+
     def reply(self, seen: Seen) -> Wire:
         """Decide what one request gets."""
-        sent = seen.headers.get("authorization", "").removeprefix("Bearer ")
-        if self.key is not None and sent != self.key:
-            return error(401, f"Incorrect API key provided: {sent}", "invalid_api_key")
+        if (refused := self.refused(seen)) is not None:
+            return refused
         if seen.path.endswith("/embeddings"):
             return embeddings(seen.body)
         if seen.path.endswith("/models"):
@@ -249,15 +257,19 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: what came is in ``requests``."""
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(
+    arguments: list[str] | None = None, *, server_class: type[JudgeServer] = JudgeServer
+) -> None:
     """Serve the stand-in until interrupted."""
     import argparse
 
-    parser = argparse.ArgumentParser(prog="python -m llmeval_sdk.testing.judge_server")
+    name = server_class.stands_in_for
+    module = f"{name.partition(' ')[0]}_server"
+    parser = argparse.ArgumentParser(prog=f"python -m llmeval_sdk.testing.{module}")
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
     options = parser.parse_args(arguments)
-    with JudgeServer(port=options.port) as server:
-        sys.stdout.write(f"stand-in judge (rules, no model) at {server.base_url}\n")
+    with server_class(port=options.port) as server:
+        sys.stdout.write(f"stand-in {name} (rules, no model) at {server.base_url}\n")
         sys.stdout.flush()
         try:
             server.stopping.wait()

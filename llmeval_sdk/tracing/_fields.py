@@ -114,6 +114,15 @@ def _mirror(span: Span) -> None:
             neighbour.mirror(span)
 
 
+_ALIASES = {
+    **dict.fromkeys(("input", "input_data", "query", "question"), "request"),
+    **dict.fromkeys(("output", "output_data", "answer"), "response"),
+    **dict.fromkeys(("contexts", "chunks", "documents"), "retrieved_context"),
+    "attributes": "metadata",
+    "user": "user_id",
+}
+"""What other libraries call our fields."""
+
 WRITERS: dict[str, Any] = {
     **{field.name: _put(field.slot) for field in SPAN_FIELDS if field.can_be_annotated},
     "retrieved_context": _nouns("_retrieved", Chunk, to_chunks),
@@ -125,22 +134,11 @@ WRITERS: dict[str, Any] = {
     "expected_retrieved_context": _expect("expected_retrieved_context", to_chunks),
     "prompt": _prompt,
     "metadata": _merge("_attributes"),
-    "attributes": _merge("_attributes"),
     "metrics": _usage,
     "tags": _tags,
     "name": _set("name"),
     "session_id": _session,
     "user_id": _tag("user_id"),
-    "user": _tag("user_id"),
-    "input": _put("_request"),
-    "input_data": _put("_request"),
-    "output": _put("_response"),
-    "output_data": _put("_response"),
-    "query": _put("_request"),
-    "question": _put("_request"),
-    "answer": _put("_response"),
-    "contexts": _nouns("_retrieved", Chunk, to_chunks),
-    "chunks": _nouns("_retrieved", Chunk, to_chunks),
-    "documents": _nouns("_retrieved", Chunk, to_chunks),
 }
-"""How each field is written; other libraries' names for the same are read as ours."""
+"""How each field is written, by its name and by those that other libraries have for it."""
+WRITERS.update((alias, WRITERS[name]) for alias, name in _ALIASES.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from llmeval_sdk._process.shield import caught, tell
+from llmeval_sdk.errors import nearest
 from llmeval_sdk.tracing._fields import WRITERS
 
 
@@ -11,14 +13,10 @@ MAX_UNKNOWN_NAMES = 100
 
 def note_unknown(name: str) -> None:
     """Count a field that nothing can be written to; once per name, say what was meant."""
-    from llmeval_sdk._process.shield import caught, tell
-
     caught.add("annotate: unknown field")
     if name in _unknown_names or len(_unknown_names) >= MAX_UNKNOWN_NAMES:
         return
     _unknown_names.add(name)
-    from llmeval_sdk.errors import nearest
-
     tell(
         f"annotate({name[:40]}=…)",
         f"there is no such field and it is left out: {nearest(name[:80], WRITERS)}; "
@@ -28,6 +26,4 @@ def note_unknown(name: str) -> None:
 
 def note_late() -> None:
     """Count an annotation of a span that has ended."""
-    from llmeval_sdk._process.shield import caught
-
     caught.add("annotate after the span ended")

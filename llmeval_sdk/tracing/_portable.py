@@ -44,7 +44,7 @@ _extraction = attrgetter("value", "chunk_number", "confidence", "evidence")
 _usage = attrgetter("input_tokens", "output_tokens", "total_tokens", "cost_usd")
 _scored = attrgetter(
     "name", "value", "label", "evaluator_kind", "evaluator_version", "duration",
-    "inclusion_probability",
+    "inclusion_probability", "probability",
 )  # fmt: skip
 _said = attrgetter("explanation", "metadata")
 _prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
@@ -139,7 +139,7 @@ def _evaluation_texts(evaluation: Evaluation) -> tuple[Any, ...]:
 
 
 def _evaluation(scored: Any, texts: Any) -> Evaluation:
-    (name, value, label, kind, version, duration, probability), failed = scored
+    (name, value, label, kind, version, duration, *probabilities), failed = scored
     explanation, metadata, message = texts or (None, {}, "")
     return Evaluation(
         name,
@@ -152,7 +152,7 @@ def _evaluation(scored: Any, texts: Any) -> Evaluation:
         version,
         duration,
         None,
-        probability,
+        *probabilities,  # the first release wrote one of the two
     )
 
 

@@ -62,7 +62,7 @@ class Scope:
             inner = getattr(plain, "func", plain)
             spec = spec._replace(name=str(getattr(inner, "__name__", "call")))
         if spec.evaluators:
-            state.asked.append((spec.name, spec.evaluators))
+            state.note_requested(spec.name, spec.evaluators)
         return traced(function, spec)
 
     def __enter__(self) -> Span:

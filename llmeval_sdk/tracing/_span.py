@@ -19,7 +19,7 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.records import CONTEXT_ARGUMENTS, OWNERS, Left, Retrieved
-from llmeval_sdk.tracing import _ids
+from llmeval_sdk.tracing import ids
 from llmeval_sdk.tracing._capture import Room, capture, new_room, used
 from llmeval_sdk.tracing._failures import failure_of
 from llmeval_sdk.tracing._fields import WRITERS
@@ -85,7 +85,7 @@ class Span:
         self.parent_number: int
         self.flags: int
         if parent is None:
-            self.trace_number = _ids.new_trace_id()
+            self.trace_number = ids.new_trace_id()
             self.parent_number = 0
             self.flags = 1
             self.owner: Span | None = None
@@ -102,7 +102,7 @@ class Span:
             self.flags = parent.flags
             self.owner = None
             self.session_id = spec.session_id or parent.session_id
-        self.span_number: int = _ids.new_span_id()
+        self.span_number: int = ids.new_span_id()
         self.room: Room = new_room()
         self._arguments: dict[str, Any] | None = None
         self._request: Any = None

@@ -39,10 +39,14 @@ class Recorder(Protocol):
         """Take finished spans of another library, to be read and scored in the background."""
 
 
+MAX_REQUESTED = 1_000
+"""Decorators with evaluators that are remembered."""
+
+
 class State:
     """The switchboard; a plain object so that the hot path reads attributes only."""
 
-    __slots__ = ("ambient_parent", "asked", "enabled", "neighbours", "recorder", "sample_below")
+    __slots__ = ("ambient_parent", "enabled", "neighbours", "recorder", "requested", "sample_below")
 
     def __init__(self) -> None:
         self.enabled = True
@@ -53,8 +57,15 @@ class State:
         """Returns the Link of another library's active span, where an exporter installed one."""
         self.neighbours: tuple[ContextBridge, ...] = ()
         """Other libraries' contexts, which are switched together with ours."""
-        self.asked: list[tuple[str, tuple[Any, ...]]] = []
-        """Evaluators that decorators ask for, by decorated name, to be checked by configure()."""
+        self.requested: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
+        """Names of spans with the evaluators that their decorators name, for `configure` to check.
+        The key keeps a decorator that runs in every request from adding an entry each time."""
+
+    def note_requested(self, name: str, evaluators: tuple[Any, ...]) -> None:
+        """Remember the evaluators that a decorator names, for as long as there are not too many."""
+        if len(self.requested) < MAX_REQUESTED:
+            key = (name, *map(id, evaluators))
+            self.requested[key] = (name, evaluators)
 
 
 state = State()

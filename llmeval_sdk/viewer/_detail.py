@@ -8,6 +8,7 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.model import (
+    JUDGING,
     Chunk,
     EvaluationEvent,
     Extraction,
@@ -52,8 +53,8 @@ class Verdict:
 
     @property
     def judge(self) -> bool:
-        """Whether the evaluator is a judge."""
-        return self.event.evaluation.evaluator_kind == "judge"
+        """Whether the evaluator is a judge, whichever kind of model answered."""
+        return self.event.evaluation.evaluator_kind in JUDGING
 
     @property
     def stand_in(self) -> bool:
@@ -145,7 +146,7 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
 def _first_to_look_at(verdict: Verdict) -> tuple[bool, int, str]:
     """Return a key that sorts judges before heuristics, and bad verdicts before good ones."""
     evaluation = verdict.event.evaluation
-    is_judge = evaluation.evaluator_kind == "judge"
+    is_judge = evaluation.evaluator_kind in JUDGING
     return not is_judge, _WORST_FIRST.index(verdict.cell.tone), evaluation.name
 
 

@@ -62,6 +62,8 @@ class JudgeFigures:
     cost_usd: float | None
     stand_in: bool
     """Whether its latest verdicts came from rules that stand in for a model."""
+    probabilities: tuple[float, ...]
+    """Of a good outcome, where decision models answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ def detail(request: Request) -> Response:
     return page(
         request, "evaluator.html",
         figures=summary, judge=judge, points=points, judged=judged, period=period, steps=STEPS,
-        charts=_drawn(summary, recent, period, points, judged), selection=_is_selection(judge),
+        charts=[*_drawn(summary, recent, period, points, judged), *_probable(name, judge)],
+        selection=_is_selection(judge),
         state=state, ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
 
@@ -176,6 +179,7 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
         effort.total_tokens,
         effort.cost_usd,
         bool(reader.stood_in([name])),
+        effort.probabilities,
     )
 
 
@@ -206,6 +210,17 @@ def _drawn(
         Chart(title, _charts.drawn(draw, f"{title}: {summary.name}"), note)
         for title, draw, note in drawings
     ]
+
+
+def _probable(name: str, judge: JudgeFigures | None) -> list[Chart]:
+    """Draw how sure decision models were, where they answered."""
+    if judge is None or not judge.probabilities:
+        return []
+    recent = views.Recent((), judge.probabilities, 0, capped=False)
+    title = "Probability of a good outcome"
+    draw = _charts.distribution(figures(name, recent, judge=True))
+    note = f"By decision models, on {len(judge.probabilities):,} records."
+    return [Chart(title, _charts.drawn(draw, f"{title}: {name}"), note)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def test_a_judge_is_asked_over_http(run, labelled, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('{"label": "yes"}', "neither rating nor score"),
+        ('{"label": "yes"}', "neither rating, score nor probability"),
         ('{"score": 1}', "line 1 of"),
         ("{broken", "is not JSON"),
         ('{"label": [], "score": 1}', "is not a label"),

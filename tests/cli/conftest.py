@@ -1,12 +1,15 @@
 """The real command in a process of its own, and a store filled by the real writer."""
 
+import json
 import os
+import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from judged_traffic import Hook, Traffic
 
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData, Target
 from llmeval_sdk.store.writer import StoreWriter
@@ -71,3 +74,43 @@ def store(tmp_path):
     found = Store(tmp_path / "store" / "llmeval.db")
     with closing(found.writer):
         yield found
+
+
+@pytest.fixture
+def traffic(tmp_path):
+    with closing(Traffic(tmp_path / "store" / "llmeval.db", seed=3)) as store:
+        yield store
+
+
+@pytest.fixture
+def watch(llmeval, traffic):
+    """Look once; returns the process."""
+
+    def look(*args, **env):
+        return llmeval("watch", "--once", "--store", traffic.path, *args, **env)
+
+    return look
+
+
+@pytest.fixture
+def hook():
+    with closing(Hook()) as server:
+        server.close = server.server_close
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def remembered(traffic):
+    """Return a context that lends what ``llmeval watch`` remembers, to be changed."""
+
+    @contextmanager
+    def change():
+        with closing(sqlite3.connect(traffic.path.with_suffix(".watch"))) as file:
+            (text,) = file.execute("SELECT text FROM books").fetchone()
+            plain = json.loads(text)
+            yield plain
+            file.execute("UPDATE books SET text = ?", (json.dumps(plain),))
+            file.commit()
+
+    return change

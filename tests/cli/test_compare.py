@@ -1,6 +1,7 @@
 """``llmeval compare`` shows what a version changed, and what its mix of requests did."""
 
 import json
+import re
 from contextlib import closing
 
 import pytest
@@ -36,14 +37,18 @@ class Versions(RawStore):
                 "span_name": name,
                 "time_ns": at,
             }
-            if self.rng.random() < chance:
+            lost = self.rng.random() < given.get("lost", 0.0)
+            if self.rng.random() >= chance:
+                self.insert("not_run", **about, evaluator="groundedness", reason="not_escalated")
+            elif lost:
+                why = given.get("why", "timeout")
+                self.insert("not_run", **about, evaluator="groundedness", reason=why)
+            else:
                 value = value_of(self.rng.random() < bad)
                 self.insert(
                     "evaluations", **about, name="groundedness", evaluator_kind="judge", value=value,
                     evaluator_version=judge, inclusion_probability=given.get("weight", chance),
                 )  # fmt: skip
-            else:
-                self.insert("not_run", **about, evaluator="groundedness", reason="not_escalated")
         self.connection.execute("COMMIT")
 
 
@@ -82,7 +87,7 @@ def test_equal_versions_exit_with_0_and_say_how_many_more_it_takes(compare, vers
     done = compare(*BY)
     assert done.returncode == 0
     assert "no difference shown" in done.stdout
-    assert "judged requests of both in all would show a difference of five points" in done.stdout
+    assert "judged requests, those of both versions added up, would show a" in done.stdout
 
 
 def test_a_difference_that_would_have_been_seen_is_said(compare, versions):
@@ -91,7 +96,55 @@ def test_a_difference_that_would_have_been_seen_is_said(compare, versions):
         versions.serve({"prompt_version": name}, 0.02, 2_500)
     done = compare(*BY)
     assert "a difference of five points would have been seen" in done.stdout
-    assert "judged requests of both" not in done.stdout
+    assert "judged requests, those" not in done.stdout
+
+
+def test_what_lost_judgements_may_hide_is_not_ruled_out(compare, versions):
+    """A third of one version's judgements timed out: how many is said, and nothing is promised."""
+    versions.serve({"prompt_version": "v1"}, 0.02, 2_500)
+    versions.serve({"prompt_version": "v2"}, 0.02, 3_500, lost=0.33)
+    done = compare(*BY)
+    told = " ".join(done.stdout.split())
+    assert "would have been seen" not in told
+    assert "with so many judgements lost, a difference of five points may be hidden" in told
+    assert re.search(r"3\d% of the judgements of v2 were lost \(\d+ of 1,\d+\)", told)
+    (found,) = json.loads(compare(*BY, "--json").stdout)["compared"]
+    assert found["baseline_lost"] == 0
+    assert found["version_lost"] > 500
+
+
+UNJUDGED = {
+    "lost": ({"lost": 1.0}, "no verdict: all 120 judgements were lost"),
+    "modelless": ({"lost": 1.0, "why": "no_judge_model"}, "no judge model was configured for 120"),
+    "unchosen": ({"chance": 0.0}, "none of its 120 requests was chosen to be judged"),
+    "unweighted": ({"weight": None}, "no inclusion probabilities in its 120 verdicts"),
+}
+
+
+@pytest.mark.parametrize("case", UNJUDGED)
+def test_a_new_version_without_verdicts_is_shown_and_passes_no_gate(compare, versions, case):
+    """It has traffic and nobody knows how good it is: a row that says why, and exit code 2."""
+    served, sentence = UNJUDGED[case]
+    for name in ("v1", "v2"):
+        versions.serve({"prompt_version": name}, 0.1, 400)
+    served = {"chance": 1.0, **served}
+    versions.serve({"prompt_version": "v3"}, 0.1, 120, hours=(20, 1), **served)
+    done = compare(*BY)
+    assert done.returncode == 2, done.stdout
+    assert sentence in " ".join(done.stdout.split())
+    found = json.loads(compare(*BY, "--json").stdout)["compared"]
+    assert [(row["version"], row["outcome"]) for row in found] == [
+        ("v2", "no difference shown"), ("v3", "undecided"),
+    ]  # fmt: skip
+
+
+def test_one_judged_version_beside_one_without_verdicts(compare, versions):
+    """Nothing can be compared, and the reason is more than that there is one version."""
+    versions.serve({"prompt_version": "v1"}, 0.1, 200)
+    versions.serve({"prompt_version": "v2"}, 0.1, 120, chance=1.0, lost=1.0)
+    done = compare(*BY)
+    assert done.returncode == 2
+    assert "groundedness, v2: no verdict: all 120 judgements were lost." in done.stdout
 
 
 def test_a_shift_of_the_mix_is_shown_and_not_blamed_on_the_version(compare, versions):

@@ -291,3 +291,11 @@ def test_a_stand_in_that_failed_judged_nothing(llmeval, store):
         metadata={"model": "stand-in"},
     )
     assert "judged by" not in llmeval("report", "--store", store.path).stdout
+
+
+def test_a_decision_says_how_probably_it_is_good(llmeval, store):
+    """With the kind of its model."""
+    span = store.span("00f067aa0ba902b7")
+    store.evaluation(span, "polite", "yes", evaluator_kind="decision", probability=0.875)
+    told = llmeval("explain", "00f067aa0ba902b7", "--store", store.path).stdout
+    assert "polite  yes  [decision v1, good with probability 0.875]" in told

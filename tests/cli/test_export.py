@@ -210,3 +210,27 @@ def test_parquet_has_the_ground_truth_of_the_steps_below(llmeval, store, tmp_pat
     llmeval("export", "--store", store.path, "--out", out)
     row = parquet.read_table(out).to_pylist()[0]
     assert record_of_row(row, "here").expected_response == "tin"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "otlp"])
+def test_a_probability_is_exported(llmeval, store, tmp_path, form):
+    """With the evaluation, in Parquet also as a column of its own."""
+    span = store.span("01" * 8)
+    store.evaluation(span, "polite", "yes", evaluator_kind="decision", probability=0.875)
+    store.evaluation(span, "precision", 0.25)
+    out = tmp_path / f"day.{form}"
+    done = llmeval("export", "--store", store.path, "--format", form, "--out", out)
+    assert done.returncode == 0, done.stderr
+    if form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        (row,) = parquet.read_table(out).to_pylist()
+        assert row["probability_polite"] == 0.875
+        assert "probability_precision" not in row
+    elif form == "jsonl":
+        row = json.loads(out.read_text())
+        polite = next(each for each in row["evaluations"] if each["name"] == "polite")
+        assert (polite["probability"], polite["evaluator_kind"]) == (0.875, "decision")
+    else:
+        assert '"llmeval.evaluation.probability","value":{"doubleValue":0.875}' in (
+            out.read_text().replace(" ", "")
+        )

@@ -318,6 +318,24 @@ def test_an_alert_ends_with_1_when_the_whole_interval_lies_below(llmeval, store)
     assert "expected 'groundedness<0.9'" in done.stderr
 
 
+def test_labels_that_match_nothing_are_an_error(llmeval, store, tmp_path):
+    """A name that nobody gave feedback under, or a file about other spans: a sentence, and 2."""
+    judge(store, records=20)
+    span = store.span("77" * 8)
+    store.evaluation(span, "thumbs", "yes", evaluator_kind="human")
+    file = tmp_path / "labels.jsonl"
+    file.write_text('{"span_id": "elsewhere", "label": "yes"}\n')
+    for labels, sentence in (
+        ("thumps", "has feedback named 'thumps': there is thumbs"),
+        (file, "none of the 1 labels of"),
+    ):
+        for form in ((), ("--json",)):
+            done = llmeval("report", "--store", store.path, "--labels", labels, *form)
+            assert done.returncode == 2
+            assert sentence in " ".join(done.stderr.split())
+            assert done.stdout == ""
+
+
 def test_an_alert_may_be_about_a_free_score(llmeval, store):
     """A heuristic saw every record, so its mean needs no correction."""
     judge(store)
@@ -364,3 +382,20 @@ def test_no_line_is_wider_than_the_terminal(command, store, tmp_path):
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r", "").splitlines()
     assert len(lines) > 5
     assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
+
+
+def test_decisions_are_shown_with_their_mean_probability(llmeval, store):
+    """Beside the mean of their ratings, apart from the judge model's of the same name."""
+    judged = {"evaluator_kind": "judge", "inclusion_probability": 0.5}
+    for number, (value, probability) in enumerate([("yes", 0.9), ("no", 0.3)]):
+        decided = {"evaluator_kind": "decision", "probability": probability}
+        store.evaluation(store.span(f"a{number:015x}"), "polite", value, **decided)
+        store.evaluation(store.span(f"b{number:015x}"), "polite", "no", **judged)
+    text = llmeval("report", "--store", store.path).stdout
+    (row,) = [line for line in text.splitlines() if "  decision  " in line]
+    assert "0.50, probability 0.60" in row
+    (row,) = [line for line in text.splitlines() if "  judge  " in line]
+    assert "probability" not in row
+    found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)
+    means = {each["evaluator_kind"]: each["mean_probability"] for each in found["scores"]}
+    assert means == {"decision": pytest.approx(0.6), "judge": None}

@@ -131,3 +131,12 @@ def test_a_request_holds_its_metrics():
     assert body == {
         "data": {"type": "evaluation_metric", "attributes": {"metrics": [{"a": 1}, {"b": 2}]}}
     }
+
+
+def test_a_decision_has_its_probability():
+    """Beside the rating; a tag says that a decision model gave it."""
+    found = made(Evaluation("polite", "yes", evaluator_kind="decision", probability=0.875))
+    assert found["categorical_value"] == "yes"
+    assert found["metadata"]["probability"] == 0.875
+    assert "evaluator_kind:decision" in found["tags"]
+    assert "probability" not in made(Evaluation("polite", "yes"))["metadata"]

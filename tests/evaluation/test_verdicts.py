@@ -9,7 +9,7 @@ import pytest
 from llmeval_sdk.evaluation.signing import Signer
 from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.evaluation.verdicts import (
-    Kept,
+    EarlierVerdict,
     RecentVerdicts,
     VerdictKey,
     judgement_key,
@@ -98,7 +98,6 @@ class TestCache:
         """Objects have no content that could be compared, so they are not cached."""
         assert judgement_key(Judge(), "m", Record(response="a", value=object())) is None
         assert judgement_key(Judge(), "m", Record(attributes={"a": {1, 2}})) is None
-        assert judgement_key(Judge(), "m", Record(value=object()), reads=("response",))
 
     def test_a_found_judgement_says_that_it_was_cached_and_cost_nothing(self):
         """Money is counted where it was spent."""
@@ -109,8 +108,8 @@ class TestCache:
         kept = recent.get(key).verdict
         assert (kept.value, kept.usage, kept.duration) == ("yes", None, None)
         assert kept.metadata == {"a": 1, "cached": True}
-        assert recent.get(VerdictKey(b"other", lasts=True)) == Kept()
-        assert recent.get(None) == Kept()
+        assert recent.get(VerdictKey(b"other", lasts=True)) == EarlierVerdict()
+        assert recent.get(None) == EarlierVerdict()
 
     def test_old_and_superfluous_verdicts_go(self):
         """Age and number are bounded, the least recently used going first."""
@@ -124,7 +123,7 @@ class TestCache:
         kept = [key.digest for key in keys if recent.get(key).verdict]
         assert kept == [b"a", b"c"]
         clock.now += 11
-        assert recent.get(keys[0]) == Kept()
+        assert recent.get(keys[0]) == EarlierVerdict()
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -184,7 +183,7 @@ def test_a_model_without_an_address_is_known_in_this_process_only(tmp_path):
     with closing(VerdictFile(tmp_path / "verdicts.db", Signer(b"k" * 32))) as file:
         file.put(key, Evaluation("polite", "yes"))
         file._write()
-        assert file.get(key) == Kept()
+        assert file.get(key) == EarlierVerdict()
 
 
 def test_a_key_is_the_one_that_earlier_versions_wrote():

@@ -9,7 +9,8 @@ from otlp_collector import attributes_of
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
-from llmeval_sdk.config import Secret
+from llmeval_sdk.config import Secret, from_environment
+from llmeval_sdk.exporters.otel import make
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Failure, SpanData, Target
 from llmeval_sdk.testing import FakeLLM
 
@@ -415,4 +416,18 @@ def test_odd_values_are_written(collector):
     assert len(collector.spans) == 1
     assert [log.trace_id for log in collector.logs] == [b"", b""]
     assert attributes_of(collector.spans[0])["llmeval.metric.small"] == -1
+    exporter.close(1.0)
+
+
+def test_a_decision_carries_its_probability(collector):
+    """As an attribute of the event; the score is that of the rating."""
+    exporter = make(from_environment({}, otlp_endpoint=collector.url))
+    evaluation = Evaluation("polite", "yes", evaluator_kind="decision", probability=0.875)
+    target = Target("a" * 32, "b" * 16, "answer", "workflow")
+    exporter.export(Batch((), (EvaluationEvent("id", target, evaluation, 1),)))
+    exporter.flush(10.0)
+    _, about = collector.events()["polite"]
+    assert about["llmeval.evaluation.probability"] == 0.875
+    assert about["llmeval.evaluator.kind"] == "decision_model"
+    assert about["gen_ai.evaluation.score.label"] == "yes"
     exporter.close(1.0)

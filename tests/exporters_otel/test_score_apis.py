@@ -139,3 +139,37 @@ def test_a_score_without_a_span_is_refused_and_counted(collector):
     stats = runtime.flush(10).exporters["phoenix"]
     assert stats.dropped == {"no_target": 1}
     assert stats.balanced
+
+
+def decided(**more):
+    evaluation = Evaluation(
+        "polite", "yes", evaluator_kind="decision", probability=0.875,
+        metadata={"model": "luna", "threshold": 0.5}, **more,
+    )  # fmt: skip
+    return EvaluationEvent(f"{WORKFLOW}-polite-decision", TARGET, evaluation, 1)
+
+
+def test_phoenix_keeps_what_both_kinds_of_models_say_apart(collector):
+    """A decision has its probability, and does not replace the judge's rating of that name."""
+    collector.pages["/v1/span_annotations"] = {}
+    exporter = PhoenixExporter(from_environment({}, phoenix_endpoint=collector.url))
+    assert not exporter.export(Batch((span(WORKFLOW),), (event(), decided())))
+    judge, decision = collector.posted[0][1]["data"]
+    assert judge["name"] == decision["name"] == "polite"
+    assert judge["identifier"] != decision["identifier"]
+    assert decision["annotator_kind"] == "LLM"
+    assert decision["metadata"]["probability"] == 0.875
+    assert decision["result"]["label"] == "yes"
+    exporter.close(1.0)
+
+
+def test_mlflow_has_the_probability_of_a_decision(collector):
+    """In the metadata of the assessment, whose source is the model that answered."""
+    collector.pages["/api/2.0/mlflow/experiments/get-by-name"] = EXPERIMENT
+    collector.pages["/api/3.0/mlflow/traces/"] = {}
+    exporter = MlflowExporter(from_environment({}, mlflow_uri=collector.url))
+    assert not exporter.export(Batch((span(WORKFLOW),), (decided(),)))
+    assessment = collector.posted[-1][1]["assessment"]
+    assert assessment["metadata"]["probability"] == "0.875"
+    assert assessment["source"] == {"source_type": "LLM_JUDGE", "source_id": "luna"}
+    exporter.close(1.0)

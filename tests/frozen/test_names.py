@@ -3,6 +3,7 @@
 ``UPDATE_FROZEN=1 python -m pytest tests/frozen`` accepts a change.
 """
 
+import contextvars
 import dataclasses
 import inspect
 import types
@@ -10,7 +11,7 @@ import types
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import errors, testing, viewer
+from llmeval_sdk import errors, estimates, protocols, testing, tracing, viewer
 
 
 def parameters(of):
@@ -42,6 +43,8 @@ def described(value):
                 for name in sorted(set(names) - set(fields))
             },
         }
+    if isinstance(value, contextvars.ContextVar) or not callable(value):
+        return type(value).__name__
     return parameters(value)
 
 
@@ -54,7 +57,11 @@ def test_public_names_keep_their_signatures(frozen):
     frozen("names.json", {name: described(getattr(llmeval, name)) for name in llmeval.__all__})
 
 
-@pytest.mark.parametrize("module", [errors, testing, viewer], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [errors, estimates, protocols, testing, tracing, viewer],
+    ids=lambda each: each.__name__,
+)
 def test_names_of_public_submodules_keep_their_signatures(module, frozen):
     """The submodules that are part of the public surface keep theirs, too."""
     names = getattr(module, "__all__", None) or [

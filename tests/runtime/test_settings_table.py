@@ -6,7 +6,7 @@ import pytest
 
 from llmeval_sdk import config
 from llmeval_sdk.config import _settings, _texts
-from llmeval_sdk.config.phoenix import Phoenix
+from llmeval_sdk.config.phoenix import PhoenixSettings
 
 
 def test_every_setting_names_the_values_it_takes():
@@ -44,10 +44,10 @@ def test_tables_do_not_inherit_from_each_other():
 def test_an_extension_has_its_settings_from_the_environment_or_by_name():
     """They are no fields of `Settings`; those that nothing sets have their defaults."""
     settings = config.from_environment({"PHOENIX_API_KEY": "k"}, phoenix_endpoint="http://here")
-    assert settings.of(Phoenix).phoenix_endpoint == "http://here"
-    assert settings.of(Phoenix).phoenix_api_key == config.Secret("k")
+    assert settings.of(PhoenixSettings).phoenix_endpoint == "http://here"
+    assert settings.of(PhoenixSettings).phoenix_api_key == config.Secret("k")
     assert not hasattr(settings, "phoenix_endpoint")
-    assert config.Settings().of(Phoenix) == Phoenix()
+    assert config.Settings().of(PhoenixSettings) == PhoenixSettings()
     assert config.value_of(settings, "phoenix_endpoint") == "http://here"
 
 

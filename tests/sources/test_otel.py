@@ -467,6 +467,20 @@ def test_the_store_keeps_the_spans_it_has_scores_of(kept, dialect, redact):
     assert len(RECORDS) == 1
 
 
+def test_with_scores_only_the_names_of_others_spans_stay_at_home(kept, tmp_path):
+    """``capture_content="scores"`` holds for the spans of other libraries that the store keeps."""
+    attributes = {**GEN_AI[0], "session.id": "session-of-theirs"}
+    reader, top, *_ = kept((attributes, *GEN_AI[1:]), capture_content="scores")
+    with reader:
+        spans = reader.trace(f"{top.trace_id:032x}")
+        assert len(spans) == 3
+        assert all(span.name == span.kind and span.session_id is None for span in spans)
+        assert all(span.retrieved_context is None for span in spans)
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "own").glob("llmeval.db*"))
+    for word in (b"session-of-theirs", b"POST /ask", QUESTION.encode()):
+        assert word not in stored
+
+
 def test_a_kept_span_below_ours_has_ours_as_its_parent(app, tmp_path):
     """A mere step of ours and what another library did below it are one trace."""
     path = tmp_path / "own" / "llmeval.db"

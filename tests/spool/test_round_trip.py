@@ -157,3 +157,15 @@ def test_numbers_of_numpy_do_not_break_it():
         with llmeval.workflow("w") as span:
             span.annotate(metadata={"score": np.float32(0.5), "n": np.int64(3)})
     assert span_data(through(keep.spans[0])).attributes == {"score": 0.5, "n": 3}
+
+
+def test_a_probability_survives():
+    """That of an evaluation an app submitted, and that of one a span was scored with."""
+    evaluation = Evaluation("polite", "yes", inclusion_probability=0.5, probability=0.875)
+    event = EvaluationEvent("id", Target("t", "s"), evaluation, 5)
+    privacy = Privacy(Redactor(), content=True)
+    assert privacy.unpack(privacy.pack(event)) == event
+    span = finished()[0]
+    span.scored = [evaluation]
+    (again,) = privacy.unpack(privacy.pack(span)).scored
+    assert again == evaluation

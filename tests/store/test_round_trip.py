@@ -107,6 +107,7 @@ def test_every_field_of_an_evaluation_comes_back(writer, make):
         duration=0.25,
         usage=Usage(1, 2, 3),
         inclusion_probability=0.02,
+        probability=0.75,
     )
     assert {
         f.name for f in fields(Evaluation) if getattr(event.evaluation, f.name) != f.default

@@ -3,6 +3,7 @@
 import ast
 import io
 import tokenize
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +17,14 @@ PARTS = {
         "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
         "estimates/correction.py", "estimates/difference.py", "estimates/labelling.py",
         "estimates/mean.py",
+        "estimates/probability.py",
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
         "estimates/tally.py",
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/feedback.py", "store/hours.py", "store/labelling.py", "store/labels.py",
         "store/pages.py", "store/populations.py", "store/rules.py", "store/samples.py",
-        "store/verdicts.py", "store/versions.py", "store/views.py", "store/walks.py",
+        "store/silence.py", "store/verdicts.py", "store/versions.py", "store/views.py",
+        "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
@@ -32,9 +35,16 @@ PARTS = {
     "demo": ("demo",),
     "sources": ("sources", "auto.py", "_bootstrap"),
     "extraction": (
-        "extraction", "heuristics/extraction", "judges/_extraction.py",
-        "judges/extraction_correctness.py",
+        "extraction", "heuristics/extraction", "heuristics/aggregated_confidence.py",
+        "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
+    "decisions": (
+        "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "evaluation/calibrations.py", "evaluation/deciding.py", "llms/decisions",
+        "config/decisions.py",
+    ),
+    "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
+    "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
@@ -43,7 +53,8 @@ PARTS = {
     "otel-metrics": ("exporters/otel/metrics.py",),
     "otel-app": ("exporters/otel/app.py", "exporters/otel/json_lines.py"),
 }  # fmt: skip
-"""Files and folders of each part. ``reading`` is what only looks at a store, and estimates from
+"""Files and folders of each part. ``ground-truth`` compares with an expected answer, which only rows
+of a data set have; ``reading`` is what only looks at a store, and estimates from
 it, for viewer and CLI."""
 
 KIT = ("testing", "exporters.memory")
@@ -288,12 +299,13 @@ def _statements(node):
 def core_figures():
     """Return how large the core is."""
     import llmeval_sdk
-    from llmeval_sdk.config import _settings
+    from llmeval_sdk.config import Settings
 
     core = [path for module, path in modules().items() if part_of(module) == "core"]
     homes = _homes()
     public = [name for name in llmeval_sdk.__all__ if part_of(homes.get(name, "")) == "core"]
-    rows = [row for row in _settings.CORE_ROWS if row.metadata["form_of"] is None]
+    settings = [row for row in fields(Settings) if row.metadata]
+    rows = [row for row in settings if row.metadata["form_of"] is None]
     return {
         "lines of code": sum(map(code_lines, core)),
         "public names": len(public),
@@ -302,5 +314,5 @@ def core_figures():
         "lines with blank ones, comments and docstrings": sum(
             len(path.read_text("utf-8").splitlines()) for path in core
         ),
-        "forms of settings for spans or scores alone": len(_settings.CORE_ROWS) - len(rows),
+        "forms of settings for spans or scores alone": len(settings) - len(rows),
     }

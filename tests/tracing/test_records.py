@@ -225,18 +225,6 @@ def test_a_block_can_be_written_to_and_evaluated_at_once():
     assert len(data.retrieved_context) == 2
 
 
-def test_ground_truth_can_be_annotated_online():
-    """Expected documents give document_recall on live traffic."""
-    with capture() as seen:
-        with llmeval.workflow("answer"):
-            llmeval.annotate(
-                retrieved_context=[{"doc_uri": "a"}, {"doc_uri": "b"}],
-                expected_retrieved_context=[{"doc_uri": "a"}, {"doc_uri": "z"}],
-            )
-        seen.drain()
-    assert seen.scores()["document_recall"].value == 0.5
-
-
 def test_retrieval_limits_may_come_from_the_settings():
     """Limits that are the same for every call need not be annotated."""
     with capture(retrieval_limits={"bm25": 1}) as seen:

@@ -196,3 +196,23 @@ def test_a_judge_of_categories_is_counted(store, site):
         assert "of 38" in page
         assert "Its answers are categories" in page
         assert "formal" in page
+
+
+def test_a_judges_page_shows_how_sure_decisions_were(store, site):
+    """A chart of the probabilities, where there are any."""
+    for number in range(4):
+        root = store.trace(f"question {number}")
+        probability = 0.2 + 0.2 * number
+        store.write(
+            evaluations=[
+                store.score(
+                    root, "polite", "yes", evaluator_kind="decision", probability=probability
+                )
+            ]
+        )
+    page = site.get("/scores/polite").text
+    assert "Probability of a good outcome" in page
+    assert "By decision models, on 4 records." in page
+    assert "0.80 to 0.90: 1 records" in page
+    store.judged()
+    assert "Probability of a good outcome" not in site.get("/scores/groundedness").text

@@ -265,3 +265,17 @@ def test_an_abstained_score_has_a_word_and_no_colour(store, site):
     page = site.get(f"/traces/{root.trace_id}", span=root.span_id).text
     assert '<span class="quiet" title="0.90: abstained' in page
     assert 'class="score bad"' not in page
+
+
+def test_a_decision_shows_its_probability(store, site):
+    """Beside the rating, with the judges rather than with the heuristics."""
+    root = store.trace()
+    score = store.score(
+        root, "polite", "yes", evaluator_kind="decision", probability=0.875,
+        metadata={"confidence": 0.75, "threshold": 0.5},
+    )  # fmt: skip
+    store.write(evaluations=[score])
+    words = text_of(site.get(f"/traces/{root.trace_id}"))
+    assert "87.5% probably good" in words
+    assert words.index("polite") < words.index("context_ recall_ heuristic")
+    assert "confidence 0.75" in re.sub(r"\s+", " ", words)

@@ -33,3 +33,15 @@ def test_bad_addresses_get_a_sentence(site, store):
     assert "expected tag:NAME" in page.text
     assert "<script>x" not in page.text
     assert "none of its requests has a tag:other" in site.get("/versions?by=tag:other").text
+
+
+def test_a_version_without_verdicts_is_on_the_page(site, store):
+    """All its judgements were lost: it has a row, and a sentence that says so."""
+    fill(store)
+    began = time.time_ns() - 500_000_000
+    for _ in range(3):
+        span = store.span("answer", start_ns=began, tags={"prompt_version": "v3"})
+        store.write(spans=[span], not_run=[store.refuse(span, "groundedness", "timeout")])
+    text = site.get("/versions").text
+    assert "<bdi>v3</bdi>" in text
+    assert "no verdict: all 3 judgements were lost" in text

@@ -14,12 +14,12 @@ from urllib.parse import unquote, urlsplit
 from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._http import Answer, Sender, _Bounded
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.exporters.datadog.live import Live
 from llmeval_sdk.exporters.datadog.metrics import Labels, UnsendableError, body_of, encode, metric
 from llmeval_sdk.exporters.datadog.spans import Spans
+from llmeval_sdk.exporters.http import Answer, Sender, _Bounded
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
 from llmeval_sdk.protocols import Services
 
@@ -31,7 +31,7 @@ NOT_COMPRESSED = frozenset((400, 415))
 """What a server may answer that does not read gzip."""
 
 
-class Intake:
+class ScoreIntake:
     """Posts metrics to where ddtrace would post them in the mode in force."""
 
     def __init__(self, library: Library, *, timeout: float) -> None:
@@ -141,7 +141,7 @@ class DatadogExporter(StepwiseExporter):
         )
         self.live = self.bridge = self._open_spans
         self._spans = Spans(library, self._open_spans)
-        self._intake = Intake(library, timeout=settings.datadog_timeout)
+        self._intake = ScoreIntake(library, timeout=settings.datadog_timeout)
         self._labels = Labels()
         self._flushing: threading.Thread | None = None
 

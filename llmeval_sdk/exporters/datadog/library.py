@@ -51,11 +51,6 @@ class Library:
         path = writer._endpoint
         return writer._intake, path if path.startswith("/") else f"/{path}", dict(writer._headers)
 
-    @property
-    def waiting_spans(self) -> int:
-        """Return how many finished spans wait in the queue that holds 1,000 of them."""
-        return len(self.llmobs._instance._llmobs_span_writer._buffer)
-
     def trace_of(self, opened: Any) -> str:
         """Return the trace id in LLM Observability of ddtrace's span, 32 hex characters."""
         trace_id = self._utils.get_llmobs_trace_id(opened)

@@ -30,7 +30,7 @@ KNOWN_TEXTS = 1_000
 MAX_FRAMES = 30
 
 
-class Open:
+class OpenSpan:
     """ddtrace's span of a span of ours, and what was active before it."""
 
     __slots__ = ("around", "around_apm", "finished", "frames", "process", "span", "type")
@@ -195,7 +195,7 @@ class Live(LiveSpans, ContextBridge):
             opened = begin(name=name, session_id=session)
         span.context = {
             **(span.context or {}),
-            KEY: Open(opened, around, around_apm, self.process),
+            KEY: OpenSpan(opened, around, around_apm, self.process),
         }
         opened._set_ctx_item(OWN, True)
         span.span_number = opened.span_id
@@ -220,7 +220,7 @@ class Live(LiveSpans, ContextBridge):
             if len(self._traces) > KNOWN_TRACES:
                 self._traces.popitem(last=False)
 
-    def _leave(self, span: Any, theirs: Open) -> None:
+    def _leave(self, span: Any, theirs: OpenSpan) -> None:
         library = self._library
         if library.active.active() is theirs.span:
             library.active.activate(theirs.around)
@@ -232,7 +232,7 @@ class Live(LiveSpans, ContextBridge):
             self.on_drop(span)
 
 
-def _keep_traceback(name: str, theirs: Open, source: str | None) -> None:
+def _keep_traceback(name: str, theirs: OpenSpan, source: str | None) -> None:
     """Keep where an exception came from, without reading a source file on the app's thread.
 
     ``source`` stands for each line of it: ``None`` has delivery read the line, which may quote a

@@ -167,6 +167,7 @@ def _metadata(evaluation: Evaluation, metadata: dict[str, Any]) -> dict[str, Any
     for key, value in (
         ("label", evaluation.label),
         ("inclusion_probability", evaluation.inclusion_probability),
+        ("probability", evaluation.probability),
         ("duration_seconds", evaluation.duration),
     ):
         if value is not None:

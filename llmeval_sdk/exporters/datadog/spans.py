@@ -14,7 +14,7 @@ from typing import Any
 from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.exporters.datadog.content import fields_of, prompt_of
 from llmeval_sdk.exporters.datadog.library import Library
-from llmeval_sdk.exporters.datadog.live import KEY, MODELS, OWN, Live, Open
+from llmeval_sdk.exporters.datadog.live import KEY, MODELS, OWN, Live, OpenSpan
 from llmeval_sdk.model import Failure, SpanData
 
 
@@ -51,7 +51,7 @@ class Spans:
         self._count = self._bytes = 0
         self._library.send_spans()
 
-    def _finish(self, span: SpanData, theirs: Open) -> None:
+    def _finish(self, span: SpanData, theirs: OpenSpan) -> None:
         opened = theirs.span
         fields = fields_of(span)
         self._annotate(opened, fields)
@@ -85,9 +85,9 @@ class Spans:
             for name, value in fields.items():
                 self._annotate(opened, {name: value})
 
-    def _make(self, spans: Sequence[SpanData]) -> dict[str, Open]:
+    def _make(self, spans: Sequence[SpanData]) -> dict[str, OpenSpan]:
         """Open spans of ddtrace's for those that have none, parents first."""
-        made: dict[str, Open] = {}
+        made: dict[str, OpenSpan] = {}
         library = self._library
         for span in sorted(spans, key=lambda each: each.start_ns):
             parent = made.get(span.parent_id or "")
@@ -107,7 +107,7 @@ class Spans:
                 if not swallow("exporter datadog: span", error, calls_out=True):
                     raise
             else:
-                made[span.span_id] = Open(opened, None, None, self._live.process)
+                made[span.span_id] = OpenSpan(opened, None, None, self._live.process)
             finally:
                 library.active.activate(None)
                 library.apm.activate(None)
@@ -120,7 +120,7 @@ class Spans:
             self._library.rename(opened, span.trace_id, span.parent_id)
 
 
-def _fail(opened: Any, failure: Failure, theirs: Open) -> None:
+def _fail(opened: Any, failure: Failure, theirs: OpenSpan) -> None:
     """Write an error as ddtrace does; the exception itself is gone, its traceback was kept."""
     kind = theirs.type or failure.type
     opened.error = 1

@@ -225,7 +225,7 @@ def value_and_label(evaluation: Evaluation) -> tuple[float | None, str | None]:
 # -- evaluations ----------------------------------------------------------------------------------
 
 
-class Event(NamedTuple):
+class LogEvent(NamedTuple):
     """What a log record says, besides when and about which span."""
 
     severity: int
@@ -234,7 +234,7 @@ class Event(NamedTuple):
     attributes: dict[str, Attribute]
 
 
-def event_of(event: EvaluationEvent) -> Event:  # noqa: C901
+def event_of(event: EvaluationEvent) -> LogEvent:  # noqa: C901
     """Describe an evaluation; a failed one is a warning with ``error.type`` and has no score."""
     evaluation = event.evaluation
     value, label = value_and_label(evaluation)
@@ -255,6 +255,8 @@ def event_of(event: EvaluationEvent) -> Event:  # noqa: C901
         attributes[names.TARGET] = event.target.span_name
     if evaluation.inclusion_probability != 1.0:
         attributes[names.INCLUSION] = evaluation.inclusion_probability
+    if evaluation.probability is not None:
+        attributes[names.PROBABILITY] = evaluation.probability
     if evaluation.duration is not None:
         attributes[names.DURATION] = evaluation.duration
     if evaluation.usage is not None:
@@ -268,8 +270,8 @@ def event_of(event: EvaluationEvent) -> Event:  # noqa: C901
     if evaluation.error is not None:
         attributes[names.ERROR_TYPE] = evaluation.error.type
         body = f"{evaluation.name} failed: {evaluation.error.type}"
-        return Event(names.WARN, "WARN", body, attributes)
-    return Event(names.INFO, "INFO", f"{evaluation.name}={_shown(event)}", attributes)
+        return LogEvent(names.WARN, "WARN", body, attributes)
+    return LogEvent(names.INFO, "INFO", f"{evaluation.name}={_shown(event)}", attributes)
 
 
 def explanation_of(event: EvaluationEvent) -> str | None:

@@ -47,7 +47,7 @@ class Histogram:
 Points = Iterator[tuple[float, dict[str, str]]]
 
 
-class Reading(NamedTuple):
+class Instrument(NamedTuple):
     """One instrument: its name and unit, and how its points are read from the counters."""
 
     name: str
@@ -100,42 +100,42 @@ def _one(read: Callable[[Any], float | None]) -> Callable[[Any], Points]:
 
 
 READINGS = (
-    Reading(names.SPANS, "{span}", "Finished spans", _one(lambda stats: stats.spans)),
-    Reading(
+    Instrument(names.SPANS, "{span}", "Finished spans", _one(lambda stats: stats.spans)),
+    Instrument(
         names.EVALUATIONS, "{evaluation}", "Evaluations made or submitted",
         _one(lambda stats: stats.evaluations),
     ),
-    Reading(
+    Instrument(
         names.DELIVERED, "{record}", "Spans and evaluations that an exporter delivered",
         _exporters("delivered"),
     ),
-    Reading(
+    Instrument(
         names.DROPPED, "{record}", "Spans and evaluations lost to an exporter, by reason", _dropped
     ),
-    Reading(names.UNKNOWN, "{record}", "Records sent without an answer", _exporters("unknown")),
-    Reading(
+    Instrument(names.UNKNOWN, "{record}", "Records sent without an answer", _exporters("unknown")),
+    Instrument(
         names.QUEUE, "{record}", "Records that wait to be delivered", _exporters("undelivered"),
         falls=True,
     ),
-    Reading(
+    Instrument(
         names.JUDGED, "{judgement}", "Judgements that gave a value",
         _by("judged", names.EVALUATION_NAME),
     ),
-    Reading(names.NOT_RUN, "{judgement}", "Judgements not made, by reason", _not_run),
-    Reading(
+    Instrument(names.NOT_RUN, "{judgement}", "Judgements not made, by reason", _not_run),
+    Instrument(
         names.PENDING, "{judgement}", "Judgements that wait or run",
         _one(lambda stats: stats.pending_judgements), falls=True,
     ),
-    Reading(names.JUDGE_TOKENS, "{token}", "Tokens that judges used", _tokens),
-    Reading(
+    Instrument(names.JUDGE_TOKENS, "{token}", "Tokens that judges used", _tokens),
+    Instrument(
         names.JUDGE_COST, "USD", "Money that judges used, where the price is known",
         _one(lambda stats: stats.judge_usage.cost_usd),
     ),
-    Reading(
+    Instrument(
         names.CUT_PROMPTS, "{judgement}", "Judgements whose prompt was too long and was cut",
         _one(lambda stats: stats.cut_prompts),
     ),
-    Reading(
+    Instrument(
         names.PROBLEMS, "{exception}", "Exceptions of evaluators and of the SDK that were caught",
         _by("problems", names.SITE),
     ),

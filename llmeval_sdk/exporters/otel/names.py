@@ -115,9 +115,12 @@ EVALUATOR_VERSION: Final = "llmeval.evaluator.version"
 EVALUATOR_KINDS: dict[EvaluatorKind, str] = {
     "heuristic": "code",
     "judge": "llm_judge",
+    "decision": "decision_model",
     "human": "human",
 }
 JUDGE_MODEL: Final = "llmeval.judge.model"
+PROBABILITY: Final = "llmeval.evaluation.probability"
+"""How likely the outcome is good."""
 INCLUSION: Final = "llmeval.inclusion_probability"
 DURATION: Final = "llmeval.evaluation.duration"
 DETAILS: Final = "llmeval.evaluation.metadata"

@@ -38,6 +38,10 @@ _REFUSAL_WORDS = {True: 4, False: 8}
 is lower in English, whose turns of phrase are mostly stop words, than in other languages."""
 
 
+Weigh = Callable[[str, float, dict[str, float]], tuple[float, dict[str, Any]]]
+"""Corrects a risk by its features: from language, risk and features to risk and metadata."""
+
+
 def compare(
     request: str, passages: Sequence[str], answer: str, *, table: Mapping[str, float] | None = None
 ) -> Side | None:
@@ -112,21 +116,21 @@ def sentences(answer: str, side: Side) -> list[Sentence]:
 
 def score(
     measured: Sequence[Sentence], models: tuple[Additive, Additive]
-) -> tuple[float, list[float]]:
-    """Return the risk of the response, and the risks of its sentences.
+) -> tuple[float, list[float], dict[str, float]]:
+    """Return the risk of the response, the risks of its sentences, and the response's features.
 
     ``models`` are the one for sentences and the one for the whole response. A response that claims
-    nothing has no risk. One whose sentences all decline to answer has almost none, because its
-    words are the question's or its own and claim nothing.
+    nothing has no risk and no features. One whose sentences all decline to answer has almost no
+    risk, because its words are the question's or its own and claim nothing.
     """
     claims = [s for s in measured if s.features["content"]]
     risks = [models[0].risk(s.features) for s in measured]
     if not claims:
-        return 0.0, risks
+        return 0.0, risks, {}
     whole = response.measure(measured, risks)
     logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
     value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
-    return (_DECLINED * value if declines(claims) else value), risks
+    return (_DECLINED * value if declines(claims) else value), risks, whole
 
 
 def declines(claims: Sequence[Sentence]) -> bool:
@@ -139,7 +143,7 @@ def declines(claims: Sequence[Sentence]) -> bool:
     )
 
 
-def _groundedness_risk(record: Record) -> Evaluation | None:
+def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     """Return how likely the response says something that the retrieved context does not support.
 
     The value lies between 0 and 1 and is near 1 if much of the response has no support. An answer
@@ -154,8 +158,10 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
 
     Metadata: ``unsupported_spans`` ([start, end] characters of the response), ``numbers_absent``
     (as written), ``sentences`` (their number), ``language`` (``en``; ``other`` means that only
-    features that hold in every language were used), and ``response_capped`` or ``context_capped``
-    if the text was too long to be read to its end.
+    features that hold in every language were used), ``response_capped`` or ``context_capped`` if
+    the text was too long to be read to its end, and ``learned``, ``learned_from`` and
+    ``shipped_risk`` if the value comes from weights that were learned from this app's verdicts
+    (their version, how many verdicts, and the value by the shipped weights).
     """
     answer = record.response
     if not isinstance(answer, str) or record.retrieved_context is None:
@@ -180,7 +186,10 @@ def _groundedness_risk(record: Record) -> Evaluation | None:
         resources.model("groundedness", f"{spoken}_sentence"),
         resources.model("groundedness", f"{spoken}_response"),
     )
-    value, risks = score(measured, models)
+    value, risks, features = score(measured, models)
+    if weigh is not None and features:
+        value, about = weigh(metadata["language"], value, features)
+        metadata |= about
     claims = [claim for claim in measured if claim.features["content"]]
     if declines(claims):
         why = "the response declines to answer" if claims else "the response claims nothing"
@@ -204,5 +213,5 @@ def _explain(unsupported: int, count: int, absent: list[str]) -> str:
 
 
 groundedness_risk = FunctionHeuristic(
-    _groundedness_risk, NAME, version="2", needs=("response", "retrieved_context")
+    evaluated, NAME, version="2", needs=("response", "retrieved_context")
 )

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from llmeval_sdk import config
 from llmeval_sdk._needs import missing
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.ragas import Ragas
+from llmeval_sdk.config.ragas import RagasSettings
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.ragas import _where
 from llmeval_sdk.judges.ragas._columns import bounded, columns_of
@@ -77,7 +77,7 @@ class RagasJudge:
         started = perf_counter()
         async with _lease(llm, most, _most_usage(columns, most)) as lease:
             job = {"metric": self.metric, "columns": columns, "calls": most}
-            job["embeddings"] = settings.of(Ragas).judge_embeddings
+            job["embeddings"] = settings.of(RagasSettings).judge_embeddings
             answer = await _where.run(job, lease.llm, settings)
             lease.requests = answer.get("requests", 0)
             lease.calls = [_call(each) for each in answer.get("calls", ())]

@@ -18,7 +18,7 @@ from typing import Any
 
 from llmeval_sdk.child import ChildSpec, child, interpreter
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.ragas import Ragas
+from llmeval_sdk.config.ragas import RagasSettings
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.ragas import _thread
 from llmeval_sdk.protocols import LLM
@@ -42,7 +42,7 @@ async def run(job: Mapping[str, Any], llm: LLM, settings: Settings) -> Mapping[s
     seconds = settings.judge_timeout * DEADLINE_SHARE
     address = address_of(llm)
     if in_thread(job["metric"], address, settings):
-        return await _thread.run(job, llm, settings.of(Ragas).ragas_setup, seconds)
+        return await _thread.run(job, llm, settings.of(RagasSettings).ragas_setup, seconds)
     spec = spec_of(settings)
     return await child(spec).call({**job, "model": address}, seconds=seconds)
 
@@ -51,7 +51,7 @@ def in_thread(metric: Any, address: Mapping[str, Any] | None, settings: Settings
     """Say whether a metric runs in this process."""
     if not isinstance(metric, str):
         return True
-    own = settings.of(Ragas)
+    own = settings.of(RagasSettings)
     if own.judge_worker is not None:
         return own.judge_worker == "thread"
     imported = "ragas" in sys.modules and own.ragas_python is None
@@ -75,11 +75,11 @@ def spec_of(settings: Settings) -> ChildSpec:
         handler="llmeval_sdk.judges.ragas._engine:open_engine",
         python=python,
         paths=_paths(settings, own=own),
-        options={"setup": settings.of(Ragas).ragas_setup},
+        options={"setup": settings.of(RagasSettings).ragas_setup},
         environment=QUIET,
         shared_by=str(Path(settings.store).resolve().parent),
-        idle_seconds=settings.of(Ragas).ragas_idle_seconds,
-        memory_bytes=settings.of(Ragas).ragas_memory_bytes,
+        idle_seconds=settings.of(RagasSettings).ragas_idle_seconds,
+        memory_bytes=settings.of(RagasSettings).ragas_memory_bytes,
     )
 
 
@@ -91,8 +91,8 @@ _HOW = (
 
 def python_of(settings: Settings) -> str | None:
     """Find the interpreter that has Ragas: named, this one, or that of ``llmeval ragas setup``."""
-    if settings.of(Ragas).ragas_python:
-        return settings.of(Ragas).ragas_python
+    if settings.of(RagasSettings).ragas_python:
+        return settings.of(RagasSettings).ragas_python
     if find_spec("ragas") is not None:
         return interpreter()
     home = default_home()
@@ -118,7 +118,7 @@ def _paths(settings: Settings, *, own: bool) -> tuple[str, ...]:
     here = [str(Path(path or ".").resolve()) for path in sys.path]
     if not own:
         return tuple(here)
-    if not settings.of(Ragas).ragas_setup:
+    if not settings.of(RagasSettings).ragas_setup:
         return ()
     prefixes = (sys.prefix, sys.base_prefix)
     return tuple(path for path in here if not path.startswith(prefixes))
@@ -127,7 +127,7 @@ def _paths(settings: Settings, *, own: bool) -> tuple[str, ...]:
 def where(settings: Settings) -> tuple[bool, str, str]:
     """Say for ``doctor`` whether Ragas can run, in which interpreter, and how or why not."""
     wrong = problem(settings)
-    own = settings.of(Ragas)
+    own = settings.of(RagasSettings)
     place = "a thread of the app" if own.judge_worker == "thread" else "a child process"
     if own.judge_worker is None and own.ragas_python is None:
         place += ", or on a thread where the app has imported Ragas itself"

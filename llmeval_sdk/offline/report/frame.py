@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.offline.report.aggregate import EvaluatorTally
-from llmeval_sdk.offline.report.outputs import Output, cells, columns
+from llmeval_sdk.offline.report.outputs import Output, cells, columns, probability_column
 
 
 if TYPE_CHECKING:
@@ -44,12 +44,17 @@ def frame(report: Report) -> Any:
         )
         for name, evaluation in row.evaluations.items():
             cells_of_row.update(cells(evaluation, outputs[name]))
+            if evaluation.probability is not None:
+                cells_of_row[probability_column(name, outputs[name])] = evaluation.probability
         rows.append(cells_of_row)
     index = pd.Index([row.number for row in report.rows], name="row")
     table = pd.DataFrame(rows, index=index)
     holds = {"error": "word"}
     for name, output in outputs.items():
         holds |= columns(name, output)
+        probability = probability_column(name, output)
+        if probability in table:  # only decision models say it
+            holds[probability] = "number"
     table = table.reindex(columns=[*(each for each in table if each not in holds), *holds])
     for column, kind in holds.items():
         table[column] = _typed(table[column], kind)

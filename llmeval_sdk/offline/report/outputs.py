@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import registry
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import JUDGING, Evaluation
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.protocols import Heuristic, Judge
 
@@ -73,7 +73,7 @@ def _returned(evaluator: Any) -> Gives:
 def output_seen(evaluation: Evaluation) -> Output:
     """Tell from one evaluation what its evaluator gives, where nothing was declared."""
     value = evaluation.value
-    if evaluation.evaluator_kind != "judge":
+    if evaluation.evaluator_kind not in JUDGING:
         return _OF_HEURISTICS.get(type(value), _UNKNOWN)
     per_chunk = "ratings" in evaluation.metadata or _rates_chunks(evaluation.name)
     gives = "yes_no" if value in ("yes", "no") else _OF_VALUES.get(type(value), "any")
@@ -122,6 +122,11 @@ def columns(name: str, output: Output) -> dict[str, str]:
         return {base: value}
     rated = base if output.gives == "number" else f"{base}/rating"
     return {rated: value, f"{base}/rationale": "word", f"{base}/error_message": "word"}
+
+
+def probability_column(name: str, output: Output) -> str:
+    """Return the column that says how probably an evaluation is good."""
+    return f"{_base(name, output)}/probability"
 
 
 def cells(evaluation: Evaluation, output: Output) -> dict[str, Any]:

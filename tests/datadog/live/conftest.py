@@ -132,7 +132,9 @@ class Lab:
             }
         return env
 
-    def run(self, app, *arguments, mode="agent", folder, command=(), timeout=50, settle=0.0, **env):
+    def run(
+        self, app, *arguments, mode="agent", folder, command=(), timeout=150, settle=0.0, **env
+    ):
         """Run an app to its end; ``settle`` is how long what it left on its way may still take."""
         token = uuid4().hex
         self.get(f"/test/session/start?test_session_token={token}")

@@ -16,6 +16,7 @@ def shared_folder(tmp_path_factory):
 def _one_child(monkeypatch, shared_folder, _fresh_environment):
     monkeypatch.setenv("LLMEVAL_STORE", str(shared_folder / "llmeval.db"))
     monkeypatch.setenv("LLMEVAL_BUDGET_CALLS_PER_MINUTE", "1000000")
+    monkeypatch.setenv("LLMEVAL_BUDGET_TOKENS_PER_MINUTE", "1000000000")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
 

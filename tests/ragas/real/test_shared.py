@@ -91,9 +91,9 @@ def test_workers_of_a_host_share_one_child(tmp_path, model):
 def test_an_idle_child_ends_beside_the_app_and_comes_back_with_the_next_job(tmp_path, model):
     """After ``LLMEVAL_RAGAS_IDLE_SECONDS`` without a job; five minutes unless set."""
     from llmeval_sdk.config import Settings
-    from llmeval_sdk.config.ragas import Ragas
+    from llmeval_sdk.config.ragas import RagasSettings
 
-    assert Settings().of(Ragas).ragas_idle_seconds == 300.0
+    assert Settings().of(RagasSettings).ragas_idle_seconds == 300.0
     with testing.capture(
         evaluators=["ragas_context_precision"], escalations=[], judge_model="m",
         judge_base_url=model.base_url, judge_worker="process", ragas_idle_seconds=1.5,

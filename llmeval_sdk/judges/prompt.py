@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk.judges._cut import fair_limit, shortened
+from llmeval_sdk._neutral import neutral
 from llmeval_sdk.judges._verdict import VerdictForm
+from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.model import Message
 
 
@@ -102,47 +103,11 @@ def _line(edge: str, name: str, boundary: str) -> str:
     return f"<<{edge} {name} {boundary}>>"
 
 
-def neutral(text: str) -> str:
-    """Take out of a text what could act on a judge without being read: same words, no handles."""
-    text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")
-    text = _SECTION_LINE.sub("<~<", text)
-    return _TEMPLATE_TOKEN.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
-
-
 def _without(boundary: str, text: str) -> str:
     if boundary not in text.lower():  # compiling a pattern for every call would cost 0.1 ms
         return text
     return re.sub(boundary, "[boundary]", text, flags=re.IGNORECASE)
 
-
-_INVISIBLE = re.compile(
-    "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
-    "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e01ef"  # tags and selectors that spell hidden ASCII
-    "]"
-)
-_JOINERS = "[\\s\u0300-\u036f\u200c\u200d]*"  # they stay in texts: Persian and emoji need them
-_SECTION_LINE = re.compile(
-    f"[<\uff1c\ufe64]{_JOINERS}[<\uff1c\ufe64](?={_JOINERS}(?:{_JOINERS.join('begin')}|{_JOINERS.join('end')}))",
-    re.IGNORECASE,
-)
-_TEMPLATE_TOKEN = re.compile(
-    r"""
-    [<\[][|\uff5c]                          # <|im_start|> of most families, [|user|]
-    | <</?SYS>>
-    | \[/?(?:INST|SYSTEM_PROMPT|TOOL_\w+|AVAILABLE_TOOLS|MODEL_SETTINGS|THINK|ARGS|CALL_ID
-        |IMG|PREFIX|MIDDLE|SUFFIX|[GS]?MASK)\]
-    | </?(?:s|bos|eos|pad|unk|sop|eop|eoh|eoa|eot|bos_token|eos_token
-        |(?:start|end)_of_(?:turn|image|text|role))>
-    | </?(?:\w{1,20}:)?(?:think|thinking|reasoning|scratchpad|tools?|tool_calls?|tool_uses?
-        |tool_responses?|tool_results?|tool_outputs?|function|functions|function_calls?
-        |function_results?|invoke)(?=[\s=/>])
-    | \u25c1/?think\u25b7
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-"""What a chat template gives a meaning of its own, by the vocabularies of the open models."""
 
 _HEADER = re.compile(r"^<<begin (.+) ([0-9a-f]{32})>>$", re.MULTILINE)
 

@@ -1,0 +1,177 @@
+"""``llmeval calibrate``: make a judge's probabilities mean what they say, by people's labels."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from llmeval_sdk import config
+from llmeval_sdk.cli._labelled import labelled
+from llmeval_sdk.cli._options import Help, add_store
+from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.store.files import path_of
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.calibrations import FittedCalibration
+    from llmeval_sdk.offline.agreement import Pair
+
+_EPILOG = """\
+FILE has one JSON object per line, as for `llmeval agreement`: the `label` that a person gave
+(yes or no), and the `probability` that the judge gave, with the `model` that answered. Without
+FILE, people's labels in the store are compared with the probabilities beside them.
+
+examples:
+  llmeval calibrate labels.jsonl --evaluator groundedness
+  llmeval calibrate --evaluator groundedness --dry-run
+  llmeval calibrate --evaluator groundedness --remove
+
+The calibration is written beside the store, and the app applies it within half a minute: to
+this judge, in this version, asking exactly this model. When another model answers, the
+calibration is stale and is not applied until it is fitted anew.
+
+With fewer than 50 labels nothing is changed. A calibration is kept only if it makes the mean
+log loss smaller on labels that it was not fitted to.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "calibrate",
+        help="make a judge's probabilities mean what they say",
+        description="Fit a small correction to the probabilities of a judge, so that of the "
+        "answers to which it gives 0.8, people call about 80 % good.",
+        epilog=_EPILOG,
+        formatter_class=Help,
+    )
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
+    )
+    add_store(parser)
+    parser.add_argument(
+        "--evaluator", metavar="NAME", required=True, help="the judge whose probabilities these are"
+    )
+    parser.add_argument(
+        "--feedback", metavar="NAME", help="the name of the feedback, if the store has several"
+    )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="use only what this model answered, where several models did",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what it would do, write nothing"
+    )
+    parser.add_argument(
+        "--remove", action="store_true", help="take this judge's calibration out of the file"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fit, check and write; 1 where the labels give no calibration."""
+    from llmeval_sdk.evaluation import calibrations
+
+    path = calibrations.path_beside(
+        path_of(args.store or config.from_environment(problems=[]).store)
+    )
+    known = calibrations.read(path)
+    if args.remove:
+        if known.pop(args.evaluator, None) is None:
+            raise ConfigurationError(f"{path} has no calibration of {args.evaluator}")
+        if not args.dry_run:
+            calibrations.write(path, known)
+        say(f"the calibration of {args.evaluator} is removed")
+        return 0
+    pairs = _answered_by_one_model(_pairs(args), args.model)
+    fitted, verdict = _fit(pairs)
+    accepted = not verdict
+    if args.json:
+        plain = {"accepted": accepted, "why_not": verdict, **asdict(fitted)}
+        say(json.dumps(plain, allow_nan=False))
+    else:
+        _print(args.evaluator, fitted, pairs, verdict)
+    if accepted and not args.dry_run:
+        calibrations.write(path, {**known, args.evaluator: fitted})
+        if not args.json:
+            say(f"written to {path}")
+    return 0 if accepted else 1
+
+
+def _pairs(args: argparse.Namespace) -> list[Pair]:
+    """Collect labelled probabilities; what is no probability or no yes or no is refused."""
+    args.sample, args.threshold, args.label_threshold, args.risk = None, 0.5, 0.5, False
+    model, args.model = args.model, None
+    pairs = labelled(args, None if args.file else args.evaluator).pairs
+    args.model = model
+    for pair in pairs:
+        if pair.score is None or not 0 <= pair.score <= 1:
+            raise DataError(
+                f"{pair.id}: {args.evaluator} gave no probability. Only the answers of a decision"
+                " model can be calibrated (LLMEVAL_DECISION_MODEL)"
+            )
+        if pair.label not in ("yes", "no"):
+            raise DataError(f"{pair.id}: the label {pair.label!r} is neither yes nor no")
+    return pairs
+
+
+def _answered_by_one_model(pairs: list[Pair], model: str | None) -> list[Pair]:
+    """Keep what one judge model answered: two models do not err in the same way."""
+    by_source = Counter((pair.model, pair.evaluator_version) for pair in pairs)
+    chosen = [source for source in by_source if model is None or source[0] == model]
+    if not chosen:
+        models = ", ".join(sorted({name or "(not named)" for name, _ in by_source}))
+        raise ConfigurationError(f"no label is of an answer of {model}: there are {models}")
+    if len(chosen) > 1:
+        counts = ", ".join(
+            f"{name or '(not named)'} with version {version or '1'}: {by_source[name, version]:,}"
+            for name, version in chosen
+        )
+        raise ConfigurationError(f"several models answered, choose one with --model: {counts}")
+    return [pair for pair in pairs if (pair.model, pair.evaluator_version) == chosen[0]]
+
+
+def _fit(pairs: list[Pair]) -> tuple[FittedCalibration, str]:
+    """Return the calibration, and in words why it is not used; empty where it is."""
+    from llmeval_sdk.estimates import calibrated, held_out_losses
+    from llmeval_sdk.estimates.calibration import FEWEST
+    from llmeval_sdk.evaluation.calibrations import FittedCalibration
+    from llmeval_sdk.offline.probabilities import columns
+
+    probabilities, labels, chances = columns(pairs)
+    calibration = calibrated(probabilities, labels, chances)
+    before, after = held_out_losses(probabilities, labels, chances)
+    first = pairs[0]
+    fitted = FittedCalibration(
+        calibration, first.evaluator_version or "1", first.model, time.time_ns(), before, after
+    )
+    if len(pairs) < FEWEST:
+        return fitted, f"{len(pairs)} labels are too few: it takes {FEWEST}"
+    if calibration.is_identity:
+        return fitted, "the probabilities agree with the labels as they are"
+    if after >= before:
+        return fitted, "it would make the probabilities worse on labels it was not fitted to"
+    return fitted, ""
+
+
+def _print(name: str, fitted: FittedCalibration, pairs: list[Pair], verdict: str) -> None:
+    calibration = fitted.calibration
+    say(f"{len(pairs):,} labelled answers of {fitted.model or '(a model that is not named)'}")
+    say(
+        f"log loss on held-out labels: {fitted.loss_before:.4f}, calibrated {fitted.loss_after:.4f}"
+    )
+    if verdict:
+        say(f"nothing is changed: {verdict}")
+        return
+    heading(f"{name}: what its probabilities become")
+    rows = [
+        (f"{p:.2f}", f"{calibration(p):.2f}") for p in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+    ]
+    table(("judge", "calibrated"), rows, numbers="judge calibrated")

@@ -1,0 +1,154 @@
+"""What is asked of a decision model about one record: the sections and questions of all judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import accumulate, pairwise
+from math import isfinite
+from typing import Any
+
+from llmeval_sdk._neutral import neutral
+from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN
+from llmeval_sdk.judges.cut import fair_limit, shortened
+from llmeval_sdk.judges.prompt import SECTION_CHARACTERS
+from llmeval_sdk.judges.typed import TypedForm
+from llmeval_sdk.model import Answer, Failure, Question, Request, Usage
+
+
+TOKENS_PER_PART = 16
+"""What a section or a question may add to a request beside its words."""
+
+
+@dataclass(slots=True)
+class Inquiry:
+    """Joins the typed forms of several judges, so that each text is sent once."""
+
+    questions: list[Question] = field(default_factory=list)
+    _texts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, judge: str, form: TypedForm) -> None:
+        """Take in a judge's sections and questions.
+
+        A section whose title another judge uses for another text gets a title of its own, which
+        the judge's questions then name.
+        """
+        renamed: dict[str, str] = {}
+        for section in form.sections:
+            title = section.name
+            while self._texts.setdefault(title, section.text) != section.text:
+                title = f"{title} ({judge})"
+            if title != section.name:
+                renamed[section.name] = title
+        self.questions += [_repointed(question, renamed) for question in form.questions]
+
+    @property
+    def limit(self) -> int:
+        """How many characters of a section are sent: the middle of a longer one is left out."""
+        lengths = [len(text) for text in self._texts.values()]
+        return min(SECTION_CHARACTERS, fair_limit(lengths))
+
+    def data(self) -> dict[str, str]:
+        """Return the sections by title; nothing in them can act on a model without being read."""
+        limit = self.limit
+        return {title: neutral(shortened(text, limit)) for title, text in self._texts.items()}
+
+    @property
+    def most(self) -> Usage:
+        """The most tokens that one request with all of this may use."""
+        words = sum(len(title) + len(text) for title, text in self._texts.items())
+        for question in self.questions:
+            words += len(question.name) + len(question.instructions)
+            words += sum(len(option.value) + len(option.description) for option in question.options)
+        parts = len(self._texts) + len(self.questions)
+        tokens = words // CHARACTERS_PER_TOKEN + TOKENS_PER_PART * parts
+        return Usage(tokens, 0, tokens)
+
+    def cut(self, form: TypedForm) -> list[str]:
+        """Return the titles of a form's sections that were too long to be sent as a whole."""
+        limit = self.limit
+        return [section.name for section in form.sections if len(section.text) > limit]
+
+
+def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:
+    notes = [
+        f'In the data, the section "{title}" of this question is called "{new}".'
+        for title, new in renamed.items()
+        if f'"{title}"' in question.instructions
+    ]
+    return replace(question, instructions="\n".join((question.instructions, *notes)))
+
+
+def digest_of(model: str, form: TypedForm) -> bytes:
+    """Identify what is asked of a model by its name, the questions and the sections."""
+    asked = repr((model, form.questions, form.sections))
+    return blake2b(asked.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def left_out(request: Request | None) -> dict[str, int]:
+    """Count the parts of a chat that are no text, such as ``image_url``: they are not sent."""
+    messages = request.get("messages") if isinstance(request, Mapping) else None
+    counts: dict[str, int] = {}
+    for message in messages if isinstance(messages, (list, tuple)) else ():
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for part in content if isinstance(content, (list, tuple)) else ():
+            if isinstance(part, Mapping) and not isinstance(part.get("text"), str):
+                kind = str(part.get("type", "part"))[:40]
+                counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def checked(questions: Iterable[Question], answers: Any) -> dict[str, Answer]:
+    """Return an answer to each question; what is no usable answer is an error of its question."""
+    found = answers if isinstance(answers, Mapping) else {}
+    return {question.name: _checked(question, found.get(question.name)) for question in questions}
+
+
+def _checked(question: Question, answer: Any) -> Answer:
+    if not isinstance(answer, Answer):
+        return _malformed("there is no answer to this question")
+    if answer.error is not None:
+        return answer
+    names = [option.value for option in question.options] or ["yes", "no"]
+    chances = answer.probabilities
+    if set(chances) != set(names):
+        return _malformed(f"the answer is about {sorted(map(str, chances))[:9]}, not {names[:9]}")
+    if not all(_is_probability(chance) for chance in chances.values()):
+        return _malformed("a probability is no number from 0 to 1")
+    total = sum(chances.values())
+    if abs(total - 1) > min(MOST_ROUNDING, ROUNDING * (len(names) + 1)):
+        return _malformed(f"the probabilities add up to {total:.4g}, not to 1")
+    return Answer({name: min(chances[name] / total, 1.0) for name in names})
+
+
+ROUNDING, MOST_ROUNDING = 0.005, 0.05
+"""How far the sum may be from 1, for each option and altogether: some servers give two decimals."""
+
+
+def _is_probability(chance: Any) -> bool:
+    return type(chance) in (float, int) and isfinite(chance) and 0 <= chance <= 1
+
+
+def _malformed(message: str) -> Answer:
+    return Answer(error=Failure("malformed", message))
+
+
+def shares(usage: Usage | None, questions: Sequence[int]) -> list[Usage | None]:
+    """Divide the usage of a request among judges by how many questions each asked, exactly."""
+    if usage is None:
+        return [None] * len(questions)
+    ends = list(accumulate(questions))
+    return [
+        Usage(
+            _part(usage.input_tokens, begin, end, ends[-1]),
+            _part(usage.output_tokens, begin, end, ends[-1]),
+            _part(usage.total_tokens, begin, end, ends[-1]),
+            None if usage.cost_usd is None else usage.cost_usd * (end - begin) / ends[-1],
+        )
+        for begin, end in pairwise((0, *ends))
+    ]
+
+
+def _part(tokens: int, begin: int, end: int, whole: int) -> int:
+    return tokens * end // whole - tokens * begin // whole

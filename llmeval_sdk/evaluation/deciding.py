@@ -1,0 +1,306 @@
+"""Asks a decision model what judges would ask a judge model, in one request for each record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from llmeval_sdk._needs import lacking
+from llmeval_sdk._process.shield import shield
+from llmeval_sdk._process.threads import within
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError, JudgeError
+from llmeval_sdk.evaluation._account import Account
+from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
+from llmeval_sdk.evaluation._running import failed, not_applicable
+from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
+from llmeval_sdk.judges import BaseJudge
+from llmeval_sdk.judges.typed import Typed, TypedForm, typed_form_of
+from llmeval_sdk.model import (
+    Answer,
+    Decision,
+    Evaluation,
+    Failure,
+    ModelCall,
+    Record,
+)
+from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.protocols import DecisionModel, Judge
+from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.tracing import disabled
+
+
+BUDGET = Budget(calls_per_minute=None, tokens_per_minute=1_000_000, usd_per_day=1.0, concurrency=16)
+"""What decisions may use by default, apart from what judge models may: as many requests as USD 1 a
+day and a million tokens a minute pay for."""
+THRESHOLD = 0.5
+"""The probability from which on an outcome is good, where a judge has no threshold of its own."""
+ACCOUNT = "decisions"
+
+
+class Decided(NamedTuple):
+    """What came of asking about one record."""
+
+    evaluations: Mapping[str, Evaluation]
+    """One for each judge, by its name."""
+    calls: Sequence[ModelCall] = ()
+    """The calls of the model, which all these evaluations share."""
+
+
+def divided(judges: Iterable[Judge]) -> tuple[list[Judge], list[Judge]]:
+    """Return the judges that a decision model can be asked in place of, and the others.
+
+    Raises:
+        ConfigurationError: One has more options or levels than any decision model takes.
+    """
+    typed: list[Judge] = []
+    others: list[Judge] = []
+    for judge in judges:
+        (others if typed_form_of(judge) is None else typed).append(judge)
+    return typed, others
+
+
+def checked_thresholds(thresholds: Mapping[str, float] | None) -> Mapping[str, float]:
+    """Return thresholds by judge as they are.
+
+    Raises:
+        ConfigurationError: One is no number from 0 to 1.
+    """
+    for judge, threshold in (thresholds or {}).items():
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
+            raise ConfigurationError(f"the threshold of {judge!r} is a number, not {threshold!r}")
+        if not 0 <= threshold <= 1:
+            raise ConfigurationError(f"the threshold of {judge!r} is 0 to 1, not {threshold:g}")
+    return thresholds or {}
+
+
+def host_keeper(settings: Settings, budget: Budget = BUDGET) -> BudgetKeeper:
+    """Return the keeper of the decisions' budget, which all processes of this host share."""
+    return BudgetKeeper(budget, HostLedger(Path(settings.store).with_suffix(".decisions")))
+
+
+class Decider:
+    """Decides records with one model, inside a budget. Used by one event loop.
+
+    Args:
+        model: Which model.
+        keeper: Of the budget of decisions.
+        concurrency: Requests at a time, at most.
+        timeout: Seconds that a record may take.
+        thresholds: By the name of the judge, the probability from which on its outcome is good.
+        prices: Own prices by model, in USD per million input and output tokens.
+        patience: Seconds that a request waits for a model that is down; see `Turnstile`.
+        verdicts: Where answers of earlier records are found, and those of this run are kept.
+
+    Raises:
+        ConfigurationError: A threshold is no number from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        model: DecisionModel,
+        keeper: BudgetKeeper,
+        *,
+        concurrency: int = BUDGET.concurrency,
+        timeout: float = 60.0,
+        thresholds: Mapping[str, float] | None = None,
+        prices: Mapping[str, tuple[float, float]] | None = None,
+        patience: float = 0.0,
+        verdicts: Verdicts | None = None,
+    ) -> None:
+        self.model = model
+        self.left_out: Counter[str] = Counter()
+        """Parts of requests that were not shown, because they are no text, by their type."""
+        self._turnstile = Turnstile(
+            keeper, concurrency=concurrency, prices=prices, patience=patience
+        )
+        self._timeout = timeout
+        self._thresholds = checked_thresholds(thresholds)
+        self._verdicts = verdicts
+        self._typed: dict[int, tuple[Judge, Typed | None]] = {}
+
+    async def decide(self, record: Record, judges: Sequence[Judge]) -> Decided:
+        """Ask about a record what these judges ask, in one request. Never raises.
+
+        A judge whose inputs are missing, whose outcome needs no model, or whose question was
+        answered before, asks nothing.
+        """
+        inquiry = Inquiry()
+        evaluations: dict[str, Evaluation] = {}
+        asking: list[_Asking] = []
+        for judge in judges:
+            known = self._prepared(judge, record)
+            if isinstance(known, Evaluation):
+                evaluations[judge.name] = known
+            else:
+                inquiry.add(judge.name, known.form)
+                asking.append(known)
+        calls: Sequence[ModelCall] = ()
+        if asking:
+            began = perf_counter()
+            decision, calls = await self._asked(inquiry)
+            seconds = perf_counter() - began
+            evaluations |= self._read(record, inquiry, asking, decision, seconds)
+        return Decided({judge.name: evaluations[judge.name] for judge in judges}, calls)
+
+    def _prepared(self, judge: Judge, record: Record) -> Evaluation | _Asking:
+        """Return the outcome that is known without asking, else what has to be asked."""
+        try:
+            absent = lacking(judge, record)
+            if absent is not None:
+                return _decided(judge, not_applicable(judge, absent))
+            settled = judge.settled(record) if isinstance(judge, BaseJudge) else None
+            if settled is not None:
+                return _decided(judge, settled)
+            form = self._form(judge, record)
+            if not form.questions:
+                return _decided(judge, form.read({}, THRESHOLD))
+            key = self._key(form)
+            kept = EarlierVerdict() if self._verdicts is None else self._verdicts.get(key)
+        except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
+            return _decided(judge, _failure(judge, error))
+        asking = _Asking(judge, form, key, distrusted=kept.is_distrusted)
+        if kept.verdict is None:
+            return asking
+        answers = _unpacked(kept.verdict)
+        return self._evaluation(
+            asking, answers, str(kept.verdict.metadata.get("model")), cached=True
+        )
+
+    def _form(self, judge: Judge, record: Record) -> TypedForm:
+        entry = self._typed.get(id(judge))
+        if entry is None:
+            entry = self._typed[id(judge)] = judge, typed_form_of(judge)
+        typed = entry[1]
+        if typed is None:
+            raise JudgeError("not_typed", f"{judge.name} cannot be asked as a typed question")
+        return typed(record)
+
+    def _key(self, form: TypedForm) -> VerdictKey:
+        address = getattr(self.model, "base_url", None)
+        where = f"#{id(self.model)}" if address is None else f"@{address}"
+        return VerdictKey(digest_of(f"{self.model.model}{where}", form), address is not None)
+
+    async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
+        """Ask the model within budget and time."""
+        account = Account(self.model, self._turnstile, ACCOUNT)
+        questions, data = inquiry.questions, inquiry.data()
+        try:
+            with disabled():  # a model of the app's own is no part of its trace
+                decision = await within(
+                    self._timeout,
+                    account.paid(
+                        "decide", inquiry.most, lambda: self.model.decide(data, questions)
+                    ),
+                )
+        except (TimeoutError, asyncio.TimeoutError):
+            return Failure("timeout", f"no answer after {self._timeout:g} s"), account.calls
+        except JudgeError as error:
+            return Failure(error.type, str(error)), account.calls
+        except (Exception, SystemExit) as error:
+            return Failure(type(error).__name__, str(error)), account.calls
+        return replace(decision, usage=account.usage), account.calls
+
+    def _read(
+        self,
+        record: Record,
+        inquiry: Inquiry,
+        asking: Sequence[_Asking],
+        decision: Decision | Failure,
+        seconds: float,
+    ) -> dict[str, Evaluation]:
+        if isinstance(decision, Failure):
+            lost = (
+                (one.judge, failed(one.judge, decision.type, decision.message)) for one in asking
+            )
+            return {
+                judge.name: replace(_decided(judge, evaluation), duration=seconds)
+                for judge, evaluation in lost
+            }
+        answers = checked(inquiry.questions, decision.answers)
+        absent = left_out(record.request)
+        self.left_out.update(absent)
+        model = decision.model or self.model.model
+        used = shares(decision.usage, [len(one.form.questions) for one in asking])
+        evaluations = {}
+        for one, usage in zip(asking, used, strict=True):
+            cut = inquiry.cut(one.form)
+            notes = {
+                **({"cut": cut} if cut else {}),
+                **({"left_out": absent} if absent else {}),
+                **({"distrusted_cache": True} if one.distrusted else {}),
+            }
+            evaluation = self._evaluation(one, answers, model)
+            evaluations[one.judge.name] = replace(
+                evaluation,
+                usage=usage,
+                duration=seconds,
+                metadata={**evaluation.metadata, **notes},
+            )
+            with shield("kept decisions", calls_out=True):
+                self._keep(one, answers, model)
+        return evaluations
+
+    def _evaluation(
+        self, one: _Asking, answers: Mapping[str, Answer], model: str, *, cached: bool = False
+    ) -> Evaluation:
+        threshold = self._thresholds.get(one.judge.name, THRESHOLD)
+        try:
+            evaluation = one.form.read(answers, threshold)
+        except Exception as error:
+            evaluation = _failure(one.judge, error)
+        notes = {"cached": True} if cached else {}
+        metadata = {**evaluation.metadata, "threshold": threshold, "model": model, **notes}
+        return _decided(one.judge, replace(evaluation, metadata=metadata))
+
+    def _keep(self, one: _Asking, answers: Mapping[str, Answer], model: str) -> None:
+        """Keep the answers, not the outcome: another threshold reads them again."""
+        own = {question.name: answers[question.name] for question in one.form.questions}
+        if self._verdicts is None or any(answer.error is not None for answer in own.values()):
+            return
+        packed = {name: dict(answer.probabilities) for name, answer in own.items()}
+        self._verdicts.put(
+            one.key,
+            Evaluation(
+                one.judge.name,
+                metadata={"answers": packed, "model": model},
+                evaluator_kind="decision",
+                evaluator_version=one.judge.version,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A judge whose questions have to be asked."""
+
+    judge: Judge
+    form: TypedForm
+    key: VerdictKey
+    distrusted: bool = False
+    """Whether there are earlier answers that were not signed with our key."""
+
+
+def _decided(judge: Judge, evaluation: Evaluation) -> Evaluation:
+    return replace(
+        evaluation,
+        name=judge.name,
+        evaluator_kind="decision",
+        evaluator_version=judge.version,
+    )
+
+
+def _failure(judge: Judge, error: BaseException) -> Evaluation:
+    kind = error.type if isinstance(error, JudgeError) else type(error).__name__
+    return failed(judge, kind, str(error))
+
+
+def _unpacked(kept: Evaluation) -> dict[str, Answer]:
+    return {name: Answer(chances) for name, chances in kept.metadata["answers"].items()}

@@ -1,0 +1,54 @@
+"""A decision model over real HTTP, on the loopback interface."""
+
+import asyncio
+
+import pytest
+from decisions_asked import DATA, KEY, QUESTIONS, by_name
+
+from llmeval_sdk.llms import _clients, _ladder
+from llmeval_sdk.llms.decisions import HttpDecisions
+from llmeval_sdk.testing.decision_server import DecisionServer
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    """Forget what earlier tests learned about servers, and what was warned about."""
+    _ladder.forget()
+    _clients._warned.clear()
+
+
+@pytest.fixture
+def serve():
+    """Start decision servers that end with the test."""
+    servers = []
+
+    def start(*script, decide=by_name, **options):
+        server = DecisionServer(decide, script=script, **options)
+        server.start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def model():
+    """Make a client of a server, whose waits between attempts are short."""
+
+    def make(server, wire, **options):
+        options = {"api_key": KEY, "timeout": 30.0, "backoff": 0.001, **options}
+        return HttpDecisions(f"{wire}/any", **{"base_url": server.base_url, **options})
+
+    return make
+
+
+@pytest.fixture
+def ask(model):
+    """Ask a server once."""
+
+    def call(server, wire, questions=QUESTIONS, data=DATA, **options):
+        return asyncio.run(model(server, wire, **options).decide(data, questions))
+
+    return call

@@ -1,0 +1,105 @@
+"""The file of calibrations: whole or not at all, for one judge asking one model."""
+
+import json
+
+import pytest
+
+from llmeval_sdk.errors import DataError
+from llmeval_sdk.estimates.calibration import Calibration
+from llmeval_sdk.evaluation import calibrations
+from llmeval_sdk.evaluation.calibrations import Calibrations, FittedCalibration
+
+
+@pytest.fixture
+def path(tmp_path):
+    return calibrations.path_beside(tmp_path / "store" / "llmeval.db")
+
+
+def fitted(**changes):
+    shape = {"calibration": Calibration(0.6, -0.3, 200), "judge_version": "1", "model": "luna-1"}
+    times = {"fitted_ns": 1, "loss_before": 0.4, "loss_after": 0.3}
+    return FittedCalibration(**{**shape, **times, **changes})
+
+
+def test_what_is_written_is_read(path):
+    """Also a map with knots; the file is its owner's alone."""
+    knots = ((0.1, 0.2), (0.5, 0.4), (0.9, 0.7))
+    both = {"a": fitted(), "b": fitted(calibration=Calibration(labels=1_000, knots=knots))}
+    calibrations.write(path, both)
+    assert calibrations.read(path) == both
+    assert path.stat().st_mode & 0o077 == 0
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_no_file_is_no_calibration(path):
+    """Which is what most apps have."""
+    assert calibrations.read(path) == {}
+
+
+def test_another_model_makes_it_stale_and_is_told_once(path):
+    """Nobody knows how the new one errs."""
+    problems = []
+    calibrations.write(path, {"groundedness": fitted()})
+    known = Calibrations(path, problems.append)
+    assert known.of("groundedness", "1", "luna-1")(0.9) != 0.9
+    assert known.of("safety", "1", "luna-1") is None
+    assert not problems
+    for _ in range(3):
+        assert known.of("groundedness", "1", "luna-2") is None
+        assert known.of("groundedness", "2", "luna-1") is None
+    assert len(problems) == 1 or all("groundedness" in line for line in problems)
+    assert "luna-2 answers now" in problems[0]
+    assert len(problems) == len(set(problems))
+
+
+def test_a_new_file_is_noticed(path, monkeypatch):
+    """A worker runs for weeks."""
+    monkeypatch.setattr(calibrations, "LOOK_AGAIN_SECONDS", 0.0)
+    known = Calibrations(path, print)
+    assert known.of("groundedness", "1", "luna-1") is None
+    calibrations.write(path, {"groundedness": fitted()})
+    assert known.of("groundedness", "1", "luna-1") is not None
+    path.unlink()
+    assert known.of("groundedness", "1", "luna-1") is None
+
+
+def entry(**changes):
+    shape = json.loads(
+        json.dumps({"calibration": {"slope": 1, "shift": 0, "labels": 1, "knots": []}})
+    )
+    shape["calibration"] |= changes
+    rest = {"judge_version": "1", "model": "m", "fitted_ns": 1, "loss_before": 1, "loss_after": 1}
+    return {"format": 1, "judges": {"a": {**shape, **rest}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{",
+        "[" * 100_000,
+        '{"format": 2, "judges": {}}',
+        '{"format": 1}',
+        '{"format": 1, "judges": [1]}',
+        '{"format": 1, "judges": {"a": {}}}',
+        json.dumps(entry(slope=float("nan"))),
+        json.dumps(entry(slope=1e9)),
+        json.dumps(entry(slope="1")),
+        json.dumps(entry(knots=[[0.9, 0.1], [0.1, 0.9]])),
+        json.dumps(entry(knots=[[0.1, 2]])),
+        json.dumps(entry(knots=[[n / 100, n / 100] for n in range(60)])),
+        json.dumps({"format": 1, "judges": {str(n): {} for n in range(1_001)}}),
+        " " * (1 << 20) + "{}",
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_calibrates_nothing_and_says_so(path, text):
+    """It may be half a file, another's, or an attack."""
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(DataError, match="calibration"):
+        calibrations.read(path)
+    problems = []
+    assert Calibrations(path, problems.append).of("a", "1", "m") is None
+    assert len(problems) == 1

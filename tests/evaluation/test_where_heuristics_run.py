@@ -1,0 +1,70 @@
+"""Where a heuristic runs follows from one rule, whenever the app declares it."""
+
+from __future__ import annotations
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry, testing
+
+
+@pytest.fixture
+def declare():
+    """Declare a heuristic of the app for the test."""
+    names = []
+
+    def make(name, **options):
+        names.append(name)
+        return llmeval.heuristic(name=name, **options)(lambda record: 1.0)
+
+    yield make
+    for name in names:
+        registry.forget(name)
+
+
+def scores(seen):
+    """What heuristics said about one request, at the end of the call and later."""
+    with llmeval.workflow("answer", request="roof?") as span:
+        span.annotate(response="slate")
+    at_once = set(span.evaluations)
+    seen.drain()
+    return at_once, set(seen.scores("answer"))
+
+
+@pytest.mark.parametrize("declared", ["before", "after"])
+@pytest.mark.parametrize(
+    ("heuristics", "at_once", "in_all"),
+    [
+        ("inline", {"quick"}, {"quick", "slow"}),
+        ("background", set(), {"quick", "slow"}),
+        ("off", set(), set()),
+    ],
+)
+def test_the_setting_holds_for_heuristics_of_the_app(
+    declare, declared, heuristics, at_once, in_all
+):
+    """A heuristic runs at the same place whether it is declared before configure() or after."""
+
+    def both():
+        declare("quick", inline=True)
+        declare("slow")
+
+    if declared == "before":
+        both()
+    with testing.capture(heuristics=heuristics, escalations=[]) as seen:
+        if declared == "after":
+            both()
+        first, later = scores(seen)
+    assert (first & {"quick", "slow"}, later & {"quick", "slow"}) == (at_once, in_all)
+
+
+def test_one_that_the_settings_name_runs_although_heuristics_are_off(declare, monkeypatch):
+    """Asked for by name, a heuristic runs in the background, also when it is declared late."""
+    monkeypatch.setenv("LLMEVAL_EVALUATORS", "quick,context_relevance")
+    with testing.capture(heuristics="off", escalations=[]) as seen:
+        declare("quick", inline=True)
+        with llmeval.workflow("answer", request="roof?") as span:
+            span.annotate(response="slate", retrieved_context=["a slate roof"])
+        assert not span.evaluations
+        seen.drain()
+        assert set(seen.scores("answer")) == {"context_relevance", "quick"}
