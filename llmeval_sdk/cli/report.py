@@ -22,9 +22,16 @@ from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.labels import labels_from, thumbs
-from llmeval_sdk.store.populations import PERIODS, LabelSource, Population, overall, populations
+from llmeval_sdk.store.populations import (
+    PERIODS,
+    LabelSource,
+    Population,
+    Scores,
+    overall,
+    populations,
+)
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary, score_summary
 from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.words import moment
 
@@ -107,25 +114,26 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    selection = (args.since, None, args.evaluator, args.span_name)
+    selection = Scope(args.since, None, args.evaluator, args.span_name)
     with open_store(args.store) as reader:
-        scores = reader.score_summary(*selection)
         not_run = reader.not_run_summary(*selection)
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
-        judged = populations(reader, selection, args.predictor, labels=labels)
+        known = Scores(reader, args.predictor, labels)
+        groups = known.groups(selection)
+        scores = reader.read(lambda c: tuple(score_summary(c, selection, groups)))
+        judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
         clicked = reader.read(
             lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
         )
-        trend = populations(reader, selection, args.predictor, PERIODS[args.by]) if args.by else []
+        trend = populations(reader, selection, known, PERIODS[args.by]) if args.by else []
         followed = courses(
             reader, args.alert, args.since, time.time_ns(),
             span_name=args.span_name, predictor=args.predictor,
         )  # fmt: skip
         alerts = [
-            (each, overall(reader, selection, args.predictor, each.bound.evaluator))
-            for each in followed
+            (each, overall(reader, selection, known, each.bound.evaluator)) for each in followed
         ]
         lost = reader.read(losses.total)
         compared = reader.read(

@@ -12,7 +12,7 @@ from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.estimates.sequence import Seen
-from llmeval_sdk.estimates.standardised import Tally
+from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import predictor_of
 
