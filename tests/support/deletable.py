@@ -42,7 +42,7 @@ PARTS = {
         "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
         "evaluation/calibrations.py", "evaluation/deciding.py",
         "evaluation/decision_budget.py", "llms/decisions",
-        "config/decisions.py", "policy/cascade.py", "pipeline/_tier.py", "pipeline/_deciding.py",
+        "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
         "pipeline/_undecided.py",
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
