@@ -60,7 +60,7 @@ FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
 ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 """What makes a judge of an object of another library, or returns ``None``, by that library."""
 
-LEARNING = "llmeval_sdk.learning:make"
+LEARNING = "llmeval_sdk.learning.background:make"
 """What re-fits risk scores on outcomes; it takes the Settings and returns ``None`` if it is off."""
 
 DECIDING = "llmeval_sdk.pipeline._tier:make_tier"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk.evaluation import Crew, addressed, own_copy
 from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
-from llmeval_sdk.evaluation.deciding import BUDGET, Decided, Decider
+from llmeval_sdk.evaluation.deciding import Decided, Decider
+from llmeval_sdk.evaluation.decision_budget import BUDGET
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.judges.typed import typed_form_of
 from llmeval_sdk.model import Evaluation, Usage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config, registry
@@ -77,7 +77,8 @@ def make_tier(
         if own.cascade:
             problems.append(_of_cascade("no decision model is named: set LLMEVAL_DECISION_MODEL"))
         return None
-    from llmeval_sdk.evaluation.deciding import BUDGET, checked_thresholds, host_keeper
+    from llmeval_sdk.evaluation.deciding import checked_thresholds
+    from llmeval_sdk.evaluation.decision_budget import host_keeper
 
     model, why_not = _model(decisions, settings, problems, strict=strict)
     cascades = _cascades(own.cascade, escalations or (), settings, problems)
@@ -95,18 +96,13 @@ def make_tier(
                 f"an escalation reads the decision on {judge.name!r}, and {_UNTYPED}"
             )
         problems.append(f"decisions: {judge.name}: {_UNTYPED}; it is left to the judge model")
-    budget = replace(
-        BUDGET,
-        usd_per_day=own.decision_usd_per_day,
-        tokens_per_minute=own.decision_tokens_per_minute,
-    )
     return Tier(
         model=model,
         why_not=why_not,
         requested=[*requested, *read],
         escalations=escalations,
         everywhere=frozenset(judge.name for judge in typed),
-        keeper=host_keeper(settings, budget),
+        keeper=host_keeper(settings),
         thresholds=checked_thresholds(own.decision_thresholds),
         settings=settings,
     )

@@ -11,7 +11,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation import addressed
-from llmeval_sdk.evaluation.deciding import BUDGET, Decider, divided, host_keeper
+from llmeval_sdk.evaluation.deciding import Decider, divided
+from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
 from llmeval_sdk.evaluation.signing import Signer
 from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts

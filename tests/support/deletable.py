@@ -20,9 +20,9 @@ PARTS = {
         "estimates/probability.py",
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
         "store/comparison.py", "store/course.py", "store/dump.py",
-        "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py", "store/labels.py",
-        "store/pages.py", "store/populations.py", "store/tiers.py", "store/rules.py", "store/silence.py",
-        "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
+        "store/feedback.py", "store/hours.py", "store/labelling.py", "store/labels.py",
+        "store/pages.py", "store/populations.py", "store/rules.py", "store/silence.py",
+        "store/effective.py", "store/tiers.py", "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
@@ -38,7 +38,8 @@ PARTS = {
     ),
     "decisions": (
         "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
-        "evaluation/calibrations.py", "evaluation/deciding.py", "llms/decisions",
+        "evaluation/calibrations.py", "evaluation/deciding.py",
+        "evaluation/decision_budget.py", "llms/decisions",
         "config/decisions.py", "policy/cascade.py", "pipeline/_tier.py", "pipeline/_deciding.py",
         "pipeline/_undecided.py",
     ),
