@@ -207,6 +207,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json || missed=1; \
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
+	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \
 	$$python -m benchmarks.quality.interval_coverage --runs 100 --records 2000 || missed=1; \
 	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \

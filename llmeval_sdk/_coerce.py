@@ -12,28 +12,18 @@ from typing import Any
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
 
 
-_CHUNK_FIELDS = {
-    "content": "content",
-    "text": "content",
-    "page_content": "content",
-    "doc_uri": "doc_uri",
-    "uri": "doc_uri",
-    "source": "doc_uri",
-    "url": "doc_uri",
-    "chunk_id": "chunk_id",
-    "id": "chunk_id",
-    "id_": "chunk_id",
-    "node_id": "chunk_id",
-    "score": "score",
-    "page": "page",
-    "page_number": "page",
-    "page_label": "page",
-    "retrieval_method": "retrieval_method",
-    "method": "retrieval_method",
+_SPELLINGS = {
+    "content": ("content", "text", "page_content"),
+    "doc_uri": ("doc_uri", "uri", "source", "url"),
+    "chunk_id": ("chunk_id", "id", "id_", "node_id"),
+    "score": ("score",),
+    "page": ("page", "page_number", "page_label"),
+    "retrieval_method": ("retrieval_method", "method"),
 }
 """How other systems spell a chunk's fields; the first spelling that has a value wins."""
-
-
+_CHUNK_FIELDS = {
+    spelling: field for field, spellings in _SPELLINGS.items() for spelling in spellings
+}
 _PLAIN = frozenset(("content", "chunk_id", "score", "page", "retrieval_method"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import Any
 
 from llmeval_sdk import _values
@@ -43,12 +42,3 @@ def number(value: float) -> str:
     if abs(value) < 1e15 and value == int(value) and abs(value) > 1:
         return f"{int(value):,}"
     return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.3g}"
-
-
-def moment(time_ns: int) -> str:
-    """Return a time as people read it, in UTC."""
-    try:
-        at = datetime.fromtimestamp(time_ns / 1e9, timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return f"{time_ns} ns"
-    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

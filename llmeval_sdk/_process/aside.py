@@ -12,7 +12,8 @@ own heuristics               the worker              5 s for a record; once the 
 ``redact=``                  the worker              2 s for a record
 judges that are plain        the judges' event loop  ``judge_timeout``
 functions
-judge models that are plain  the judges' event loop  that of the judgement
+judge models and decision    the judges' event loop  that of the judgement
+models that are plain
 functions
 ===========================  ======================  ==============================================
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.estimates.correction import FEWEST, Correction
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.labels import Thumbs
 from llmeval_sdk.store.populations import Population
+from llmeval_sdk.store.words import moment, percent
 
 
 STEPS = ("eligible", "selected", "budgeted", "run", "scored")
@@ -50,22 +51,24 @@ def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> No
         if each.correction is not None and each.estimate is not None:
             say(f"{where}: {_people(each.correction, each.estimate)}")
         elif each.labels:
-            say(f"{where}: {each.labels} labels; {FEWEST} of judged records correct its mean.")
-    for said in clicked:
+            say(f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean.")
+    for thumbs in clicked:
         say(
-            f"{printable(said.name)}: feedback on {said.count:,} traces, {said.share:.1%} of all,"
-            f" mean {said.mean:.2f}. Who gives it chooses what about: it corrects nothing."
+            f"{printable(thumbs.name)}: feedback on {thumbs.count:,} traces, {thumbs.share:.1%} of"
+            f" all, mean {thumbs.mean:.2f}. It corrects nothing, because users choose what they"
+            " rate."
         )
 
 
 def _people(correction: Correction, judge: Estimate) -> str:
-    said = correction.estimate
-    people = f"people would say {said.mean:.3g} [{said.low:.3g}, {said.high:.3g}]"
+    corrected = correction.estimate
+    interval = f"[{corrected.low:.3g}, {corrected.high:.3g}]"
+    people = f"people would say {corrected.mean:.3g} {interval}"
     parts = [f"{people} ({correction.labels} labels), the judge {judge.mean:.3g}"]
     if correction.passed_wrongly is not None:
-        parts.append(f"of what it passes, people fail {correction.passed_wrongly:.0%}")
+        parts.append(f"of what it passes, people fail {percent(correction.passed_wrongly)}")
     if correction.failed_wrongly is not None:
-        parts.append(f"of what it fails, people pass {correction.failed_wrongly:.0%}")
+        parts.append(f"of what it fails, people pass {percent(correction.failed_wrongly)}")
     return "; ".join(parts) + "."
 
 

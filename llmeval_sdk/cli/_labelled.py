@@ -23,8 +23,6 @@ COLUMNS = (
     "label", "rating", "score", "probability", "explanation", "inclusion_probability", "model",
     "evaluator_version",
 )  # fmt: skip
-STAND_IN = "stand-in:"
-"""How every rationale of the rule-based stand-in begins."""
 
 
 @dataclass(slots=True)
@@ -45,8 +43,7 @@ class LabelledRecords:
         self, args: argparse.Namespace, name: str, label: Any, row: Any, verdict: Evaluation
     ) -> None:
         """Add a record that both have a value for."""
-        why = verdict.explanation or ""
-        self.by_stand_in = self.by_stand_in or why.startswith(STAND_IN) or is_stand_in(verdict)
+        self.by_stand_in = self.by_stand_in or is_stand_in(verdict)
         self.pairs.append(_pair(args, name, label, row, verdict))
 
     def rated(self, verdict: Evaluation) -> bool:

@@ -1,4 +1,4 @@
-"""How the commands say what each escalation rule would find among wrong extractions."""
+"""How the commands show which of the wrong extractions each escalation rule would find."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def show_rules(rules: Rules) -> None:
     heading("Which rule finds wrong extractions")
     if not rules.is_known:
         say(
-            f"{rules.checked} extractions were checked, {rules.wrong} of them wrong: from {FEWEST}"
-            f" on with {FEWEST_BAD} wrong ones, the rules are compared here. Label some in the"
+            f"Extractions checked: {rules.checked}; of them wrong: {rules.wrong}. The rules are"
+            f" compared from {FEWEST} checked and {FEWEST_BAD} wrong ones on. Label some in the"
             " viewer, or let `extraction_correctness` judge a share."
         )
         return
@@ -36,7 +36,7 @@ def show_rules(rules: Rules) -> None:
 
 
 def sentence(rules: Rules) -> str:
-    """Say the same in one line, for `llmeval doctor`."""
+    """Return the comparison as one line, for `llmeval doctor`."""
     if not rules.is_known:
         return f"{rules.checked} extractions were checked so far: too few to compare the rules"
     return (

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk import _values
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import begin, follow, level_of
 from llmeval_sdk.cli._watch_state import AlertMessage, WatchState
 from llmeval_sdk.store.course import Bound, Course, Event
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.words import moment
 
 
 SETTLE_NS = 300_000_000_000

@@ -77,7 +77,7 @@ class Webhook:
                 self._send(data, str(message.get("id", "")))
 
     def _send(self, data: bytes, key: str) -> None:
-        from llmeval_sdk.exporters._http import Sender
+        from llmeval_sdk.exporters.http import Sender
 
         key = key.encode(
             "ascii", "backslashreplace"

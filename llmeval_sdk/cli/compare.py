@@ -8,11 +8,12 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.store.comparison import Compared, Comparison, compare
 from llmeval_sdk.store.versions import dimension
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\

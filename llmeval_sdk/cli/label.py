@@ -24,6 +24,7 @@ from llmeval_sdk.store.labelling import (
     Shown,
     add_label,
     judges_of,
+    pruned_sentence,
     queue,
     shown,
 )
@@ -33,23 +34,26 @@ from llmeval_sdk.store.reader import StoreReader
 LONGEST = 3_000
 """Characters of each text that are shown."""
 CHUNKS = 10
+"""Retrieved passages that are shown."""
 _EPILOG = """\
 example:
   llmeval label groundedness
   llmeval label groundedness --labels 200       # go on after the first hundred
   llmeval label groundedness --list > queue.jsonl
 
-Keys: y the answer is good by this judge's question, n it is not, s skip, u undo the last one,
-q quit. In a pipe, a line each. The judge's verdict is not shown, so that it leads nobody; >>marks<<
-stand around what the free scores did not find in the context.
+Keys: y the answer is good by this judge's question, n it is not, s skip, u undo the last
+answer, q quit. Where the input is no terminal, each key is a line. The judge's verdict is
+not shown, because it would lead you. >>Marks<< stand around words that the free scores did
+not find in the context.
 
-Records are chosen so that few labels say much: where the judge is most likely to be wrong, and
-where a record stands for much traffic. The chance of each is stored with its label, so
-`llmeval report` ("people would say") stays unbiased; at 10 % bad answers it takes at least 1.3
-times fewer labels than a random choice. The same records are chosen until the traffic changes;
-skipped ones come again next time.
+Records are chosen so that few labels say much: where the judge is most likely to be wrong,
+and where a record stands for much traffic. With each label the chance that its record was
+chosen is stored, so "people would say" in `llmeval report` has no bias; at 10 % bad answers
+it takes at least 1.3 times fewer labels than a random choice. The same records are chosen
+until the traffic changes, and skipped ones come again next time.
 
-Exit codes: 0 done or quit; 2 could not be done.
+Exit codes: 0 all records have a label, or you quit; 2 the command could not run, or the
+records to label are no longer in the store.
 """
 
 
@@ -64,19 +68,26 @@ def add(subparsers: Any) -> None:
         formatter_class=Help,
     )
     parser.add_argument(
-        "judge", nargs="?", metavar="JUDGE", help="whose verdicts; default: with the most verdicts"
+        "judge",
+        nargs="?",
+        metavar="JUDGE",
+        help="the judge whose verdicts are to be corrected (default: the one with the most)",
     )
     add_store(parser)
     parser.add_argument(
         "--labels", type=_count, default=PLANNED, metavar="N",
-        help=f"how many to have in the end, those before included (default {PLANNED})",
+        help=f"how many labels there shall be in the end, with those of before (default {PLANNED})",
     )  # fmt: skip
     parser.add_argument(
-        "--since", type=since, metavar="TIME", help="only what was judged from then on: 7d, a date"
+        "--since",
+        type=since,
+        metavar="TIME",
+        help="only records that were judged from this time on: 24h, 7d or an ISO date",
     )
     parser.add_argument(
         "--list", action="store_true",
-        help="print the waiting records as JSON lines, which `report --labels` reads with a label",
+        help="print the records that wait for a label as JSON lines; fill in each label, and give "
+        "the file to `llmeval report --labels`",
     )  # fmt: skip
     parser.set_defaults(run=run)
 
@@ -98,6 +109,12 @@ def run(args: argparse.Namespace) -> int:
             pass
         finally:
             session.store_pending()
+        if waiting.waiting and len(session.pruned) == len(waiting.waiting):
+            raise ConfigurationError(pruned_sentence(len(session.pruned)))
+        if session.pruned:
+            say(
+                f"\n{len(session.pruned)} chosen records were passed over: their spans were pruned."
+            )
         say(f"\n{session.stored} labels stored, {len(waiting.labelled) + session.stored} of"
             f" {len(waiting.chosen)} chosen records have one.")  # fmt: skip
     return 0
@@ -133,6 +150,8 @@ class _Session:
 
     def __init__(self, reader: StoreReader, waiting: Queue) -> None:
         self.stored = 0
+        self.pruned: set[str] = set()
+        """Records that could not be shown, because their spans are no longer in the store."""
         self._reader = reader
         self._queue = waiting
         self._pending: _Pending | None = None
@@ -148,7 +167,8 @@ class _Session:
         with _keys() as keys:
             while place < len(records):
                 record = shown(self._reader, records[place].id)
-                if record is None:  # pruned meanwhile
+                if record is None:
+                    self.pruned.add(records[place].id)
                     place += 1
                     continue
                 _show(record, place + 1, len(records), self._queue.judge)
@@ -185,25 +205,25 @@ class _Session:
 
 @contextmanager
 def _keys() -> Iterator[Iterator[str]]:
-    """Give the keys y, n, s, u and q: single ones on a terminal, else a line each."""
+    """Lend an iterator of the keys y, n, s, u and q, one a line where the input is no terminal."""
     try:
         import termios
         import tty
     except ImportError:  # Windows
-        yield _asked(sys.stdin.readline)
+        yield _answers(sys.stdin.readline)
         return
     if not sys.stdin.isatty():
-        yield _asked(sys.stdin.readline)
+        yield _answers(sys.stdin.readline)
         return
     before = termios.tcgetattr(sys.stdin)
     try:
         tty.setcbreak(sys.stdin)
-        yield _asked(lambda: sys.stdin.read(1))
+        yield _answers(lambda: sys.stdin.read(1))
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _asked(read: Any) -> Iterator[str]:
+def _answers(read: Any) -> Iterator[str]:
     while True:
         sys.stdout.write("good? [y]es [n]o [s]kip [u]ndo [q]uit ")
         sys.stdout.flush()

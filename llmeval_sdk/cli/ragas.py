@@ -28,8 +28,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make or remove the environment; both may be repeated."""
-    from llmeval_sdk.judges.ragas import _environment as environment
-    from llmeval_sdk.judges.ragas._where import default_home, python_in
+    from llmeval_sdk.judges.ragas import default_home, environment, python_in
 
     home = (args.dir or default_home()).expanduser().absolute()
     if args.remove:

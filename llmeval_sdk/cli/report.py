@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import _values, config
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import alert, courses, level_of
 from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_people, show_trend
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
@@ -24,6 +24,7 @@ from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, LabelSource, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\
@@ -45,13 +46,14 @@ some, the budget admits some of those, and some of the judgements fail. "All tra
 the mean over the eligible records with its 95 % interval; a * says that a free score on
 all of them narrowed the interval. Yes and pass count as 1, no and fail as 0.
 
-You may look at an alert at any time: while every mean stays at its bound, all alerts of
-a command together raise a false alarm in at most 5 % of months. `llmeval watch` reports
-each alarm only once.
+You may look at an alert at any time: as long as no mean leaves its bound, at most 5 % of
+months hold a false alarm of any alert of a command. `llmeval watch` reports each alarm
+only once.
 
 Exit codes: 0 no alarm; 1 an alarm is in force, because there is evidence that the mean
-is beyond its bound; 2 the command could not run, or an alert cannot be decided, because
-nothing was judged or the judged records cannot stand for the rest.
+is beyond its bound; 2 the command could not run, --labels matches nothing, or an alert
+cannot be decided, because nothing was judged, the judge no longer gives verdicts, or the
+judged records cannot stand for the rest.
 """
 
 

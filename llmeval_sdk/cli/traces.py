@@ -8,12 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import _values
-from llmeval_sdk._terminal import moment, printable, score, seconds
+from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import say, table
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\

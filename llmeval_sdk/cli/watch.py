@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk._terminal import moment, number, printable
+from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
 from llmeval_sdk.cli._options import Help, add_store, open_store, seconds, since
@@ -23,6 +23,7 @@ from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.words import moment
 
 
 _EPILOG = """\
@@ -31,9 +32,9 @@ example:
   llmeval watch --alerts alerts.txt       a process of its own, until it is ended
   llmeval watch --alert 'groundedness<0.9' --silence 24h --once
 
-You may look as often as you like: while every mean stays at its bound, all alerts
-together raise a false alarm in at most 5 % of months. An alarm is reported once, and
-again when it is over; only new evidence can raise it another time. The counts are kept
+You may look as often as you like: as long as no mean leaves its bound, at most 5 % of
+months hold a false alarm of any alert. An alarm is reported once, and again when it is
+over; only new evidence can raise it another time. The counts are kept
 in a file beside the store, which processes share. An hour is counted five minutes after
 it has ended, and what arrives later when it arrives.
 
@@ -116,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Rounds:
-    """The looks of one process: what each of them finds is told where the last one did not."""
+    """The looks of one process, and what it remembers from one look to the next."""
 
     def __init__(
         self,

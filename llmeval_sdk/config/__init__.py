@@ -23,21 +23,7 @@ from llmeval_sdk.config._texts import SCORES, price_table, prices
 
 
 __all__ = [
-    "AREAS",
-    "FORMER_NAMES",
-    "ROWS",
-    "SCORES",
-    "Secret",
-    "Settings",
-    "from_environment",
-    "hidden",
-    "in_experiment",
-    "price_table",
-    "prices",
-    "read",
-    "setting",
-    "source_of",
-    "table",
-    "value_of",
-    "variables",
-]
+    "AREAS", "FORMER_NAMES", "ROWS", "SCORES", "Secret", "Settings", "from_environment",
+    "hidden", "in_experiment", "price_table", "prices", "read", "setting", "source_of", "table",
+    "value_of", "variables",
+]  # fmt: skip

@@ -69,7 +69,7 @@ class Settings(
     """
 
     extensions: Mapping[type, Any] = field(default_factory=dict)
-    """Tables of extensions by their class; of one that is absent, all are at their defaults."""
+    """The tables of extensions by class. One that is missing has all its defaults."""
 
     def of(self, table: type[_Table]) -> _Table:
         """Return the settings of an extension."""
@@ -81,4 +81,4 @@ AREAS: dict[str, type] = {**_CORE, **_extensions()}
 """The tables by the title of their area."""
 
 ROWS: tuple[Any, ...] = tuple(row for table in AREAS.values() for row in fields(table))
-"""The rows of all tables: dataclass fields whose metadata has ``env read doc form_of``."""
+"""The rows of all tables. A row is a dataclass field that `setting` made."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from llmeval_sdk.config._row import setting
 from llmeval_sdk.config._secret import Secret
@@ -15,6 +16,11 @@ def _protocol(text: str) -> str:
     if text.strip().lower() != "http/protobuf":
         raise ValueError("only http/protobuf is spoken, mostly on the collector's port 4318")
     return "http/protobuf"
+
+
+def _form(row: str, variable: str, doc: str, read: Callable[[str], Any] = str) -> Any:
+    """Declare the form of a setting that holds for spans or for scores alone."""
+    return setting(None, f"OTEL_EXPORTER_OTLP_{variable}", read=read, doc=doc, form_of=row)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,17 +47,11 @@ class OtlpSettings:
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         doc="OTLP server, `http://localhost:4318`; turns `otlp` on.",
     )
-    otlp_traces_endpoint: str | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-        doc="The second is the whole address for spans.",
-        form_of="otlp_endpoint",
+    otlp_traces_endpoint: str | None = _form(
+        "otlp_endpoint", "TRACES_ENDPOINT", "The second is the whole address for spans."
     )
-    otlp_logs_endpoint: str | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
-        doc="The third is that for scores.",
-        form_of="otlp_endpoint",
+    otlp_logs_endpoint: str | None = _form(
+        "otlp_endpoint", "LOGS_ENDPOINT", "The third is that for scores."
     )
     otlp_protocol: str = setting(
         "http/protobuf",
@@ -62,19 +62,11 @@ class OtlpSettings:
     otlp_headers: Mapping[str, Secret] | None = setting(
         None, "OTEL_EXPORTER_OTLP_HEADERS", read=secret_pairs, doc="Headers of every request."
     )
-    otlp_traces_headers: Mapping[str, Secret] | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-        read=secret_pairs,
-        doc="The second adds headers for spans.",
-        form_of="otlp_headers",
+    otlp_traces_headers: Mapping[str, Secret] | None = _form(
+        "otlp_headers", "TRACES_HEADERS", "The second adds headers for spans.", secret_pairs
     )
-    otlp_logs_headers: Mapping[str, Secret] | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
-        read=secret_pairs,
-        doc="The third adds headers for scores.",
-        form_of="otlp_headers",
+    otlp_logs_headers: Mapping[str, Secret] | None = _form(
+        "otlp_headers", "LOGS_HEADERS", "The third adds headers for scores.", secret_pairs
     )
     otlp_timeout: float = setting(
         10.0,
@@ -82,19 +74,11 @@ class OtlpSettings:
         read=duration,
         doc="Seconds a request may take; from 500 on, milliseconds.",
     )
-    otlp_traces_timeout: float | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
-        read=duration,
-        doc="The second is for spans alone.",
-        form_of="otlp_timeout",
+    otlp_traces_timeout: float | None = _form(
+        "otlp_timeout", "TRACES_TIMEOUT", "The second is for spans alone.", duration
     )
-    otlp_logs_timeout: float | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
-        read=duration,
-        doc="The third is for scores alone.",
-        form_of="otlp_timeout",
+    otlp_logs_timeout: float | None = _form(
+        "otlp_timeout", "LOGS_TIMEOUT", "The third is for scores alone.", duration
     )
     otlp_compression: str = setting(
         "none",
@@ -102,19 +86,17 @@ class OtlpSettings:
         read=one_of("none", "gzip"),
         doc="Whether what is sent is compressed.",
     )
-    otlp_traces_compression: str | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
-        read=one_of("none", "gzip"),
-        doc="The second is for spans alone.",
-        form_of="otlp_compression",
+    otlp_traces_compression: str | None = _form(
+        "otlp_compression",
+        "TRACES_COMPRESSION",
+        "The second is for spans alone.",
+        one_of("none", "gzip"),
     )
-    otlp_logs_compression: str | None = setting(
-        None,
-        "OTEL_EXPORTER_OTLP_LOGS_COMPRESSION",
-        read=one_of("none", "gzip"),
-        doc="The third is for scores alone.",
-        form_of="otlp_compression",
+    otlp_logs_compression: str | None = _form(
+        "otlp_compression",
+        "LOGS_COMPRESSION",
+        "The third is for scores alone.",
+        one_of("none", "gzip"),
     )
     otlp_certificate: str | None = setting(
         None, "OTEL_EXPORTER_OTLP_CERTIFICATE", doc="File with the authorities to trust."

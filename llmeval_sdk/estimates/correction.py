@@ -10,15 +10,15 @@ traffic the corrected mean is::
 which for yes and no is the predictive-value form of the correction for misclassification (Rogan and
 Gladen 1978 in its post-stratified form; two-phase sampling, Cochran 1977, chapter 12; as
 prediction-powered inference, Angelopoulos et al. 2023). Its variance adds that of the labels, on
-both sides, and what of the judge's own sampling remains: ``(1 + off(passed) - off(failed))**2`` of
-it. For the interval only, each side gets two records that weigh 0.35 times its heaviest, one
-without a mistake and one with the largest, so that no mistake among few labels is no proof that
-there are none.
+both sides, to that of the judge's mean times ``(1 + off(passed) - off(failed))**2``. For the
+interval only, each side gets two records that weigh 0.35 times its heaviest, one without a mistake
+and one with the largest, because few labels without a mistake are no proof that there are none.
 
-**Assumptions.** Within a side of the verdict, which records were labelled depends on the given
-chances alone. A label whose chance is unknown counts as drawn at random among the judged records on
-its side: people who look at failed answers first do no harm, people who look for mistakes among the
-passed ones do. Thumbs of an app's users choose themselves and must not be given.
+**Assumptions.** Among the records with the same verdict, the chances alone decide which of them
+were labelled. A label whose chance is unknown counts as drawn at random among the judged records
+with its verdict: people who look at failed answers first do no harm, people who look for mistakes
+among the passed ones do. Thumbs of an app's users must not be used, because users choose themselves
+what they rate.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ class Labelled(NamedTuple):
     label: float
     """In 0..1 as the verdict is; 1 and 0 for yes and no."""
     chance: float
-    """Its chance to be judged, in 0..1, above 0."""
+    """The chance, above 0, with which the record was chosen to be judged."""
     label_chance: float | None = None
-    """Its chance to be labelled once it was judged; ``None`` where it is unknown."""
+    """The chance, above 0, with which it was chosen to be labelled among the judged records;
+    ``None`` where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,10 @@ def confidence_sequence(
 
     Args:
         seen: All records that could have been judged, so far.
-        prediction: What an unjudged record is taken to be worth until verdicts put it right: any
-            number that was fixed beforehand, best near the mean.
-        tightest: The number of records at which the interval is narrowest for its number.
+        prediction: The value that an unjudged record counts with. Any number that was fixed
+            beforehand is right on average; one near the mean gives the narrowest interval.
+        tightest: The number of records at which the interval is narrowest, compared with one for a
+            single look.
         bounds: The ends of the scale; ``None`` where there are none.
 
     Returns:

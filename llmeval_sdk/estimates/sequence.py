@@ -40,14 +40,14 @@ from typing import Any, NamedTuple
 HORIZON_HOURS = 720.0
 """The stretch of time for which the rate of false alarms is promised."""
 DROPS, PARTS = (0.05, 0.10), (0.7, 0.3)
-"""The changes, in points of the scale, that the stakes are made for, and how much of the wealth is
-bet on each: more on the small one, which needs it."""
+"""The changes of the mean that the stakes are made for, and the part of the wealth that is bet on
+each: more on the small one, which is harder to see."""
 LEAST_FACTOR = 0.1
 MEMORY = 0.99
-"""How much of the older requests counts in the next period, for slope and variance: with periods of
-an hour, half of it is gone after three days."""
+"""The factor by which older requests count less after each period, for slope and variance: with
+periods of an hour, by half after three days."""
 FEW = 50
-"""Judged requests, weighed as equal ones, from which on the free score's slope is used."""
+"""The effective number of judged requests from which on the free score's slope is used."""
 
 
 class Seen(NamedTuple):

@@ -19,12 +19,12 @@ Robins 1997). The mixture boundary of Robbins (1970) for it gives the half-width
 which covers at all times together with a chance of 1 - alpha; r makes it narrowest where the
 standard error is `TIGHTEST`. It is wider than an interval for one look by about half.
 
-**Assumptions.** Enough judged requests in each stratum for the normal approximation: strata with
-fewer than `FEWEST` of either version are joined, and left out where that is not enough. Two records
-at the ends of the scale are added for the variance, as in `mean`, so that a stratum without a bad
-answer is no proof. Chances are those that the requests were really drawn with. The difference
-between the versions stays what it is within the period, and the period begins at a fixed time: a
-window that moves is a new look with an error of its own.
+**Assumptions.** Each stratum has enough judged requests for the normal approximation: strata with
+fewer than `FEWEST` of either version are joined, and left out where that is not enough. For the
+variance two records at the ends of the scale are added, as in `mean`, because a stratum without a
+bad answer is no proof that there are none. The chances are those that the requests were really
+drawn with. The difference between the versions stays what it is within the period, and the period
+begins at a fixed time: a window that moves is a new look with an error of its own.
 """
 
 from __future__ import annotations
@@ -43,14 +43,19 @@ Key = TypeVar("Key", bound=Hashable)
 
 ALPHA = 0.05
 TIGHTEST = 0.02
-"""The standard error of the difference at which its interval is narrowest for its size."""
+"""The standard error at which the interval is narrowest, compared with one for a single look."""
 FEWEST = 30
-"""Judged requests of either version below which a stratum does not stand by itself."""
+"""A stratum with fewer judged requests of either version is joined with other small ones."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over requests, from which their mean and its variance can be taken at any time."""
+    """Sums over requests, from which their mean and its variance can be computed at any time.
+
+    With ``y`` the verdict, ``x`` the free score and ``w`` the inverse of the chance to be judged, a
+    name such as ``wxy`` stands for the sum of ``w * x * y``, over the judged requests; ``all_x``
+    and ``all_xx`` are sums over all requests.
+    """
 
     count: int = 0
     """Requests that could have been judged."""
@@ -107,7 +112,10 @@ class Tally:
         self.heaviest = max(self.heaviest, other.heaviest)
 
     def scale_chances(self, part: float) -> None:
-        """Let what was scored stand for what was selected and lost too, of which it is a part."""
+        """Multiply all chances by a part, so that what was scored stands for what was lost too.
+
+        ``part`` is the part of the selected requests, 0..1, that were scored.
+        """
         for name in _SUMS[_SUMS.index("w") :]:
             power = 2 if name.startswith("ww") else 1
             setattr(self, name, getattr(self, name) / part**power)
@@ -120,7 +128,7 @@ class Tally:
         return self.wy / self.w + slope * (self.all_x / self.count - self.wx / self.w)
 
     def variance(self, slope: float = 0.0) -> float:
-        """Return the variance of `mean`, as a mean of the process behind the traffic."""
+        """Return the variance of `mean` as an estimate of the process behind the traffic."""
         if not slope or self.scored < self.count:
             slope = 0.0
         middle = self.wx / self.w
@@ -159,7 +167,7 @@ class Standardised:
 
     @property
     def due_to_mix(self) -> float:
-        """What of the plain difference the mixes make, not the versions."""
+        """The part of the plain difference that comes from the mixes, not from the versions."""
         return self.plain - self.difference.mean
 
 
@@ -189,12 +197,12 @@ def standardised_difference(
         variance += share**2 * (a.variance(slope) + b.variance(slope))
     half = half_width(variance, alpha)
     plain = _joined(second).mean(slope) - _joined(first).mean(slope)
-    found = Difference(mean, max(mean - half, -1.0), min(mean + half, 1.0))
-    return Standardised(found, plain, variance, inside / everything, len(pairs))
+    interval = Difference(mean, max(mean - half, -1.0), min(mean + half, 1.0))
+    return Standardised(interval, plain, variance, inside / everything, len(pairs))
 
 
 def half_width(variance: float, alpha: float = ALPHA) -> float:
-    """Return half of the interval, valid at any time, of an estimate with that variance now."""
+    """Return half the width of an interval that is valid at any time, from the variance now."""
     information = 1 / max(variance, 1e-12)
     factor = -2 * log(alpha)
     r = 1 / (TIGHTEST**2 * (factor + log(factor + 1)))
@@ -215,7 +223,7 @@ def needed(variance: float, judged: int, difference: float, alpha: float = ALPHA
 
 
 def _strata(first: Mapping[Key, Tally], second: Mapping[Key, Tally]) -> list[tuple[Tally, Tally]]:
-    """Return the pairs that can be compared; small ones are joined into one."""
+    """Return the pairs of strata that can be compared, with all small ones joined into one."""
     pairs, rest = [], (Tally(), Tally())
     for key in first.keys() & second.keys():
         pair = first[key], second[key]

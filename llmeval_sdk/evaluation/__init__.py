@@ -23,22 +23,7 @@ from llmeval_sdk.evaluation._running import (
 
 
 __all__ = [
-    "BudgetedLLM",
-    "Crew",
-    "Heuristics",
-    "Judgement",
-    "Models",
-    "NoModel",
-    "addressed",
-    "configured_model",
-    "failed",
-    "is_built_in",
-    "judge_record",
-    "not_applicable",
-    "outcome",
-    "own_copy",
-    "raised",
-    "run_heuristic",
-    "run_judge",
-    "run_requested",
-]
+    "BudgetedLLM", "Crew", "Heuristics", "Judgement", "Models", "NoModel", "addressed",
+    "configured_model", "failed", "is_built_in", "judge_record", "not_applicable", "outcome",
+    "own_copy", "raised", "run_heuristic", "run_judge", "run_requested",
+]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, FREE, Account
 from llmeval_sdk.evaluation._turnstile import Turnstile
-from llmeval_sdk.judges._cut import fair_limit, shortened
+from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.protocols import LLM, refuse_in_loop

@@ -11,9 +11,9 @@ from typing import Any
 
 from llmeval_sdk._neutral import neutral
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN
-from llmeval_sdk.judges._cut import fair_limit, shortened
-from llmeval_sdk.judges._prompt import SECTION_CHARACTERS
-from llmeval_sdk.judges._typed import TypedForm
+from llmeval_sdk.judges.cut import fair_limit, shortened
+from llmeval_sdk.judges.prompt import SECTION_CHARACTERS
+from llmeval_sdk.judges.typed import TypedForm
 from llmeval_sdk.model import Answer, Failure, Question, Request, Usage
 
 

@@ -13,7 +13,7 @@ from llmeval_sdk._needs import missing
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.heuristics._budget import TooLargeError
+from llmeval_sdk.heuristics import TooLargeError
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Record, Target
 from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.tracing._inner import new_span_id

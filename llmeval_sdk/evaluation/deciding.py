@@ -19,8 +19,8 @@ from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.evaluation.decision_budget import BUDGET
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
-from llmeval_sdk.judges._base import BaseJudge
-from llmeval_sdk.judges._typed import Typed, TypedForm, typed_form_of
+from llmeval_sdk.judges import BaseJudge
+from llmeval_sdk.judges.typed import Typed, TypedForm, typed_form_of
 from llmeval_sdk.model import (
     Answer,
     Decision,

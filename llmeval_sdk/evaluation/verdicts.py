@@ -14,8 +14,8 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
+from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
-from llmeval_sdk.policy._lock import Locked
 from llmeval_sdk.protocols import LLM, Judge
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.exporters._http import Answer, Sender, Tls
+from llmeval_sdk.exporters.http import Answer, Sender, Tls
 from llmeval_sdk.exporters.otel.exporter import Endpoint
 from llmeval_sdk.model import EvaluationEvent, SpanData
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._http import NOT_A_BACKEND, Answer
+from llmeval_sdk.exporters.http import NOT_A_BACKEND, Answer
 from llmeval_sdk.model import Batch
 from llmeval_sdk.protocols import BaseExporter
 

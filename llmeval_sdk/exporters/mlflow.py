@@ -11,9 +11,9 @@ from urllib.parse import quote
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.http import Answer
 from llmeval_sdk.exporters.otel import content
 from llmeval_sdk.exporters.otel.attributes import explanation_of
 from llmeval_sdk.exporters.otel.bridge import OtelBridge

@@ -9,9 +9,9 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.phoenix import PhoenixSettings
-from llmeval_sdk.exporters._http import Answer
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.http import Answer
 from llmeval_sdk.exporters.otel import names
 from llmeval_sdk.exporters.otel.attributes import explanation_of, value_and_label
 from llmeval_sdk.exporters.otel.bridge import OtelBridge

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._prompt import JudgePrompt
-from llmeval_sdk.judges._stand_in import Rule
 from llmeval_sdk.judges._verdict import VerdictForm, read
+from llmeval_sdk.judges.prompt import JudgePrompt
+from llmeval_sdk.judges.stand_in import Rule
 from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
 from llmeval_sdk.protocols import LLM, refuse_in_loop
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.judges._typed import Forms as Forms  # noqa: PLC0414 - for all judges
-    from llmeval_sdk.judges._typed import Typed as Typed  # noqa: PLC0414
+    from llmeval_sdk.judges.typed import Forms as Forms  # noqa: PLC0414 - for all judges
+    from llmeval_sdk.judges.typed import Typed as Typed  # noqa: PLC0414
 else:  # decision models are no part of the core
     Forms = Typed = Any
 
@@ -60,7 +60,7 @@ class BaseJudge:
     metric_path: str | None = None
     """What its aggregate is called; ``None`` follows from ``report_path``."""
     stand_in: Rule | None = None
-    """How a stand-in answers its prompt, in demos and tests; see `judges._stand_in`."""
+    """How a stand-in answers its prompt, in demos and tests; see `judges.stand_in`."""
 
     def lacks(self, record: Record, /) -> str | None:
         """Name an input that is missing although ``needs`` are met; ``None`` where nothing is."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.extraction import value_of
-from llmeval_sdk.judges._cut import shortened
-from llmeval_sdk.judges._prompt import Section
-from llmeval_sdk.judges._request import as_text
+from llmeval_sdk.judges.cut import shortened
+from llmeval_sdk.judges.prompt import Section
+from llmeval_sdk.judges.request import as_text
 from llmeval_sdk.model import Chunk, Extraction, Record
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.judges import _request
-from llmeval_sdk.judges._prompt import Section
+from llmeval_sdk.judges.prompt import Section
+from llmeval_sdk.judges.request import as_text, context, request
 from llmeval_sdk.model import Chunk, Extraction, Record, Usage
 
 
@@ -85,8 +85,8 @@ def title_of(name: str) -> str:
 
 
 _SPECIAL: dict[str, Callable[[Record], Sequence[Section]]] = {
-    "request": _request.request,
-    "retrieved_context": lambda record: _request.context(record.retrieved_context),
+    "request": request,
+    "retrieved_context": lambda record: context(record.retrieved_context),
     "expected_facts": lambda record: [
         Section("expected facts", "\n".join(record.expected_facts or ()))
     ],
@@ -110,7 +110,7 @@ def sections_for(name: str, record: Record, chunk: Chunk | None) -> Sequence[Sec
 def _plain(value: Any) -> str:
     if isinstance(value, tuple):
         value = [_fields(item) for item in value]
-    return _request.as_text(_fields(value))
+    return as_text(_fields(value))
 
 
 def _fields(value: Any) -> Any:

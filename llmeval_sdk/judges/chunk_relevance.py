@@ -9,10 +9,10 @@ from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._chunks import rate_chunks
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import request
-from llmeval_sdk.judges._stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.judges._verdict import YES_NO
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import request
+from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
 

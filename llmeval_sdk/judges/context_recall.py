@@ -11,10 +11,10 @@ from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk._process.threads import run
 from llmeval_sdk.judges._base import BaseJudge, Forms, Metered, Typed, ask
 from llmeval_sdk.judges._precheck import decided
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import context, expected, request, response
-from llmeval_sdk.judges._stand_in import Sections, chunks_of, expected_of, share
 from llmeval_sdk.judges._verdict import RECALL, in_range
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import context, expected, request, response
+from llmeval_sdk.judges.stand_in import Sections, chunks_of, expected_of, share
 from llmeval_sdk.model import Chunk, Evaluation, Record, Request, Usage
 from llmeval_sdk.protocols import LLM
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import as_text, context, request
-from llmeval_sdk.judges._stand_in import Sections, chunks_of, share
 from llmeval_sdk.judges._verdict import SCORE, in_range
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import as_text, context, request
+from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
 

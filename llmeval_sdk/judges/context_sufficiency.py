@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from llmeval_sdk._needs import CHUNK_TEXT
-from llmeval_sdk.judges._prompt import Example
-from llmeval_sdk.judges._request import context, expected, request
-from llmeval_sdk.judges._stand_in import (
+from llmeval_sdk.judges._yes_no import YesNoJudge
+from llmeval_sdk.judges.prompt import Example
+from llmeval_sdk.judges.request import context, expected, request
+from llmeval_sdk.judges.stand_in import (
     Sections,
     chunks_of,
     expected_of,
@@ -15,7 +16,6 @@ from llmeval_sdk.judges._stand_in import (
     share,
     words,
 )
-from llmeval_sdk.judges._yes_no import YesNoJudge
 
 
 RUBRIC = """

@@ -8,10 +8,10 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._precheck import decided
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import expected, request, response
-from llmeval_sdk.judges._stand_in import Sections, rating, share
 from llmeval_sdk.judges._verdict import FACTS, YES_NO
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import expected, request, response
+from llmeval_sdk.judges.stand_in import Sections, rating, share
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
 

@@ -10,8 +10,8 @@ from llmeval_sdk.judges import _verdict
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._chunks import rate_chunks
 from llmeval_sdk.judges._function import FunctionJudge, check_name, judge, unit_of
-from llmeval_sdk.judges._prompt import Example, render
 from llmeval_sdk.judges._template import Template
+from llmeval_sdk.judges.prompt import Example, render
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.protocols import LLM
 

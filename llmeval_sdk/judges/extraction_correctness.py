@@ -11,10 +11,10 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.extraction import abstained, rivals, value_of
 from llmeval_sdk.judges import _extraction
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges._prompt import Example, Section, render
-from llmeval_sdk.judges._request import request
-from llmeval_sdk.judges._stand_in import Sections, share, words
 from llmeval_sdk.judges._verdict import TEXT, form
+from llmeval_sdk.judges.prompt import Example, Section, render
+from llmeval_sdk.judges.request import request
+from llmeval_sdk.judges.stand_in import Sections, share, words
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM
 

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 def make(settings: Settings) -> Learning | None:
     """Return what re-fits risk scores beside the store, or ``None`` where it is switched off."""
+    from llmeval_sdk.config import SCORES
     from llmeval_sdk.config.learning import LearnedSettings
     from llmeval_sdk.learning.background import Learning
 
     if not settings.of(LearnedSettings).learn:
         return None
-    return Learning(Path(settings.store).expanduser())
+    names = settings.capture_content != SCORES
+    return Learning(Path(settings.store).expanduser(), names=names)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk._process.shield import caught, swallow, tell
 from llmeval_sdk.learning import file
-from llmeval_sdk.learning.course import FEWEST, Course, advanced, chosen
 from llmeval_sdk.learning.fit import Slices
-from llmeval_sdk.learning.hearing import SITE, Hearing, Known
+from llmeval_sdk.learning.groups import advanced_groups
+from llmeval_sdk.learning.hearing import SITE, Hearing, Known, group_of
 from llmeval_sdk.learning.labels import new_labels
 from llmeval_sdk.learning.outcomes import ForeignError, Outcomes
 from llmeval_sdk.learning.weights import Weights, logit_of
@@ -25,13 +27,14 @@ SYNC_SECONDS = 30.0
 """How often the files of this host are looked at."""
 SYNC_OUTCOMES = 50
 """Outcomes that wait at most before the file gets them."""
-LATEST = 300
-"""The latest outcomes, of which the source that gave most is learned from."""
-FITTED_AFTER = 10
+FITTED_AFTER = 25
 """New outcomes before it is worth looking whether a fit or a check is due."""
 
 _TAUGHT = {"groundedness_risk": "llmeval_sdk.heuristics.risk.learned:taught"}
 """What makes a heuristic of one that can learn, by its name."""
+
+
+T = TypeVar("T")
 
 
 class Score(NamedTuple):
@@ -60,6 +63,7 @@ class Learning:
 
     Args:
         store: The store's file; what is learned stands beside it.
+        names: Whether span names may be kept; without them all records form one group.
         clock: Seconds that only rise.
         now: Seconds since the epoch.
     """
@@ -68,6 +72,7 @@ class Learning:
         self,
         store: Path,
         *,
+        names: bool = True,
         clock: Callable[[], float] = monotonic,
         now: Callable[[], float] = time,
     ) -> None:
@@ -80,7 +85,8 @@ class Learning:
         self._courses: file.Courses = {}
         self._in_force: dict[str, dict[str, _InForce]] = {}
         """Weights by part and span name; replaced whole, since other threads read it."""
-        self._hearing = Hearing()
+        self._names = names
+        self._hearing = Hearing(names=names)
         self._last_label = 0
         self._stamp: tuple[int, ...] | None = None
         self._due = 0.0
@@ -129,7 +135,7 @@ class Learning:
         groups = self._in_force.get(part)
         if not groups:
             return shipped, {}
-        known = groups.get(record.span_name or "") or groups.get("")
+        known = groups.get(group_of(record.span_name)) or groups.get("")
         if known is None:
             return shipped, {}
         about = {
@@ -178,13 +184,13 @@ class Learning:
     def _begin_anew(self) -> None:
         """Leave to the parent of a fork what it heard and began."""
         self._pid, self._owner, self._session = os.getpid(), secrets.token_hex(8), None
-        self._hearing = Hearing()
+        self._hearing = Hearing(names=self._names)
 
     def _sessions(self) -> Iterator[None]:
         """Read what other processes learned, keep what was heard, and fit where that is due."""
         self._reload()
         yield
-        has_outcomes = bool(self._studied or self._hearing.news)
+        has_outcomes = bool(self._hearing.news) or self._outcomes.is_there
         if has_outcomes:
             found, self._last_label = new_labels(self._store, self._last_label)
             self._hearing.labels.extend(found)
@@ -195,7 +201,7 @@ class Learning:
         if not has_outcomes:
             return
         newest = self._outcomes.newest()
-        if newest - self._studied < FITTED_AFTER and self._studied:
+        if newest - self._studied < FITTED_AFTER:
             return
         if not self._outcomes.lease(self._owner, self._now()):
             return
@@ -208,17 +214,20 @@ class Learning:
             self._outcomes.release(self._owner)
 
     def _keep(self) -> None:
-        entries, labels = list(self._hearing.news), list(self._hearing.labels)
+        """Write what was heard; where that fails, it waits for the next time."""
+        entries, labels = _taken(self._hearing.news), _taken(self._hearing.labels)
         try:
-            self._outcomes.add(entries)
+            try:
+                self._outcomes.add(entries)
+            except ForeignError as error:
+                self._ignore("outcomes", str(error))
+                self._outcomes = Outcomes(None)
+                self._outcomes.add(entries)
             self._outcomes.label(labels)
-        except ForeignError as error:
-            self._ignore("outcomes", str(error))
-            self._outcomes = Outcomes(None)
-            self._outcomes.add(entries)
-        for heard, kept in ((self._hearing.news, entries), (self._hearing.labels, labels)):
-            for _ in kept:
-                heard.popleft()
+        except BaseException:
+            self._hearing.news.extendleft(reversed(entries))
+            self._hearing.labels.extendleft(reversed(labels))
+            raise
 
     def _reload(self) -> None:
         """Take over what the file says, if it was replaced since it was last read."""
@@ -262,8 +271,9 @@ class Learning:
         for part, features in self._outcomes.parts():
             score = self._scores.get(part.partition("/")[0])
             if score is not None and score.features == features:
-                groups = dict(courses.get(part, {}))
-                yield from self._fit_part(part, score, groups)
+                groups = yield from advanced_groups(
+                    self._outcomes, part, score.made_of, courses.get(part, {}), self._now()
+                )
                 if groups:
                     courses[part] = groups
         if courses == self._courses:
@@ -276,25 +286,11 @@ class Learning:
         file.write(self._path, parts, self._now())
         self._stamp = file.stamp(self._path)
 
-    def _fit_part(self, part: str, score: Score, groups: dict[str, Course]) -> Slices[None]:
-        """Advance the course over all span names, and that of each which has enough outcomes."""
-        counts = self._outcomes.sources(part, score.features, LATEST)
-        totals = self._outcomes.sources(part, score.features, 1 << 40)
-        source = chosen(counts, totals)
-        if source is None:
-            return
-        names = {name: n for (of, name), n in totals.items() if of == source and n >= FEWEST}
-        largest = sorted(names, key=lambda name: -names[name])[: file.MOST_GROUPS]
-        has_several = sum(of == source for of, _ in totals) > 1
-        for name in ("", *(largest if has_several else ())):
-            outcomes = yield from self._outcomes.of(
-                part, score.features, source, name or None, width=len(score.names)
-            )
-            whole = groups[""].in_use if name and "" in groups else None
-            groups[name] = yield from advanced(
-                groups.get(name) or Course(),
-                source,
-                outcomes,
-                self._now(),
-                rival=None if whole is None else whole.weights,
-            )
+
+def _taken(waiting: deque[T]) -> list[T]:
+    """Take out what waits; another thread may be doing the same."""
+    taken = []
+    for _ in range(len(waiting)):
+        with suppress(IndexError):
+            taken.append(waiting.popleft())
+    return taken

@@ -1,10 +1,10 @@
 """From outcomes to weights in use: a fit waits until later outcomes have shown that it is better.
 
 A fit never judges itself. It becomes a candidate, and the next `LATER` outcomes, none of which it
-was fitted on, decide: it comes into use where it predicts them better (by log loss) than what it
-would replace, with the scale of both set right first. Where it does not, it is refused; then the
-weights in use are checked on the same outcomes too, and withdrawn where they have become worse than
-the shipped ones.
+was fitted on, decide. It comes into use where it predicts them better (by log loss) than what it
+would replace, with the scale of both set right first, and ranks them no worse. Where it does not,
+it is refused; then the weights in use are checked on the same outcomes too, and withdrawn where
+they have become worse than what they replaced.
 """
 
 from __future__ import annotations
@@ -65,6 +65,11 @@ class Check:
     """By how much the mean log loss fell; at most 0 where they are no better."""
     at: float
     """Seconds since the epoch."""
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether they predict these outcomes better, and rank them no worse."""
+        return self.gain > 0 and (self.after or 0.0) >= (self.before or 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -199,7 +204,7 @@ def advanced(
         course = replace(course, candidate=None)
     if candidate is not None and _can_check(later := _after(outcomes, candidate.until)):
         check = yield from checked(candidate, outcomes, later, now, rival=rival)
-        if check.gain > 0:
+        if check.is_passed:
             in_use = replace(candidate, check=check)
             course = replace(course, in_use=in_use, candidate=None, refused=None)
         else:

@@ -65,6 +65,7 @@ def fitted(outcomes: Sequence[Outcome]) -> Slices[Weights]:
     means, spreads, columns = [], [], []
     for raw in zip(*(outcome.features for outcome in outcomes), strict=True):
         column = list(map(tamed, raw))
+        yield
         mean = sum(map(mul, shares, column)) / total
         squares = sum(
             share * (value - mean) ** 2 for share, value in zip(shares, column, strict=True)
@@ -72,6 +73,7 @@ def fitted(outcomes: Sequence[Outcome]) -> Slices[Weights]:
         spread = sqrt(squares / total) + 1e-6
         means.append(mean)
         spreads.append(spread)
+        yield
         columns.append([standardised(value, mean, spread) for value in column])
         yield
     logits = [outcome.logit for outcome in outcomes]
@@ -143,12 +145,14 @@ def _newton(
             totals = [total + weight * x for total, x in zip(totals, column, strict=True)]
             yield
         risks = list(map(risk_of, totals))
-        misses = [w * (y - p) for w, y, p in zip(shares, bad, risks, strict=True)]
-        gradient = [
-            sum(map(mul, column, misses)) - penalty * weight
-            for column, penalty, weight in zip(design, penalties, beta, strict=True)
-        ]
         yield
+        misses = [w * (y - p) for w, y, p in zip(shares, bad, risks, strict=True)]
+        yield
+        gradient = []
+        for column, penalty, weight in zip(design, penalties, beta, strict=True):
+            gradient.append(sum(map(mul, column, misses)) - penalty * weight)
+            if len(gradient) % 8 == 0:
+                yield
         curves = [w * p * (1 - p) for w, p in zip(shares, risks, strict=True)]
         hessian = []
         for place, column in enumerate(design):

@@ -18,6 +18,9 @@ MOST_WAITING, MOST_RECENT, MOST_JUDGED = 1_000, 200, 2_000
 """Outcomes that wait for the worker; scored records and judged records whose features are kept."""
 
 
+LONGEST_NAME = 200
+
+
 class Known(NamedTuple):
     """What a score knew of a record when it was scored."""
 
@@ -29,17 +32,12 @@ class Known(NamedTuple):
     """The logit of the risk by the shipped weights."""
     vector: tuple[float, ...]
 
-    def entry(self, source: Source, event: EvaluationEvent, bad: float, chance: float) -> Entry:
-        """Join it with what was said of the record."""
-        target = event.target
-        about = (self.part, self.features, source, target.span_id or "", target.span_name or "")
-        return Entry(*about, bad, chance, self.logit, self.vector)
-
 
 class Hearing:
     """Pairs what judges and people say with what a score knew of the record before."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, names: bool = True) -> None:
+        self._names = names
         self.news: deque[Entry] = deque()
         """Outcomes that are complete."""
         self.labels: deque[tuple[str, str, float, float]] = deque()
@@ -76,7 +74,7 @@ class Hearing:
             return
         model = str(evaluation.metadata.get("model") or "")
         source = Source(evaluation.name, evaluation.evaluator_version, model)
-        self._keep(known.entry(source, event, bad, evaluation.inclusion_probability))
+        self._keep(known, source, event, bad, evaluation.inclusion_probability)
 
     def _hear_person(self, event: EvaluationEvent, span_id: str, bad: float) -> None:
         """Take in a label. Clicks of the app's users choose themselves, and are none."""
@@ -87,15 +85,25 @@ class Hearing:
         known = None if span_id in self._judged else self._recent.get(span_id)
         if known is not None:
             source = Source(evaluation.name, "", PEOPLE)
-            self._keep(known.entry(source, event, bad, chance))
+            self._keep(known, source, event, bad, chance)
         elif len(self.labels) < MOST_WAITING:
             self.labels.append((evaluation.name, span_id, bad, chance))
 
-    def _keep(self, entry: Entry) -> None:
-        if len(self.news) < MOST_WAITING:
-            self.news.append(entry)
-        else:
+    def _keep(
+        self, known: Known, source: Source, event: EvaluationEvent, bad: float, chance: float
+    ) -> None:
+        if len(self.news) >= MOST_WAITING:
             caught.add(f"{SITE}: too many verdicts wait")
+            return
+        target = event.target
+        group = group_of(target.span_name) if self._names else ""
+        about = (known.part, known.features, source, target.span_id or "", group)
+        self.news.append(Entry(*about, bad, chance, known.logit, known.vector))
+
+
+def group_of(span_name: str | None) -> str:
+    """Return the group of records that a span name stands for."""
+    return (span_name or "")[:LONGEST_NAME]
 
 
 def _chance(metadata: Mapping[str, Any]) -> float:

@@ -58,6 +58,11 @@ class Outcomes:
         """``None``: outcomes are kept in memory."""
         self._database = Database(self._connect)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file of outcomes, by this process or an earlier one."""
+        return self._path is None or self._path.exists()
+
     def add(self, entries: Iterable[Entry]) -> None:
         """Add outcomes; of what one source says of a record several times, the last counts."""
         rows = [

@@ -202,17 +202,16 @@ class Clients:
         Raises:
             CallFailed: There is no answer in time, or none that can be read.
         """
-        try:
-            client = await self.client()
+
+        async def answer() -> Any:
             # What the client's own methods do, without their walk over types: a quarter of a call.
-            sending = client.post(
-                path,
-                body=body,
-                options={"timeout": _request_timeout(seconds)},
-                cast_to=bytes,
-            )
+            timeout = {"timeout": _request_timeout(seconds)}
+            client = await self.client()
+            return await client.post(path, body=body, options=timeout, cast_to=bytes)
+
+        try:
             # The client's own limit is per read: a server that drips would hold it for ever.
-            return decode(await within(seconds, sending))
+            return decode(await within(seconds, answer()))
         except asyncio.TimeoutError:
             failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
         except Exception as error:

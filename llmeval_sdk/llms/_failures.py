@@ -124,8 +124,10 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
 
     if isinstance(error, openai.APITimeoutError):
         return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
-    if isinstance(error, openai.APIConnectionError):
-        cause = _root(error)
+    cause = _root(error)
+    if isinstance(cause, AnswerRefusedError):  # some versions of the client wrap it
+        return CallFailed("malformed", f"the answer of {where} is not read: {cause}")
+    if isinstance(error, openai.APIConnectionError) and not isinstance(cause, zlib.error):
         return CallFailed(
             "unavailable",
             f"no connection to {where} ({type(cause).__name__})",
@@ -133,46 +135,38 @@ def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
         )
     if isinstance(error, openai.APIStatusError):
         return _refused_request(error, where, key)
-    if isinstance(error, AnswerRefusedError):
-        return CallFailed("malformed", f"the answer of {where} is not read: {error}")
-    return CallFailed("malformed", f"the answer of {where} cannot be read ({type(error).__name__})")
+    return CallFailed("malformed", f"the answer of {where} cannot be read ({type(cause).__name__})")
 
 
 def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:  # noqa: PLR0911
     status: int = error.status_code
-    reason = _said(error, key)
+    said = _said(error, key)
     code = str(getattr(error, "code", None) or "").lower()
-    message = f"{where} answered {status}" + (f": {reason}" if reason else "")
-    if any(word in code or word in _text(error.body).lower() for word in _FILTERED):
-        return CallFailed("refused", message, status=status)
+    words = f"{code} {error.body or ''}".lower()
+    after = retry_after(error.response.headers)
+
+    def failed(reason: str, hint: str = "", **rest: Any) -> CallFailed:
+        message = f"{where} answered {status}" + (f": {said}" if said else "") + hint
+        return CallFailed(reason, message, status=status, **rest)
+
+    if any(word in words for word in _FILTERED):
+        return failed("refused")
     if status in (401, 403):
-        return CallFailed("unauthorized", f"{message} (check the API key)", status=status)
+        return failed("unauthorized", " (check the API key)")
     if status == 404:
-        hint = "check the model's name and the path of the base URL"
-        return CallFailed("not_found", f"{message} ({hint})", status=status)
+        return failed("not_found", " (check the model's name and the path of the base URL)")
     if status == 429:
-        return CallFailed(
-            "rate_limited",
-            message,
-            status=status,
-            retryable=code != "insufficient_quota",
-            retry_after=retry_after(error.response.headers),
-        )
-    if status == 413 or any(word in _text(error.body) for word in _TOO_LONG):
-        return CallFailed("too_long", message, status=status)
+        is_spent = code == "insufficient_quota"
+        return failed("rate_limited", retryable=not is_spent, retry_after=after)
+    if status == 413 or any(word in words for word in _TOO_LONG):
+        return failed("too_long")
     if status == 408:
-        return CallFailed("timeout", message, status=status, retryable=True)
+        return failed("timeout", retryable=True)
     if 300 <= status < 400:
-        return CallFailed("unavailable", f"{message} (redirects are not followed)", status=status)
+        return failed("unavailable", " (redirects are not followed)")
     if status >= 500 or status == 409:
-        return CallFailed(
-            "unavailable",
-            message,
-            status=status,
-            retryable=True,
-            retry_after=retry_after(error.response.headers),
-        )
-    return CallFailed("bad_request", message, status=status)
+        return failed("unavailable", retryable=True, retry_after=after)
+    return failed("bad_request")
 
 
 def _said(error: Any, key: Secret | None) -> str:
@@ -198,10 +192,6 @@ def _message(body: Any, depth: int = 4) -> str:
     said = next(filter(None, (_message(body.get(name), depth - 1) for name in _MESSAGES)), "")
     place = body.get("loc")
     return f"{'.'.join(map(str, place[:8]))}: {said}" if said and isinstance(place, list) else said
-
-
-def _text(body: Any) -> str:
-    return body if isinstance(body, str) else str(body or "")
 
 
 def _root(error: BaseException) -> BaseException:

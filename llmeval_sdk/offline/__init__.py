@@ -1,7 +1,7 @@
 """The same evaluators over a data set: rows -> Records -> Report.
 
-`data` reads rows of any kind, `run` evaluates them, `results` keeps and sums them up, and `report`
-shows them to people and to CI. `agreement` says how far judges agree with people.
+`data` reads rows of any kind, `run` evaluates them, and `report` sums the results up, keeps them
+and shows them to people and to CI. `agreement` says how far judges agree with people.
 """
 
 from llmeval_sdk.offline._estimate import estimate_cost

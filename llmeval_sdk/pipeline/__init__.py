@@ -1,6 +1,7 @@
-"""From a finished span to its exporters, in the background.
+"""Takes finished spans, evaluates them in the background and delivers them to the exporters.
 
-Its threads: the worker, one for judges, one for each exporter, and one for the app's heuristics.
+It has a worker thread, one thread for judges and one for each exporter. Heuristics of the app run
+on threads beside the worker.
 """
 
 from llmeval_sdk._stats import ExporterStats, Stats
@@ -11,12 +12,6 @@ from llmeval_sdk.pipeline._plan import Plan, make_plan, recording_plan
 
 
 __all__ = [
-    "ExporterStats",
-    "Pipeline",
-    "Plan",
-    "Stats",
-    "default_exporters",
-    "make_plan",
-    "recording_plan",
-    "say_if_nothing_was_judged",
-]
+    "ExporterStats", "Pipeline", "Plan", "Stats", "default_exporters", "make_plan",
+    "recording_plan", "say_if_nothing_was_judged",
+]  # fmt: skip

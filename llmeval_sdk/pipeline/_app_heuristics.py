@@ -1,7 +1,7 @@
-"""Runs the app's own heuristics from the worker, beside its thread.
+"""Runs the heuristics of the app beside the worker.
 
-Built-in heuristics run in the worker itself. A function of the app may never return, so it runs
-aside, under the policy of `llmeval_sdk._process.aside`.
+Built-in heuristics run in the worker itself. A function of the app may never return, so it runs on
+a thread that can be abandoned, by the rules of `llmeval_sdk._process.aside`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from llmeval_sdk.protocols import Heuristic
 PATIENCE_SECONDS = 5.0
 """How long the worker waits for one heuristic and one record."""
 LAST_PATIENCE_SECONDS = 0.2
-"""How long it waits once the process ends. Each call that misses this deadline halves it for the
-next, so that code that hangs costs less than 0.4 s in all, and every record is still delivered."""
+"""How long it waits while the process ends. Each call that misses this deadline halves it for the
+next one, so that code that hangs costs less than 0.4 s in all, and all records are delivered."""
 
 
 class AppHeuristics:
@@ -30,14 +30,14 @@ class AppHeuristics:
         self._last_patience = LAST_PATIENCE_SECONDS
 
     def run(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
-        """Run a heuristic where it is safe to, or return ``None`` where it is not called."""
+        """Run a heuristic; one of the app runs as in `run_aside`."""
         run = run_heuristic if is_built_in(heuristic) else self.run_aside
         return run(heuristic, record)
 
     def run_aside(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
-        """Run a heuristic that calls code of the app, and wait for it for a while.
+        """Run a heuristic that calls code of the app, and wait for it until its deadline.
 
-        Returns ``None`` where too many of its calls hang, which is counted.
+        Returns ``None`` where it is not called because too many of its calls hang; this is counted.
         """
         name = heuristic.name
         aside = self._asides.get(name)
@@ -59,7 +59,7 @@ class AppHeuristics:
 
 
 def _run(heuristic: Heuristic, record: Record) -> Evaluation:
-    """Run a heuristic on a thread where every exception can only be its own."""
+    """Run a heuristic on a thread where any exception can only be its own."""
     try:
         return run_heuristic(heuristic, record)
     except BaseException as error:

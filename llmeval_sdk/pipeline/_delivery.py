@@ -1,7 +1,7 @@
-"""Delivery to one exporter: its own thread, batches, retries, an exact account.
+"""Delivers records to one exporter: in batches, with retries and an exact account.
 
-Each exporter has a thread, because one that hangs must hold up neither the scoring nor the other
-exporters. The thread is a daemon and waits on an event, so it never keeps the process alive.
+Each exporter has a thread of its own, because one that hangs must hold up neither the scoring nor
+the other exporters. The thread is a daemon, so it never keeps the process alive.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Emitted = SpanData | EvaluationEvent | NotRun
 
 
 class Barrier:
-    """Goes through the lanes with the records; set when all before it were dealt with."""
+    """Is set when all that was there before it was made is dealt with."""
 
     __slots__ = ("done",)
 
@@ -40,7 +40,7 @@ class Barrier:
 
 
 class Delivery:
-    """Takes records for one exporter and sees them there or counted."""
+    """Takes records for one exporter; each is delivered or counted."""
 
     def __init__(self, exporter: BaseExporter, *, max_records: int, max_bytes: int) -> None:
         self.exporter = exporter
@@ -54,12 +54,12 @@ class Delivery:
         self._barriers: list[Barrier] = []
         self._delivered = 0
         self._kept = 0
-        """Spans of other libraries, which only some exporters take."""
+        """How many spans of other libraries it took, which only some exporters do."""
         self._unknown = 0
         self.closes = True
-        """False where the exporter stays in use when this ends."""
+        """False where another pipeline goes on using the exporter."""
         self.missed = 0
-        """What is lost here and another attempt, such as the spool's, might deliver."""
+        """How many records were lost here that another attempt, from the spool, might deliver."""
         self._dropped = Counts()
 
     # -- the worker's side ----------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Delivery:
         return self._thread.start()
 
     def offer(self, item: Emitted, size: int) -> None:
-        """Take a record; a full lane drops it, spans before evaluations."""
+        """Take a record; a full lane drops it. Evaluations have a larger lane than spans."""
         counted = type(item) is not NotRun
         lane = self._spans if type(item) is SpanData else self._evaluations
         if not lane.put(item, size):
@@ -94,7 +94,7 @@ class Delivery:
             self.offer(span, size)
 
     def barrier(self) -> Barrier:
-        """Return a barrier that is set when all that was offered before is dealt with."""
+        """Return a barrier that is set once everything offered so far is dealt with."""
         barrier = Barrier()
         if not self._thread.start():
             barrier.done.set()
@@ -105,17 +105,17 @@ class Delivery:
         return barrier
 
     def stop(self) -> None:
-        """Send what waits once more, without further retries, and close the exporter."""
+        """Have the thread send what waits once, without further retries, and close the exporter."""
         self._closing.set()
         self._urgent.set()
         self._wake.set()
 
     def join(self, deadline: float) -> bool:
-        """Wait for the thread until a monotonic deadline; say whether it ended."""
+        """Wait for the thread until a monotonic deadline; return whether it has ended."""
         return self._thread.join(deadline)
 
     def clear(self) -> None:
-        """Let go of what still waits; it stays undelivered in the account."""
+        """Forget what still waits; it stays undelivered in the account."""
         self._spans.clear()
         self._evaluations.clear()
 
@@ -130,9 +130,9 @@ class Delivery:
         return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
 
     def work(self, deadline: float) -> None:
-        """Do the thread's work in this one, where no thread can start: once, without retries.
+        """Do the thread's work on this one, where no thread can be started: once, without retries.
 
-        Nothing is begun after a monotonic deadline, by which requests that were begun end too.
+        No request is begun after a monotonic deadline, and those that were begun end by it.
         """
         self._closing.set()
         with shield(f"exporter {self.name}", calls_out=True), due_by(deadline):
@@ -163,7 +163,7 @@ class Delivery:
                 self.exporter.close(1.0)
 
     def _drain(self, deadline: float = float("inf")) -> None:
-        """Send all that waits; what comes meanwhile gathers for the next time."""
+        """Send what waits now; what comes meanwhile waits for the next time."""
         full = True
         while full and monotonic() < deadline and (items := self._next_items()):
             full = len(items) == MAX_BATCH
@@ -212,15 +212,15 @@ class Delivery:
             self._delivered += len(batch) - sum(refused.values())
 
     def _send_again(self, batch: Batch, first: ExportError) -> Mapping[str, int]:
-        """Retry until the far end takes the batch, ten minutes are over, or we are closing."""
+        """Retry until the far end takes the batch, ten minutes have passed, or `stop` is called."""
         import tenacity
 
         backoff = tenacity.wait_exponential(0.2, max=10) + tenacity.wait_random(0, 0.2)
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
-            asked = getattr(error, "retry_after", None)
-            return min(asked, 60.0) if asked else backoff(state)
+            retry_after = getattr(error, "retry_after", None)
+            return min(retry_after, 60.0) if retry_after else backoff(state)
 
         retrying = tenacity.Retrying(
             sleep=lambda seconds: (self._closing.wait(seconds), None)[1],

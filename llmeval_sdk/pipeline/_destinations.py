@@ -1,4 +1,4 @@
-"""Where a pipeline's records go: exporters by name, as objects, or by what the settings name."""
+"""Makes the exporters of a pipeline: by name, from objects, or by the addresses in the settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmeval_sdk.protocols import BaseExporter, Exporter, complete_exporter
 def make_exporters(
     settings: Settings, own: Sequence[Exporter], problems: list[str], *, strict: bool
 ) -> tuple[BaseExporter, ...]:
-    """Build the exporters: those named, the app's own, else what the settings are made for."""
+    """Return the app's own exporters and the named ones; by default, those with an address."""
     exporters = [complete_exporter(exporter) for exporter in own]
     for name in settings.exporters or (() if exporters else default_exporters(settings)):
         try:
@@ -26,7 +26,7 @@ def make_exporters(
 
 
 def default_exporters(settings: Settings) -> tuple[str, ...]:
-    """Choose exporters where none was named: those that were given an address, else local."""
+    """Return the exporters for settings that name none: those with an address, else local."""
     names = []
     endpoints = (
         settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint
@@ -39,7 +39,7 @@ def default_exporters(settings: Settings) -> tuple[str, ...]:
 
 
 def _wants_datadog(settings: Settings) -> bool:
-    """Say whether the environment is one of Datadog LLM Observability."""
+    """Return whether the environment is set up for Datadog LLM Observability."""
     if settings.datadog_enabled is not None:
         return settings.datadog_enabled
     host = settings.datadog_agent_host or settings.datadog_agent_url

@@ -1,4 +1,4 @@
-"""One finished span in the worker: hand it on, score it, and decide which judges look at it."""
+"""What the worker does with a finished span: hand it on, score it, decide which judges see it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Subject:
     is_foreign: bool
     """Whether another library made it and exports it itself."""
     is_whole: bool
-    """False where its redaction failed: then nobody may read it."""
+    """False where its redaction failed: then no evaluator may read it."""
     judgements: list[Future[None]] = field(default_factory=list)
-    """The judgements that were begun on it."""
+    """The judgements of it that were begun."""
 
     @property
     def is_evaluated(self) -> bool:
@@ -117,7 +117,7 @@ class Evaluating:
         yield from (judge for judge in named if judge not in self._plan.judges)
 
     def _consider_for_prompt(self, subject: Subject, target: Target) -> None:
-        """Consider the judges of ``llm`` spans for one whose prompt says what it was given."""
+        """Consider the judges of ``llm`` spans for a step whose prompt lets them judge it alone."""
         span = subject.span
         judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
         if judges and span.response is not None:
@@ -126,7 +126,7 @@ class Evaluating:
                 self._decide(subject, judge, record, {}, target, is_named=False)
 
     def _priced(self, record: Record, span: Span) -> Record:
-        """Add what its model calls cost: the app's own thread, which may hold it, reads no list."""
+        """Add what the model calls cost: prices are looked up here, not on the app's thread."""
         if record.usage is None:
             return record
         return replace(record, usage=total(spent_by(span, span.gathered), own=self._plan.prices))
@@ -158,7 +158,10 @@ class Evaluating:
         *,
         is_named: bool,
     ) -> None:
-        """Let a judge run or say why not; one that was not asked for needs a configured model."""
+        """Submit a record to a judge, or report why the judge does not run.
+
+        A judge that the span does not name needs a judge model that was configured.
+        """
         may_spend = is_named or self._plan.has_model or not judge.needs_model
         decision = self._plan.gate.decide(
             judge, record, evaluations, off=None if may_spend else "no_judge_model"

@@ -1,4 +1,4 @@
-"""The app's side: inline heuristics and the hand-over to the worker, in microseconds."""
+"""The pipeline on the app's thread: inline heuristics and the hand-over, in microseconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EARLY = "context_relevance"
 
 
 class Unread(NamedTuple):
-    """Spans that another library made and exports itself; read in the worker."""
+    """Spans that another library made and exports itself; the worker reads them."""
 
     read: Callable[[], Iterable[Span]]
 
@@ -49,12 +49,11 @@ class Intake:
         self.dropped = Counts()
         self.closed = False
         self.heir: Intake | None = None
-        """Who takes in the records of a configuration that was replaced."""
+        """The intake of the pipeline that replaced this one: it takes all further records."""
         self.at_task_end: Callable[[], None] | None = None
-        """Called after each trace of a process that may be killed at any moment, where no spool
-        keeps its records."""
+        """Called after each trace, in a process that may be killed any time and has no spool."""
         self.spool: Spooling | None = None
-        live = [(each.name, each.live) for each in plan.exporters if each.live is not None]
+        live = [(sink.name, sink.live) for sink in plan.exporters if sink.live is not None]
         self._live = sorted(live, key=lambda named: not named[1].gives_ids)
 
     def on_start(self, span: Span) -> None:
@@ -74,7 +73,7 @@ class Intake:
             except (Exception, SystemExit) as error:
                 if not swallow(f"exporter {name}", error, calls_out=True):
                     raise
-        if not span.flags & 1:  # the sampler of a live library left it out
+        if not span.flags & 1:  # the sampler of a live library has dropped it
             return
         settle(span)
         if span.kind == "retrieval" and span.retrieved_context is not None:
@@ -91,19 +90,19 @@ class Intake:
 
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
-        found = self._plan.find(name)
-        if found is None or found.kind != "heuristic":
+        heuristic = self._plan.find(name)
+        if heuristic is None or heuristic.kind != "heuristic":
             tell("span.evaluate", f"no heuristic is named {name[:80]!r}")
             return None
-        run = run_heuristic if is_built_in(found) else _run_untraced
-        evaluation = run(found, self._record(span))
+        run = run_heuristic if is_built_in(heuristic) else _run_untraced
+        evaluation = run(heuristic, self._record(span))
         if span.scored is None:
             span.scored = []
         span.scored.append(evaluation)
         return evaluation
 
     def early(self, span: Span) -> Evaluation | None:
-        """Score the context that a span holds before it ends, wherever it came from."""
+        """Score the context that an open span holds so far, wherever it came from."""
         if self._early is None:
             return None
         record = early_record(span, span.gathered, retrieved=self._plan.retrieved)
@@ -116,22 +115,22 @@ class Intake:
         taker._put(taker.reserved, event, 1_000)
 
     def take(self, read: Callable[[], Iterable[Span]], size: int) -> None:
-        """Take spans that another library made, to be scored and not exported."""
+        """Take spans of another library, which are scored and not exported."""
         self._put(self.lane, Unread(read), size)
 
     def close(self, heir: Intake | None = None) -> None:
-        """Take in nothing more; ``heir`` does, where there is one."""
+        """Take in nothing more, and leave it to ``heir`` where there is one."""
         self.heir = heir
         self.closed = True
 
     def sweep(self) -> None:
-        """Drop what came between the last look and now. For when nobody else reads the lanes."""
+        """Drop what came after the worker's last look. Call it when nobody else reads the lanes."""
         for lane in (self.reserved, self.lane):
             while (item := lane.take()) is not None:
                 self._drop("shutdown", item)
 
     def _in_force(self) -> Intake:
-        """Return who takes in records now."""
+        """Return the intake that takes records now."""
         intake = self
         while intake.heir is not None:
             intake = intake.heir
@@ -153,12 +152,12 @@ class Intake:
             self.wake()
 
     def _drop(self, reason: str, item: Any) -> None:
-        """Count a record that goes no further here, with the inline evaluations on it."""
+        """Count a record that is dropped here, with its inline evaluations."""
         if type(item) is Unread:
             caught.add(f"sources: {reason}")
             return
         if type(item) is Spooled:
-            if item.place:  # it waits in the spool for somebody else
+            if item.place:  # it waits in the spool for another process
                 reason = "spooled"
             item = item.item
         is_span = type(item) is Span
@@ -170,17 +169,17 @@ class Intake:
                 live.on_drop(item)
 
     def _run(self) -> bool:
-        """Start the worker; where no thread can start, try again with the next record."""
+        """Start the worker; where none can be started, the next record tries again."""
         self._running = self._start()
         return self._running
 
     def wake(self) -> None:
-        """Wake the worker; only needed while it sleeps, so that a call usually does nothing."""
+        """Wake the worker. `_put` calls it only while the worker sleeps, which is seldom."""
         self._asleep = False
         self._wake.put(None)
 
     def sleep(self, seconds: float, *, unless: Sized) -> bool:
-        """Wait for something to do, for the worker; False when there was nothing in the time."""
+        """Let the worker wait for something to do; False where nothing came in this time."""
         self._asleep = True
         if not (len(self.lane) or len(self.reserved) or len(unless)):
             try:
@@ -197,7 +196,7 @@ class Intake:
         )
 
     def score(self, span: Span) -> None:
-        """Run the inline heuristics, where there may be something for them to read."""
+        """Run the inline heuristics on a span, unless there is nothing for them to read."""
         if not (self._inline and (self._inline.reads_anything or span.has_metadata)):
             return
         record = span.record = self._record(span)
@@ -211,6 +210,6 @@ class Intake:
 
 
 def _run_untraced(heuristic: Heuristic, record: Record) -> Evaluation:
-    """Run a heuristic of the app, which may call the very function that it scores."""
+    """Run a heuristic of the app untraced: it may call the very function that it scores."""
     with disabled():
         return run_heuristic(heuristic, own_copy(record))

@@ -1,4 +1,4 @@
-"""Where judges run: one daemon thread with an event loop of its own, never the app's."""
+"""Runs judges on a daemon thread with an event loop of its own, never on the app's."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.model import (
     JUDGE_TAG,
     Evaluation,
-    EvaluationEvent,
     Failure,
     ModelCall,
-    NotRun,
     SpanData,
     Usage,
 )
+from llmeval_sdk.pipeline._delivery import Emitted
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Job, Turn, Turns
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS
@@ -36,15 +35,15 @@ READY_SECONDS = 5.0
 MAX_WAITING = 1_000
 
 
-Emit = Callable[[EvaluationEvent | NotRun | SpanData], None]
+Emit = Callable[[Emitted], None]
 
 
 class Judging:
-    """Runs admitted judges in the background and emits what they said."""
+    """Runs admitted judges in the background and emits their verdicts."""
 
     def __init__(self, plan: Plan, emit: Emit) -> None:
         self.usage = Usage()
-        """What the calls of all judgements used together; only the judges' thread adds to it."""
+        """What all judgements used together; only the judges' thread adds to it."""
         self.cut_prompts = 0
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
@@ -75,10 +74,10 @@ class Judging:
                 task.cancel()
             loop.run_until_complete(asyncio.sleep(0))
             loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 1.0))
-            loop.close()  # the line before closed the clients' connections
+            loop.close()  # the clients' connections were closed by the line above
 
     def submit(self, job: Job) -> Future[None] | None:
-        """Take a job; what cannot run is emitted as not run. Called by the worker only."""
+        """Take a job, or emit why it does not run. For the worker only."""
         if self._shut:
             self._emit(job.not_run("shutdown", "the process was ending"))
         elif len(self._waiting) >= MAX_WAITING and not self._make_room(job):
@@ -95,7 +94,7 @@ class Judging:
         return None
 
     def _make_room(self, job: Job) -> bool:
-        """Turn away one that nothing escalated for one that is; False where there is none."""
+        """Drop a waiting job that was not escalated, for one that was; False where none waits."""
         turn = self._turns.give_up() if job.admitted.escalated else None
         if turn is None:
             return False
@@ -110,27 +109,27 @@ class Judging:
         return len(self._waiting)
 
     def join(self, deadline: float) -> bool:
-        """Wait until what was submitted so far is done, or a monotonic deadline."""
+        """Wait until all submitted jobs are done, at most until a monotonic deadline."""
         waiting = list(self._waiting)
         return not waiting or not wait(waiting, left(deadline)).not_done
 
     def shut(self) -> None:
-        """Give up what still waits or runs; each is emitted as not run."""
+        """Give up all jobs that wait or run, and emit each as not run."""
         self._shut = True
         self._crew.dismiss()
         for turn in list(self._waiting.values()):
             if turn.take():
                 self._emit(turn.job.not_run("shutdown", "the process was ending"))
             if self._waiting.pop(turn.done, None) is not None and turn.done.cancel():
-                turn.done.set_running_or_notify_cancel()  # which wakes those who wait for it
+                turn.done.set_running_or_notify_cancel()  # wakes whoever waits for it
         if self._loop is not None:
-            with suppress(RuntimeError):  # closed: somebody else shut it
+            with suppress(RuntimeError):  # another thread has shut it already
                 self._loop.call_soon_threadsafe(self._loop.stop)
 
     # -- on the judges' thread ------------------------------------------------------------------
 
     def _run_more(self) -> None:
-        """Call another task where there is work for it."""
+        """Call another task where there is a job for it."""
         if self._turns and not self._shut:
             self._crew.call()
 
@@ -139,14 +138,14 @@ class Judging:
         return None if turn is None else self._take(turn)
 
     async def _take(self, turn: Turn) -> None:
-        """Judge, and emit what there is to tell unless somebody else gave the turn up."""
+        """Judge, and emit the outcome unless the worker has given the job up meanwhile."""
         job = turn.job
         try:
             items = await self._judge(job)
         except asyncio.CancelledError:
             if self._shut:
                 raise
-            items = [job.not_run("error", "CancelledError")]  # the judge's own
+            items = [job.not_run("error", "CancelledError")]  # the judge itself raised it
         except BaseException as error:
             if self._shut and isinstance(error, GeneratorExit):
                 raise
@@ -160,12 +159,12 @@ class Judging:
         self._settle(turn)
 
     def _settle(self, turn: Turn) -> None:
-        """Say that a job is dealt with, to whoever waits for it."""
+        """Wake whoever waits until a job is dealt with."""
         if self._waiting.pop(turn.done, None) is not None:
             turn.done.set_result(None)
 
-    async def _judge(self, job: Job) -> list[EvaluationEvent | NotRun | SpanData]:
-        """Judge, and return what there is to tell: the verdict, why there is none, the trace."""
+    async def _judge(self, job: Job) -> list[Emitted]:
+        """Judge, and return what to emit: the verdict or why there is none, and the trace."""
         begun = time_ns()
         judgement = await judge_record(
             job.judge,
@@ -188,7 +187,7 @@ class Judging:
         if verdict.usage is not None:
             self.usage += verdict.usage
         self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(verdict.metadata)
-        items: list[EvaluationEvent | NotRun | SpanData] = [
+        items: list[Emitted] = [
             addressed(verdict, job.target),
             *judge_spans(job, verdict, begun, judgement.calls, content=self._plan.content),
         ]
@@ -200,7 +199,7 @@ class Judging:
 
 
 def _is_refusal(error: Failure) -> bool:
-    """Say whether a judgement was not begun: no model, no budget, no library."""
+    """Return whether a judgement was not begun: for want of a model, a budget or a library."""
     return error.type in NOT_RUN_REASONS and error.type != "timeout"
 
 
@@ -212,10 +211,10 @@ def judge_spans(
     *,
     content: bool,
 ) -> list[SpanData]:
-    """Make a trace of a judge's run: a root with a link to what it judged, and a span per call.
+    """Return the trace of a judge's run: a root with a link to what it judged, a span per call.
 
-    The root carries what the judgement used altogether: whoever sums over spans sums those of kind
-    ``llm`` and ``embedding``.
+    The root has the usage of the whole judgement, so whoever adds usages up adds those of the
+    ``llm`` and ``embedding`` spans only.
     """
     judge = job.judge
     response = {"value": verdict.value, "explanation": verdict.explanation}

@@ -1,4 +1,4 @@
-"""Records that stand in the spool, on their way through the pipeline, and whose they are."""
+"""What the pipeline knows of records that are also in the spool."""
 
 from __future__ import annotations
 
@@ -11,30 +11,37 @@ from llmeval_sdk.spool import Place, SpoolFile
 
 
 class Spooled(NamedTuple):
-    """A record that also stands in the spool, or whose absence there the file counts."""
+    """A record on its way through the pipeline that is in the spool as well.
+
+    One for which no slot was free is only counted there, in the head of the file.
+    """
 
     item: Any
     file: SpoolFile
     place: Place
-    """Empty when no slot was free."""
+    """Its slots; empty where none was free."""
     adopted: bool = False
+    """Whether another process wrote it."""
 
 
 class Unsettled(NamedTuple):
-    """A record that is handed on, and what has to happen before it is dealt with."""
+    """A record that the worker has handed on, and what must happen before it is dealt with."""
 
     kept: Spooled
     judgements: tuple[Future[None], ...]
     missed: int
+    """What the deliveries had lost before it was handed on; see `Spooling.missed`."""
 
 
 class UnsettledBatch(NamedTuple):
+    """Records that are settled together, once their barriers have passed all deliveries."""
+
     records: list[Unsettled]
     barriers: list[Barrier]
 
 
 class Adopted:
-    """One file that was taken over: which of its records wait, and which are under way."""
+    """A file that was taken over, with those of its records that wait or are under way."""
 
     __slots__ = ("failed", "file", "under_way", "waiting")
 
@@ -46,18 +53,21 @@ class Adopted:
 
     @property
     def is_done(self) -> bool:
-        """Say whether the file can be given up."""
+        """Whether the file can be given up."""
         ended = self.file.is_abandoned or self.failed
         return ended and not self.waiting and not self.under_way
 
     def ended(self, first: int, *, stays: bool) -> None:
-        """Note that a record is through; one that stays is tried again when the file is."""
+        """Note that a record has passed the pipeline.
+
+        One that stays in the file is tried again when the file is taken over the next time.
+        """
         self.under_way.discard(first)
         self.failed |= stays
 
     def look(self) -> None:
-        """See whether the process that writes the file has ended, or has written more."""
+        """Check whether the process that writes the file has ended or has written more."""
         if not self.file.is_abandoned and not self.failed and not self.waiting:
             self.file.check()
-            found = self.file.ring.records()
-            self.waiting.extend(slot for slot in found if slot not in self.under_way)
+            records = self.file.ring.records()
+            self.waiting.extend(slot for slot in records if slot not in self.under_way)

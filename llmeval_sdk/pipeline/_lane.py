@@ -1,4 +1,4 @@
-"""A bounded lane between threads: no lock of ours, exact counts, full means False."""
+"""A bounded queue between threads that needs no lock and refuses records when it is full."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Lane:
 
     ``SimpleQueue`` is one C call each way and safe under signal handlers and finalisers, which
     ``queue.Queue`` with its lock is not. The byte sum is kept without a lock, so it may drift by a
-    lost update; the reader sets it right whenever it sees the lane empty.
+    lost update; the reader corrects it whenever it finds the lane empty.
     """
 
     __slots__ = ("_bytes", "_max_bytes", "_max_records", "_queue")
@@ -41,7 +41,7 @@ class Lane:
         return item
 
     def clear(self) -> None:
-        """Let go of all items."""
+        """Forget all items."""
         self._queue = SimpleQueue()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The way out of the pipeline: redacted, counted, and handed to every delivery."""
+"""Where records leave the pipeline: they are redacted, counted and handed to every delivery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from llmeval_sdk.pipeline._privacy import Privacy, bare
 LOUD = frozenset((
     "no_judge_model", "over_budget", "circuit_open", "no_worker", "not_installed", "worker_lost",
 ))  # fmt: skip
-"""Reasons that somebody has to do something about; their details are our own words."""
+"""Reasons that a person should do something about, so that they get a line in the log."""
 _CLIENTS = ("openai", "anthropic", "litellm", "google.genai", "langchain_core", "boto3")
 
 
@@ -26,7 +26,7 @@ class Outlet:
     """Hands records to the deliveries. Called by the worker and by the judges' thread.
 
     Args:
-        plan: says what may leave.
+        plan: decides what content may leave.
         deliveries: one for each exporter.
         privacy: redacts what evaluators wrote.
         spans: counts the spans that are made here, of judges' runs.
@@ -65,7 +65,7 @@ class Outlet:
             delivery.offer(item, size)
 
     def emit_foreign(self, span: SpanData, size: int) -> None:
-        """Hand on a span of another library, which most exporters do not get."""
+        """Hand on a span of another library, to the exporters that keep such spans."""
         item = self._permitted(span)
         for delivery in self._deliveries:
             delivery.keep(item, size)
@@ -101,23 +101,20 @@ class Outlet:
 
 
 class Reasons:
-    """Tells each reason why judges do not judge, once for one pipeline.
-
-    Who asked for scores wants to know why there are none.
-    """
+    """Tells each reason why judges do not run once: whoever waits for scores wants to know."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def tell(self, item: NotRun) -> None:
         """Leave a line for the log if this reason is a loud one and new."""
         reason = item.reason
-        if reason not in LOUD or reason in self._told:
+        if reason not in LOUD or reason in self._reported:
             return
         if reason == "no_judge_model" and not self._plan.has_model:
-            return  # nobody asked for judges; the default escalation just has none to ask
-        self._told.add(reason)
+            return  # nobody asked for judges: there is only the default escalation
+        self._reported.add(reason)
         from llmeval_sdk.store.reasons import explain
 
         detail = item.detail or explain(reason).meaning

@@ -1,4 +1,4 @@
-"""Background work in small slices: a busy thread beside the app costs the app its pace.
+"""Divides background work into small slices, because a busy thread slows the app down.
 
 A thread that computes holds the interpreter for 5 ms at a time, so every I/O wait of a request next
 to it ends up to 5 ms late: ten waits took 41 ms instead of 0.4. Slices of 0.3 ms with real pauses
@@ -14,7 +14,7 @@ SLICE_SECONDS = 0.0003
 
 
 class Pace:
-    """Call `rest` after each small piece of work; it sleeps when a slice is used up."""
+    """Sleeps whenever a slice is used up; call `rest` after each small piece of work."""
 
     __slots__ = ("_began", "share")
 
@@ -23,11 +23,11 @@ class Pace:
         self._began = perf_counter()
 
     def begin(self) -> None:
-        """Begin a slice: what came before was waiting."""
+        """Begin a new slice, after a wait."""
         self._began = perf_counter()
 
     def rest(self, *, hurry: bool = False) -> None:
-        """Pause in proportion to the work done since the last pause; in a hurry, hardly."""
+        """Pause in proportion to the work since the last pause; in a hurry, only yield."""
         worked = perf_counter() - self._began
         if worked < SLICE_SECONDS:
             return

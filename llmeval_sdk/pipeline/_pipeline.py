@@ -24,23 +24,23 @@ from llmeval_sdk.tracing import Span
 
 
 JUDGES_SHARE = 0.6
-"""Share of the time to end that judges may use; the rest is for delivering what they said."""
-
-
+"""Share of the time for shutting down that judges may use. The rest is for delivering verdicts."""
 CHILD_LINGER_SECONDS = 5.0
-"""How long records wait in a child that may be killed: what it was just delivering then, and had
-not yet acknowledged, its parent would deliver a second time."""
+"""How long a child that may be killed gathers records before it delivers them. Its parent delivers
+what it leaves, and would send again what the child had sent and not yet settled."""
 TASK_SECONDS = 1.0
-"""How long a task of a child that may be killed waits, where no file can hold its records."""
+"""How long each task of such a child may wait for delivery, where no file can hold its records."""
 
 
 class Pipeline:
-    """Records spans for a Plan until it is shut down. Threads start with the first record.
+    """Records, evaluates and delivers spans by a Plan until it is shut down.
+
+    Its threads start with the first record.
 
     Args:
         plan: what to run and where to send it.
         begun: called once, when the threads have started.
-        often: called by the worker after each piece of work, and every second without.
+        often: called by the worker after each piece of work, and every second when there is none.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class Pipeline:
 
     @property
     def started(self) -> bool:
-        """Say whether anything was ever taken in."""
+        """Whether anything was ever taken in."""
         return self._started or (self._spooling is not None and self._spooling.is_used)
 
     @property
     def is_idle(self) -> bool:
-        """Say whether nothing that other processes left waits here."""
+        """Whether all that other processes left in the spool is dealt with."""
         return self._spooling is None or (self._spooling.scans and self._spooling.is_idle)
 
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
@@ -136,7 +136,7 @@ class Pipeline:
         )
 
     def flush(self, timeout: float) -> Stats:
-        """Wait until all taken in so far is scored, judged and delivered; at most ``timeout`` s."""
+        """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered."""
         deadline = monotonic() + timeout
         if self._intake.closed:  # another thread is ending this pipeline, or has ended it
             self._wait_for_end(deadline)
@@ -146,7 +146,7 @@ class Pipeline:
         return replace(self.stats(), complete=complete)
 
     def shutdown(self, timeout: float) -> Stats:
-        """Stop taking in, deliver what is there within ``timeout`` seconds, count the rest."""
+        """Take in nothing more; deliver what is there within ``timeout`` s and count the rest."""
         deadline = monotonic() + timeout
         if next(self._ending) > 0:
             self._hasten(deadline, timeout)
@@ -179,7 +179,7 @@ class Pipeline:
         return replace(self.stats(), complete=complete and delivered)
 
     def _look_for_heritage(self) -> Spooling | None:
-        """Return the spooling if children of this process have left something to deliver here."""
+        """Return the spooling if children of this process have left records to deliver here."""
         spooling = self._spooling if self.plan.spool is None else None
         if spooling is None or self._intake.spool is not None or not spooling.has_left:
             return None
@@ -188,7 +188,7 @@ class Pipeline:
         return spooling
 
     def _finish(self, judges_until: float, deadline: float, heritage: Spooling | None) -> bool:
-        """Deal with all there is, also with what children of this process have left."""
+        """Deal with all records, also with those that children of this process have left."""
         if not self._started:
             return heritage is None or self._work_here(heritage, deadline)
         complete = self._settle(judges_until, deadline)
@@ -197,7 +197,7 @@ class Pipeline:
         return complete
 
     def _work_here(self, spooling: Spooling, deadline: float) -> bool:
-        """Do the threads' work in this one: at exit Python 3.12 and later start none."""
+        """Do the work of the threads on this one: at exit Python 3.12 and later start none."""
         while True:
             self._worker.work()
             for delivery in self._deliveries.values():
@@ -209,7 +209,7 @@ class Pipeline:
             sleep(0.01)
 
     def retire(self, heir: Pipeline) -> None:
-        """Leave all further records to another pipeline, and the exporters it uses too open."""
+        """Leave all further records to another pipeline; exporters that it uses too stay open."""
         with self._starting:
             self._intake.close(heir._intake)
         for name, delivery in self._deliveries.items():
@@ -217,14 +217,14 @@ class Pipeline:
             delivery.closes = other is None or other.exporter != delivery.exporter
 
     def _hasten(self, deadline: float, timeout: float) -> None:
-        """Wait while somebody else ends this pipeline, and give up judges when half is over."""
+        """Wait while another thread ends this pipeline; give up judges after their share."""
         self._wait_for_end(monotonic() + timeout * JUDGES_SHARE)
         if not self._done.is_set():
             self._worker.judging.shut()
             self._wait_for_end(deadline)
 
     def _wait_for_end(self, deadline: float) -> None:
-        if self._ender != get_ident():  # a signal handler inside the end would wait for itself
+        if self._ender != get_ident():  # a signal handler inside `shutdown` would wait for itself
             self._done.wait(left(deadline))
 
     def _outcome(self) -> Stats:
@@ -234,9 +234,9 @@ class Pipeline:
         return replace(stats, complete=self._done.is_set() and settled)
 
     def clear(self) -> None:
-        """Let go of what was not delivered, when the interpreter ends.
+        """Forget what was not delivered, before the interpreter ends.
 
-        It would look at each object several times: half a second for full queues.
+        The interpreter would look at each object several times: half a second for full queues.
         """
         self._intake.lane.clear()
         self._intake.reserved.clear()
@@ -254,7 +254,7 @@ class Pipeline:
             if not self._started and not self._intake.closed:
                 self._prepare_for_the_kill()
                 self._start_others()
-                if self._worker.start() and not self._started:  # a finaliser may have begun too
+                if self._worker.start() and not self._started:  # a finaliser may have got here too
                     self._started = True
                     if self._begun is not None:
                         with shield.shield("the end of the process"):
@@ -262,7 +262,7 @@ class Pipeline:
             return self._started
 
     def _prepare_for_the_kill(self) -> None:
-        """Keep records where the parent finds them, if it will kill this process at its end."""
+        """Spool the records where the parent finds them, if it is going to kill this process."""
         if self._spooling is None or self.plan.spool is not None or not is_to_be_killed():
             return
         if self._spooling.open(crowded=self._worker.hasten):
@@ -272,29 +272,29 @@ class Pipeline:
             self._intake.at_task_end = self._deliver_at_once
 
     def _deliver_at_once(self) -> None:
-        """Deliver before the task ends, where that works; else it would hold up each task."""
+        """Deliver before the task ends, for as long as that works in time."""
         if not self.flush(TASK_SECONDS).complete:
             self._intake.at_task_end = None
             shield.tell("spool", "records are lost when the parent terminates this process")
 
     def _start_others(self) -> None:
-        """Start what the worker may need at exit, when Python 3.12 and later start no thread."""
+        """Start the threads that the worker may need at exit, when Python 3.12 starts none."""
         for delivery in self._deliveries.values():
             delivery.start()
-        if self.plan.has_model or any(each.model for each in self.plan.judges):
+        if self.plan.has_model or any(judge.model for judge in self.plan.judges):
             self._worker.judging.start()
 
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
-        """Pass a barrier through the worker, wait for judges, pass one through each delivery."""
+        """Wait until the worker, the judges and then the deliveries are done with all so far."""
         barrier = self._worker.barrier(stop=last)
         scored = barrier.done.wait(left(judges_until))
         complete = self._worker.judging.join(judges_until)
         if last:
             self._worker.judging.shut()
-        if not scored:  # half of what is left: what is scored late is delivered all the same
+        if not scored:  # only half of the time left, so that what is scored can still be delivered
             scored = barrier.done.wait(left(deadline) / 2)
         complete &= scored
         barriers = [delivery.barrier() for delivery in self._deliveries.values()]
-        for each in barriers:  # each of them, so that all have the time there is
-            complete &= each.done.wait(left(deadline))
+        for delivered in barriers:  # no `all(…)`: each of them may use the time that is left
+            complete &= delivered.done.wait(left(deadline))
         return complete

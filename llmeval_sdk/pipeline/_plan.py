@@ -1,4 +1,4 @@
-"""What a pipeline works by, and how settings and what ``configure()`` was given become that."""
+"""The plan that a pipeline works by, made of the settings and of what ``configure()`` was given."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Plan:
     names: bool = True
     """Whether names, tags, metadata and document ids that the app chose may leave."""
     redactor: Redactor = field(default_factory=Redactor)
-    """Takes out of every record what may not leave."""
+    """Takes out of every record what may not leave the process."""
     spool: Folder | None = None
     """Where records survive the process."""
     children: Folder | None = None
@@ -69,8 +69,8 @@ class Plan:
     """What this process does with records: ``thread`` evaluates and delivers them, ``off`` leaves
     them in the spool, and ``agent`` also takes those that living processes leave there."""
     recent: Callable[[str], list[tuple[str | None, float]]] | None = None
-    """Returns the span names and latest scores of an evaluator, oldest first, of earlier processes:
-    what escalation by share begins with."""
+    """Returns the latest scores of an evaluator in earlier processes, with their span names, oldest
+    first; escalation by share begins with them."""
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
@@ -80,7 +80,10 @@ class Plan:
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
 
     def prefers_llm(self, judge: Judge) -> bool:
-        """Say whether a judge looks at ``llm`` spans first; an escalated one needs the scores."""
+        """Return whether a judge looks at ``llm`` spans rather than at the requests above them.
+
+        An escalated one does not: it needs the scores of the request.
+        """
         return "llm" in judge.span_kinds and not self.gate.names(judge.name)
 
     def named(self, names: Iterable[Any]) -> list[Evaluator]:
@@ -112,22 +115,23 @@ def make_plan(
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
 ) -> Plan:
-    """Resolve all names. What a person gave must be right; what the environment gave may err.
+    """Resolve all names and make the plan.
 
-    A paid judge may run only where a model was named or judges were asked for: a key in the
-    environment alone starts none.
+    A mistake in what ``configure()`` was given is raised; one of the environment becomes a line of
+    ``problems``. A paid judge may run only where a model was named or judges were asked for: a key
+    in the environment alone starts none.
 
     Args:
         settings: the settings in force.
-        problems: mistakes of the environment are added here, one line each.
-        evaluators: asked for beside those of the settings: names or objects.
+        problems: gets a line for each mistake of the environment.
+        evaluators: evaluators beside those of the settings: names or objects.
         escalations: see ``configure()``.
         rules: sampling rules; see ``configure()``.
         budget: what judges may use; by default as the settings say.
         llm: the judge model; by default that of the settings.
         exporters: objects, beside those that the settings name.
         redact: the app's own redaction.
-        strict: a person is watching, so that a mistake is raised wherever it came from.
+        strict: raise mistakes of the environment too, because a person is watching.
 
     Raises:
         ConfigurationError: something cannot be used; the message names it and says what to do.
@@ -139,7 +143,7 @@ def make_plan(
     requested = requested_evaluators(evaluators, settings, complain)
     if strict:
         _check_decorators(settings)
-    named = any(each.kind == "judge" for each in requested) or bool(escalations)
+    named = any(evaluator.kind == "judge" for evaluator in requested) or bool(escalations)
     spending = llm is not None or bool(settings.judge_model) or named
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
@@ -188,7 +192,7 @@ def make_plan(
 def recording_plan(
     settings: Settings, problems: list[str], *, exporters: Sequence[Exporter], exports: bool
 ) -> Plan:
-    """Make a plan that traces and evaluates nothing; with ``exports=False`` all stays here.
+    """Make a plan that traces and evaluates nothing; with ``exports=False`` it exports nothing.
 
     Raises:
         ConfigurationError: an exporter that is not known or lacks its library.
@@ -199,7 +203,7 @@ def recording_plan(
 
 
 def _check_decorators(settings: Settings) -> None:
-    """Tell about names that decorators ask for and nobody knows, while a person is watching."""
+    """Raise `ConfigurationError` for an evaluator that a decorator names and that is not known."""
     for span_name, evaluators in list(state.requested.values()):
         for evaluator in evaluators:
             try:
@@ -249,7 +253,7 @@ def _rules(
 
 
 def _captured(settings: Settings) -> bool | str:
-    """Return what may leave. Raises `ConfigurationError` for a word that nobody knows."""
+    """Return what content may leave. Raises `ConfigurationError` for any other word."""
     if settings.capture_content not in (True, False, SCORES):
         raise ConfigurationError(
             f"capture_content={settings.capture_content!r}: use True, False or {SCORES!r}"
@@ -260,10 +264,10 @@ def _captured(settings: Settings) -> bool | str:
 def _redactor(
     settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
 ) -> Redactor:
-    """Make what redacts; a mistake in the environment must not let more through than was meant."""
+    """Make the redactor. After a mistake in the environment it takes out all it can."""
 
     def quietly(text: str) -> str:
-        off()  # a redactor whose helpers are decorated must not make spans to redact
+        off()  # decorated helpers of the redactor must not make spans that need redaction
         assert custom is not None
         return custom(text)
 
@@ -286,7 +290,7 @@ def _spool(settings: Settings) -> Folder | None:
 
 
 def _role(settings: Settings, problems: list[str], *, strict: bool) -> str:
-    """Return how this process works; without a spool nobody else could do it."""
+    """Return the role of this process. Without a spool no other process can do its work."""
     if settings.worker == "thread" or settings.spool:
         return settings.worker
     problem = f"worker={settings.worker!r} needs a spool: set LLMEVAL_SPOOL to a folder"

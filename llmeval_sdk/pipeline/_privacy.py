@@ -1,4 +1,4 @@
-"""What of a record may leave: redacted for all behind the worker, and packed for the spool."""
+"""Decides what of a record may leave: redacts it, packs it for the spool, strips its content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from llmeval_sdk.tracing._inner import from_plain, to_plain, without_content
 
 
 _FORMAT = 2
-"""Of ``marshal``: the one without back references, which is the faster and reads anywhere."""
+"""The format of ``marshal`` without back references, which is faster to write, and to read
+safely."""
 _SPAN, _EVENT = 1, 2
 _target = attrgetter("trace_id", "span_id", "span_name", "span_kind")
 _scored = attrgetter(
@@ -42,7 +43,7 @@ _WRITTEN: dict[type, tuple[str, ...]] = {
     EvaluationEvent: ("label", "explanation", "metadata", "error"),
     SpanData: ("response", "error"),
 }
-"""Fields in which an evaluator puts words of its own."""
+"""Fields that hold an evaluator's own words."""
 
 
 class Privacy:
@@ -53,9 +54,9 @@ class Privacy:
         self._spooled_content = content and not redactor.has_custom
 
     def pack(self, item: Span | EvaluationEvent) -> bytes:
-        """Write a record for the spool, after the built-in detectors. Runs on the app's thread.
+        """Write a record for the spool, redacted by the built-in detectors, on the app's thread.
 
-        The app's own redaction cannot run there: with one, the record has no content.
+        A redaction function of the app cannot run there. Where there is one, content is left out.
         """
         kind, known, content = _plain(item)
         packed = (kind, known, content if self._spooled_content else None)
@@ -73,7 +74,7 @@ class Privacy:
         return item
 
     def screen(self, item: Emitted) -> Emitted:
-        """Take secrets out of what an evaluator or a judge wrote: they may quote their own keys."""
+        """Redact what an evaluator or a judge wrote: it may quote its own key."""
         written: Any = item
         if type(item) is EvaluationEvent:
             written = item.evaluation
@@ -96,9 +97,9 @@ class Privacy:
         return written if type(item) is SpanData else replace(item, evaluation=written)
 
     def redact(self, item: Span | EvaluationEvent) -> tuple[Any, bool]:
-        """Return the record without what the redaction takes out, and False where that failed.
+        """Return a record redacted, and whether that succeeded.
 
-        What the app can still read of its span stays as it is: what is changed is a copy.
+        The span that the app can still read stays as it is: what is changed is a copy.
         """
         redactor = self._redactor
         if not redactor.is_needed:
@@ -112,7 +113,7 @@ class Privacy:
                 return item, True
             content, done = redactor.call_custom(content)
             if done and (kind, known, content) == plain:
-                return item, True  # with the Record that was derived for the inline heuristics
+                return item, True  # the item itself, which has the inline heuristics' Record
         except Exception as error:
             if not swallow("redact", error):
                 raise
@@ -125,7 +126,7 @@ class Privacy:
 
 
 def _plain(item: Span | EvaluationEvent) -> tuple[int, Any, Any]:
-    """Return what kind it is, the known part and the content."""
+    """Return the kind of a record, its part without content, and its content."""
     if type(item) is Span:
         return (_SPAN, *to_plain(item))
     assert type(item) is EvaluationEvent
@@ -167,9 +168,10 @@ def _builtins(value: Any) -> Any:
 
 
 def bare(item: Emitted, *, names: bool) -> Emitted:
-    """Leave out of what goes to exporters whatever may quote the app's texts.
+    """Return what goes to exporters without anything that may quote the app's texts.
 
-    Without ``names``, also what the app has named: spans, tags, sessions, metrics, documents.
+    Without ``names`` it also lacks what the app has named: spans, tags, sessions, metrics,
+    documents.
     """
     if type(item) is EvaluationEvent:
         item = replace(item, evaluation=without_content(item.evaluation))
@@ -181,7 +183,7 @@ def bare(item: Emitted, *, names: bool) -> Emitted:
 
 
 def _nameless(item: Emitted) -> Emitted:
-    """Leave ids, kinds, times, usage, models, types of errors, names and values of scores."""
+    """Keep only ids, kinds, times, usage, models, types of errors, names and values of scores."""
     if type(item) is EvaluationEvent:
         evaluation = replace(item.evaluation, label=None, metadata={})
         return replace(item, target=_unnamed(item.target), evaluation=evaluation)
@@ -197,7 +199,7 @@ def _nameless(item: Emitted) -> Emitted:
         metrics={},
         retrieved_context=None,
         links=tuple(map(_unnamed, item.links)),
-        evaluations=tuple(replace(each, label=None, metadata={}) for each in item.evaluations),
+        evaluations=tuple(replace(score, label=None, metadata={}) for score in item.evaluations),
     )
 
 

@@ -1,8 +1,9 @@
-"""Between the pipeline and the spool: who keeps a record, and when it is dealt with.
+"""Connects the pipeline with the spool: copies records into it, and decides when they may go.
 
-A record is dealt with when the worker has handed on all that comes of it, its judges are done, and
-a barrier behind that has passed through every delivery without one of them missing anything that
-another attempt could still deliver. What is not dealt with stays for the next process.
+A record is *dealt with*, and leaves the spool, when three things have happened. The worker has
+handed on everything that comes of it; its judgements have been made; and a barrier behind all that
+has passed through every delivery, none of which has meanwhile lost something that another attempt
+could still deliver. Any other record stays for the next process.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from llmeval_sdk.spool import Folder, SpoolError, SpoolFile, Torn, Unreadable
 
 ACKNOWLEDGE_SECONDS = 0.2
 MAX_READY = 1_000
-"""More are acknowledged at once, so that a burst finds slots again."""
+"""With more records than this ready, they are settled at once, so that a burst finds free slots."""
 SCAN_SECONDS = 10.0
 LIVING_SCAN_SECONDS = 0.2
 RETRY_SECONDS = 30.0
 MAX_ADOPTED = 500
-"""Records of other processes under way at a time: they wait in their files, not in our queues."""
+"""How many records of other processes are under way at a time; the rest waits in the files."""
 
 
 class Spooling:
-    """One pipeline's part in the spool.
+    """Spools the records of one pipeline, and takes over those of other processes.
 
     Args:
-        folder: where the files are.
+        folder: the folder with the files.
         deliveries: what a record has to pass before it is dealt with.
         pack: writes a record as bytes.
-        unpack: reads them again.
-        left: leave this process's records to another one.
-        living: take records of living processes too.
-        made: make the folder if it is not there; else only look into it once somebody has made it.
+        unpack: reads a record from bytes.
+        left: leave the records of this process to another one.
+        living: also take over records that living processes leave to another one.
+        made: make the folder where there is none; otherwise it is only looked into once it exists.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Spooling:
     # -- the app's thread -----------------------------------------------------------------------
 
     def keep(self, item: Any) -> Any:
-        """Copy a record into the file, and return it with its place; else just the record."""
+        """Copy a record into the file and return it as `Spooled`; as it is where there is none."""
         file = self._file
         if file is None and (file := self._open()) is None:
             self._counts.add(self._unusable or "opening")
@@ -101,8 +102,8 @@ class Spooling:
     def open(self, *, crowded: Callable[[], None]) -> bool:
         """Make the file of a child that may be killed; False where none can be made.
 
-        ``crowded`` is called while more than half of its slots are taken. What others left is no
-        business of a child.
+        ``crowded`` is called while more than half of its slots are taken. A child takes over no
+        records of other processes.
         """
         self._crowded, self._scanned = crowded, float("inf")
         return (self._file or self._open()) is not None
@@ -112,11 +113,11 @@ class Spooling:
         file.ring.unsaved = max(0, self._unsaved.value - self._saved.value)
 
     def _open(self) -> SpoolFile | None:
-        """Make this process's file, once: it costs some milliseconds."""
+        """Make the file of this process, once, because that costs some milliseconds."""
         if self._unusable:
             return None
         with self._opening:
-            if self._file is None and not self._entered:  # else: a signal handler, in here
+            if self._file is None and not self._entered:  # a signal handler may call this in here
                 self._entered = True
                 try:
                     self._file = self._folder.create(left=self._left)
@@ -126,7 +127,7 @@ class Spooling:
             return self._file
 
     def stats(self) -> dict[str, int]:
-        """Return what became of records, by word."""
+        """Return how many records were kept, taken over, left and so on, by these words."""
         kept = {"kept": self._kept.value} if self._kept.value else {}
         return {**kept, **self._counts.snapshot()}
 
@@ -134,45 +135,45 @@ class Spooling:
 
     @property
     def is_used(self) -> bool:
-        """Say whether this process has written to the spool."""
+        """Whether this process has made a file in the spool."""
         return self._file is not None
 
     @property
     def is_idle(self) -> bool:
-        """Say whether nothing that was taken over or handed on still waits."""
+        """Whether all records that were handed on or taken over are dealt with."""
         return not (self._judging or self._ready or self._batch or self._adopted)
 
     @property
     def has_left(self) -> bool:
-        """Say whether other processes left files, or what they left is still under way."""
+        """Whether there are files of other processes, or records of theirs under way."""
         return bool(self._adopted) or self._folder.has_files
 
     def look(self) -> None:
-        """Look through the folder at the next turn, however short ago the last look was."""
+        """Make the next `tend` look through the folder, however recent its last look is."""
         self._scanned = float("-inf")
 
     @property
     def scans(self) -> bool:
-        """Say whether the folder was looked through since the start."""
+        """Whether the folder has been looked through since the start."""
         return self._scanned > 0
 
     @property
     def patience(self) -> float:
-        """Return how many seconds the worker may sleep."""
+        """How many seconds the worker may sleep."""
         return 0.05 if not self.is_idle else LIVING_SCAN_SECONDS if self._living else 1.0
 
     @property
     def missed(self) -> int:
-        """Return how much the deliveries have lost that another attempt could deliver."""
+        """How many records the deliveries have lost that another attempt might deliver."""
         return sum(delivery.missed for delivery in self._deliveries)
 
     def handed_on(self, kept: Spooled, judgements: Iterable[Future[None]], missed: int) -> None:
-        """Note that the worker is through with a record; ``missed`` is from before it began."""
+        """Note that the worker has handed a record on; ``missed`` is from before it began."""
         record = Unsettled(kept, tuple(judgements), missed)
         (self._judging if record.judgements else self._ready).append(record)
 
     def tend(self) -> Iterator[Spooled]:
-        """Acknowledge what is dealt with, and return records of other processes to take in."""
+        """Settle the records that are dealt with, and yield records of other processes."""
         with self._tending:
             if self._closed:
                 return
@@ -184,7 +185,7 @@ class Spooling:
             waiting = list(self._take())
         for kept in waiting:
             first = kept.place[0]
-            with suppress(ValueError):  # given up meanwhile, at the end of the process
+            with suppress(ValueError):  # the file was closed meanwhile, at the end of the process
                 kept.file.ring.begin(first)
             yield kept
             with suppress(ValueError):
@@ -208,7 +209,7 @@ class Spooling:
             self._batch, self._ready = UnsettledBatch(self._ready, barriers), []
 
     def _settle(self, records: list[Unsettled], missed: int) -> None:
-        """Clear the records that are dealt with; the others stay where they are."""
+        """Clear those of these records that are dealt with; the others stay in the spool."""
         for record in records:
             kept = record.kept
             cut = any(judgement.cancelled() for judgement in record.judgements)
@@ -242,7 +243,7 @@ class Spooling:
                 for file in self._folder.adopt(living=self._living, but=self._avoid):
                     self._adopt(file)
         finally:
-            self._scanned = now  # not before: who waits until nothing waits would go too early
+            self._scanned = now  # only now: whoever waits for `is_idle` trusts `scans` as well
 
     def _adopt(self, file: SpoolFile) -> None:
         self._adopted[file] = Adopted(file)
@@ -280,7 +281,10 @@ class Spooling:
     # -- the end --------------------------------------------------------------------------------
 
     def close(self, *, delivered: bool) -> None:
-        """Acknowledge what is dealt with and give the files up; ``delivered``: nothing waits."""
+        """Settle what is dealt with, and close the files.
+
+        ``delivered`` says that every delivery has sent all it had.
+        """
         if not self._tending.acquire(timeout=0.2):
             return  # the kernel drops the locks with the process
         try:
@@ -288,7 +292,11 @@ class Spooling:
             self._acknowledge()
             rest = [*self._ready, *(self._batch.records if self._batch else ())]
             if delivered:
-                rest += [each for each in self._judging if all(j.done() for j in each.judgements)]
+                rest += [
+                    record
+                    for record in self._judging
+                    if all(judgement.done() for judgement in record.judgements)
+                ]
                 self._settle(rest, self.missed)
             for file in (self._file, *self._adopted):
                 if file is not None:
@@ -297,7 +305,7 @@ class Spooling:
             self._tending.release()
 
     def _leave(self, file: SpoolFile) -> None:
-        """Give a file up, with what is still in it."""
+        """Close a file, with the records that are still in it."""
         records = len(file.ring.records())
         if records:
             self._counts.add("left", records)

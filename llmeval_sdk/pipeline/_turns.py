@@ -1,4 +1,4 @@
-"""Judgements that wait for their turn: those first that an escalation asked for."""
+"""The queue of judgements, in which those that were escalated come first."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Job:
     admitted: Admitted
 
     def not_run(self, reason: str, detail: str) -> NotRun:
-        """Say why it did not run."""
+        """Return the record of why it did not run."""
         return not_run(self.judge, self.target, reason, detail)
 
 
 class Turn:
-    """A job under way; whoever takes it first tells its outcome, and nobody else does."""
+    """A job that waits or runs; whoever takes it first emits its outcome, and nobody else does."""
 
     __slots__ = ("_taken", "done", "job")
 
@@ -38,33 +38,33 @@ class Turn:
         self._taken = count()
 
     def take(self) -> bool:
-        """Return True once."""
+        """Return True to the first caller only."""
         return next(self._taken) == 0
 
 
 class Turns:
-    """What waits: the worker adds and gives up, the judges' thread takes the next."""
+    """The waiting jobs. The worker adds and gives up, the judges' thread takes the next one."""
 
     def __init__(self) -> None:
         self._escalated: deque[Turn] = deque()
         self._others: deque[Turn] = deque()
 
     def add(self, turn: Turn) -> None:
-        """Put a turn behind all of its kind."""
+        """Add a job behind those of its kind, escalated or not."""
         (self._escalated if turn.job.admitted.escalated else self._others).append(turn)
 
     def next(self) -> Turn | None:
-        """Take the escalated turn that waited longest, then any; ``None`` when none waits."""
+        """Take the escalated job that waited longest, else another; ``None`` where none waits."""
         for waiting in (self._escalated, self._others):
             if waiting:
                 try:
                     return waiting.popleft()
-                except IndexError:  # the worker gave it up in between
+                except IndexError:  # the worker has just given it up
                     continue
         return None
 
     def give_up(self) -> Turn | None:
-        """Take the newest of those that nothing escalated, to make room for one that is."""
+        """Take the newest job that was not escalated, to make room for one that was."""
         try:
             return self._others.pop()
         except IndexError:
@@ -75,7 +75,7 @@ class Turns:
 
 
 def not_run(judge: Judge, target: Target, reason: str, detail: str) -> NotRun:
-    """Say why a judge did not run."""
+    """Return the record of why a judge did not run."""
     return NotRun(
         f"{target.span_id or ''}-{judge.name}", target, judge.name, reason, detail, time_ns()
     )

@@ -1,4 +1,4 @@
-"""The worker: drains the intake, has each record dealt with, and tends the spool."""
+"""The worker: takes records from the intake, has them evaluated, and tends the spool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from llmeval_sdk._process.shield import shield, swallow, write_notices
 from llmeval_sdk._process.threads import OneThread
-from llmeval_sdk.heuristics._budget import limit_processor_time
+from llmeval_sdk.heuristics import limit_processor_time
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._delivery import Barrier, Delivery
 from llmeval_sdk.pipeline._evaluating import Evaluating, Subject
@@ -27,7 +27,7 @@ from llmeval_sdk.tracing._inner import off
 
 
 LINGER_SECONDS = 0.02
-"""How long the first record of a burst waits for others: fewer wake-ups beside the app's thread."""
+"""How long the first record of a burst waits for others, so that the worker wakes up less often."""
 IDLE_SECONDS = 1.0
 LEARN_SECONDS = 0.05
 """How long records wait at most while risk scores learn."""
@@ -76,11 +76,11 @@ class Worker:
         return self._thread.start()
 
     def join(self, deadline: float) -> bool:
-        """Wait for the thread until a monotonic deadline; say whether it ended, or never began."""
+        """Wait for the thread until a monotonic deadline; True if it has ended or never began."""
         return self._thread.join(deadline)
 
     def barrier(self, *, stop: bool = False) -> Barrier:
-        """Return a barrier that is set when all taken in before is scored and handed on."""
+        """Return a barrier that is set once everything taken in so far is scored and handed on."""
         barrier = Barrier()
         self._stop = self._stop or stop
         self._barriers.append(barrier)
@@ -91,7 +91,7 @@ class Worker:
 
     def work(self) -> None:
         """Do the thread's work in this one, where no thread can start."""
-        self._hurry = True  # the app has ended, so that nothing is spared by pauses
+        self._hurry = True  # the app has ended, so pauses would help nobody
         with disabled(), shield("worker"):
             self._drain()
             self._tend()
@@ -141,9 +141,10 @@ class Worker:
         self._pace.rest(hurry=self._hurry)
 
     def _drain(self) -> None:
-        """Deal with what is there now: steady load has no end, and barriers wait for one.
+        """Deal with the records that wait now, and not with those that come meanwhile.
 
-        One more is taken than there were, because only an empty lane sets its sum of bytes right.
+        Under steady load there would be no end, and barriers wait for one. One record more is asked
+        for than there were: only a `Lane` that is found empty corrects its sum of bytes.
         """
         for lane in (self._intake.reserved, self._intake.lane):
             for _ in range(len(lane) + 1):
@@ -156,7 +157,7 @@ class Worker:
                     self._often()
 
     def _tend(self) -> None:
-        """Acknowledge at the spool what is dealt with, and take in what other processes left."""
+        """Settle records in the spool, and deal with those that other processes left."""
         if self._spooling is not None:
             for kept in self._spooling.tend():
                 if type(kept.item) is Span:
@@ -167,7 +168,7 @@ class Worker:
                 self._rest()
 
     def _take(self, item: Any, *, is_foreign: bool = False) -> None:
-        """Redact a record, deal with it, and let the spool know what it still waits for."""
+        """Redact a record, deal with it, and tell the spool which judgements it waits for."""
         if type(item) is Unread:
             self._read(item)
             return
@@ -201,9 +202,9 @@ class Worker:
 
 
 def _warm(plan: Plan) -> None:
-    """Give escalation by share the scores that earlier processes stored.
+    """Start escalation by share with the scores that earlier processes stored.
 
-    Without them it has to see some records before it knows which are the riskiest.
+    Without them it knows only after some records which of them are the riskiest.
     """
     gate, recent = plan.gate, plan.recent
     if recent is None or not gate.shares:

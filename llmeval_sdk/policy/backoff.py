@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from llmeval_sdk.policy._lock import Locked
+from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.policy.admission import Refused
 
 

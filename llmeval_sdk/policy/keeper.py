@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.policy import books
-from llmeval_sdk.policy._lock import Locked
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.books import Reservation, Used, Want
 from llmeval_sdk.policy.budget import Budget

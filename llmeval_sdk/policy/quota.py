@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 
+from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.estimates.allocation import Allocation
-from llmeval_sdk.policy._lock import Locked
 from llmeval_sdk.policy.admission import Ruling
 from llmeval_sdk.policy.draw import escalation_draw
 from llmeval_sdk.policy.quantile import RecentScores

@@ -1,8 +1,8 @@
-"""Exporters and judges that lack parts of their protocols get them here.
+"""Adds the missing parts to exporters and judges that do not implement their whole protocol.
 
-These are the smallest exporters, and exporters and judges of 0.1, whose further parts were looked
-for by name. The latter keep working for two minor versions, and a DeprecationWarning says what to
-do.
+Those are exporters that have only what `Exporter` asks for, and exporters and judges of 0.1, whose
+optional parts were found by name. The latter keep working for two minor versions, with a
+DeprecationWarning that says what to do.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _warn(message: str) -> None:
 
 
 class _CompletedExporter(BaseExporter):
-    """Hands all calls on; two of them are equal where their exporters are the same object."""
+    """Passes all calls on to an exporter; two are equal if they stand for the same object."""
 
     def __init__(self, exporter: Exporter, former: Iterable[str]) -> None:
         self.name = exporter.name
@@ -126,7 +126,7 @@ class _CompletedExporter(BaseExporter):
         return int(getattr(self._exporter, "in_memory", 0))
 
     def connect(self, services: Services) -> None:
-        """Give each service where it was looked for."""
+        """Pass each service to the attribute or method by which exporters of 0.1 took it."""
         exporter, former = self._exporter, self._former
         if "use_redactor" in former:
             exporter.use_redactor(services.redaction)
@@ -140,13 +140,13 @@ class _CompletedExporter(BaseExporter):
             exporter.at_flush(services.deliver)
 
     def after_fork(self) -> None:
-        """Hand it on where it was taken."""
+        """Pass it on to an exporter that has this method."""
         if "after_fork" in self._former:
             self._exporter.after_fork()
 
 
 def _taken_from(source: Any, names: Iterable[str], base: Any) -> Any:
-    """Return a no-op part with what an object has of it."""
+    """Return ``base``, whose methods do nothing, with those of ``source`` in their place."""
     for name in names:
         if hasattr(source, name):
             setattr(base, name, getattr(source, name))
@@ -154,7 +154,7 @@ def _taken_from(source: Any, names: Iterable[str], base: Any) -> Any:
 
 
 class _CompletedJudge:
-    """Has what a judge of 0.1 has, and the defaults for the rest; equal to others of the same."""
+    """A judge of 0.1 with defaults for what it lacks; two are equal if they stand for the same."""
 
     kind: Literal["judge"] = "judge"
 

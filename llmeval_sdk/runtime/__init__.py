@@ -1,6 +1,6 @@
-"""The composition root: Settings -> registry -> pipeline, installed into tracing.
+"""Puts the parts together: settings, evaluators, pipeline and tracing.
 
-Everything else of the package can be used without it; only here do the rooms meet.
+This is the only room that knows all others; each of them can be used without it.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def pipeline() -> Pipeline | None:
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Set the configuration aside for the block, for tests; what is made inside ends with it."""
+    """Begin the block without a configuration, for tests, and restore the present one after it."""
     with in_force.set_aside():
         yield
 
@@ -200,7 +200,7 @@ def isolated() -> Iterator[None]:
 def recording(
     resolved: Settings, problems: list[str], *, exporters: Sequence[Exporter], exports: bool
 ) -> Iterator[None]:
-    """Trace the block under other settings, and evaluate nothing; then all is as it was.
+    """Trace the block under other settings, without evaluating anything.
 
     Raises `ConfigurationError` for an exporter that is not known or lacks its library.
     """

@@ -1,7 +1,7 @@
-"""The configuration in force, and the earlier ones whose records are still on their way.
+"""The configuration in force, and the replaced ones whose records are still on their way.
 
-It counts, flushes and ends all of them together. `_lifecycle` decides what is put in force, and
-when the process ends.
+They are counted, flushed and shut down together. `_lifecycle` decides which configuration is put in
+force, and notices when the process ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class InForce:
         self.settings: Settings | None = None
         self.retired: list[Pipeline] = []
         self.lock = threading.RLock()
-        """Held while a configuration takes the place of another."""
+        """Held while one configuration replaces another."""
         self._inherited: list[Pipeline] = []
 
     def all(self) -> list[Pipeline]:
@@ -34,15 +34,15 @@ class InForce:
         return [*self.retired, *([self.pipeline] if self.pipeline is not None else [])]
 
     def newest_first(self) -> list[Pipeline]:
-        """Return all pipelines: those that were replaced are ending by themselves, so may wait."""
+        """Return all pipelines; replaced ones come last, because they end by themselves."""
         return self.all()[::-1]
 
     def stats(self) -> Stats:
-        """Return the counters of all as they stand."""
+        """Return the counters of all pipelines together."""
         return _merged([pipeline.stats() for pipeline in self.all()])
 
     def lost(self) -> Mapping[str, Mapping[str, int]]:
-        """Return what no exporter will deliver, by exporter and reason."""
+        """Return how many records are lost, by exporter and reason."""
         return {
             name: account.lost for name, account in self.stats().exporters.items() if account.lost
         }
@@ -56,7 +56,7 @@ class InForce:
         return _merged([pipeline.shutdown(left(deadline)) for pipeline in self.newest_first()])
 
     def settings_or_default(self) -> Settings:
-        """Return the settings in force; before the first set-up, those of the environment."""
+        """Return the settings in force, or those of the environment where none are yet."""
         return self.settings or config.from_environment(problems=[])
 
     @property
@@ -65,7 +65,7 @@ class InForce:
         return (self.settings or Settings()).shutdown_timeout
 
     def retire(self, old: Pipeline) -> None:
-        """Deliver in the background what a replaced pipeline has."""
+        """Have a replaced pipeline deliver its records in the background."""
         if not old.started:
             return
         self.retired.append(old)
@@ -79,7 +79,7 @@ class InForce:
 
     @contextmanager
     def set_aside(self) -> Iterator[None]:
-        """Begin without a configuration; what the block makes ends with it, then all is back."""
+        """Run the block without a configuration; shut down what it made, and restore this one."""
         with self.lock:
             configuration = (self.pipeline, self.settings, self.retired)
             switches = {name: getattr(state, name) for name in State.__slots__}
@@ -96,9 +96,10 @@ class InForce:
                     setattr(state, name, value)
 
     def begin_anew(self, make: Callable[[Pipeline], Pipeline]) -> None:
-        """Begin anew in a forked child: what waited in the parent, and its threads, stay there."""
+        """Begin anew in a forked child, without the parent's threads and waiting records."""
         self.lock = threading.RLock()
-        self._inherited.extend(self.all())  # kept: a finaliser here could hurt the parent
+        # Kept alive: what they hold must not be finalised here, as the parent still uses it.
+        self._inherited.extend(self.all())
         self.retired.clear()
         if self.pipeline is None:
             return

@@ -1,4 +1,4 @@
-"""Puts a configuration in force, and delivers when the process flushes, forks or ends."""
+"""Puts a configuration in force, and reacts when the app flushes, forks or ends."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from llmeval_sdk.tracing._inner import install, state
 
 in_force = InForce()
 _exit_registered = False
-_shown = threading.Lock()
-"""Taken, and never given back, by the first worker that shows the counters to OpenTelemetry."""
+_metrics_shown = threading.Lock()
+"""The first worker that shows the counters to OpenTelemetry takes it and never releases it."""
 
 
 def configure_from_environment() -> None:
@@ -60,16 +60,16 @@ def _make(plan: Plan) -> Pipeline:
 
 
 def _often() -> None:
-    """Write what waits for the log; show the counters to OpenTelemetry if the app has loaded it."""
+    """Write waiting lines to the log; show OpenTelemetry the counters if the app has loaded it."""
     shield.write_notices()
-    if "opentelemetry.metrics" in sys.modules and _shown.acquire(blocking=False):
+    if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
             if not in_force.settings_or_default().otel_disabled:
                 registry.load("llmeval_sdk.exporters.otel.metrics:observe")(in_force.stats)
 
 
 def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
-    """Put a new pipeline in place of the old one, which delivers what it has in the background."""
+    """Replace the pipeline in force; the old one delivers its records in the background."""
     global _exit_registered  # noqa: PLW0603
     with in_force.lock:
         for problem in problems:
@@ -93,7 +93,7 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> Non
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:
-    """Let a heuristic that is declared after configure() attach by itself like the others."""
+    """Add a heuristic that was declared after configure() to the plan in force."""
     current = in_force.pipeline
     if current is None or evaluator.kind != "heuristic":
         return
@@ -105,9 +105,9 @@ def _registered(evaluator: Heuristic | Judge) -> None:
 
 
 def _at_flush() -> None:
-    """Judge and deliver when the app flushes another library; as long as one judgement may take.
+    """Judge and deliver while the app flushes another library, for as long as a judgement may take.
 
-    An event loop is not held up: there, what waits is only sent sooner.
+    An event loop is not held up: there the records are only sent sooner.
     """
     with shield.shield("flush"):
         asyncio = sys.modules.get("asyncio.events")
@@ -116,7 +116,7 @@ def _at_flush() -> None:
 
 
 def take_over_from_children() -> None:
-    """Deliver what terminated children left, for a process that recorded nothing itself."""
+    """Deliver what terminated children left, in a process that has recorded nothing itself."""
     with shield.shield("exit"):
         _meet_children()
         if in_force.pipeline is not None:
@@ -124,7 +124,7 @@ def take_over_from_children() -> None:
 
 
 def _meet_children() -> None:
-    """Set the SDK up where only children of this process have recorded something."""
+    """Set the SDK up if children of this process have recorded something and it has not."""
     if (
         in_force.pipeline is not None
         or not state.enabled
@@ -137,7 +137,7 @@ def _meet_children() -> None:
 
 
 def at_exit() -> None:
-    """Deliver what is there; children that multiprocessing is about to end leave something too."""
+    """Deliver what is there, and again after multiprocessing has ended this process's children."""
     if after_children(_end_of_all):
         with shield.shield("exit"):
             deliver(in_force.exit_seconds / 2)
@@ -146,7 +146,7 @@ def at_exit() -> None:
 
 
 def _end_of_all() -> None:
-    """Deliver what is there, within the deadline; say what was not."""
+    """Deliver what is there by the deadline, and tell what was not delivered."""
     with shield.shield("exit"):
         result = in_force.shutdown(monotonic() + in_force.exit_seconds)
         if losses := result.losses:
@@ -159,7 +159,7 @@ def _end_of_all() -> None:
 
 
 def _at_hard_exit() -> None:
-    """Deliver what is there; where threads of the app still run, what they record may follow."""
+    """Deliver what is there, and end only if no thread of the app can still record something."""
     main = threading.main_thread()
     if all(thread.daemon or thread is main for thread in threading.enumerate()):
         at_exit()
@@ -168,7 +168,7 @@ def _at_hard_exit() -> None:
 
 
 def _after_fork() -> None:
-    """Begin anew in a child: what waited in the parent is the parent's, and so are its threads."""
+    """Begin anew in a forked child: threads and waiting records belong to the parent."""
     in_force.begin_anew(lambda parents: _make(parents.plan))
 
 

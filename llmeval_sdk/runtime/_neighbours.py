@@ -1,4 +1,4 @@
-"""Other tracing libraries in this process: spans nest in theirs, and their ends are ours."""
+"""Connects tracing with the other tracing libraries of this process, so that spans nest."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from llmeval_sdk.tracing._inner import Link, state
 
 
 def meet(exporters: Sequence[BaseExporter], services: Services) -> None:
-    """Connect the exporters of a new configuration, and the libraries behind them."""
+    """Connect the exporters of a new configuration, and tracing with the libraries behind them."""
     for exporter in exporters:
         with shield(f"exporter {exporter.name}", calls_out=True):
             exporter.connect(services)
-    bridges = tuple(each.bridge for each in exporters if each.bridge is not None)
+    bridges = tuple(sink.bridge for sink in exporters if sink.bridge is not None)
     state.neighbours = bridges
     state.ambient_parent = partial(_parent_in, bridges) if bridges else None
 
 
 def _parent_in(bridges: tuple[ContextBridge, ...]) -> Any:
-    """Return what a root nests under: a span of ours, a Link to another library's, or nothing."""
+    """Return the parent of a new root: a span of ours, a Link to another library's, or ``None``."""
     for bridge in bridges:
         parent = bridge.parent()
         if parent is not None:

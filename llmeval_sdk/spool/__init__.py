@@ -9,15 +9,6 @@ from llmeval_sdk.spool._ring import SLOT, Place, Ring, Torn
 
 
 __all__ = [
-    "SLOT",
-    "Folder",
-    "Place",
-    "Ring",
-    "SpoolError",
-    "SpoolFile",
-    "Torn",
-    "Unreadable",
-    "children_folder",
-    "children_of",
-    "read",
-]
+    "SLOT", "Folder", "Place", "Ring", "SpoolError", "SpoolFile", "Torn", "Unreadable",
+    "children_folder", "children_of", "read",
+]  # fmt: skip

@@ -17,10 +17,10 @@ from llmeval_sdk.estimates.standardised import (
     needed,
     standardised_difference,
 )
-from llmeval_sdk.store.populations import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.versions import Collected, Version, collect
 from llmeval_sdk.store.views import known_names
+from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
 
 
 MOST_SHOWN = 10

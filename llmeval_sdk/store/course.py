@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-from llmeval_sdk._terminal import moment
 from llmeval_sdk.estimates.mean import stands_for
 from llmeval_sdk.estimates.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence, Seen
 from llmeval_sdk.store.hours import HOUR_NS, LATE_NS, Arrived, Hour
-from llmeval_sdk.store.populations import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
 from llmeval_sdk.store.silence import Silence
+from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE, moment
 
 
 ALPHA = 0.05

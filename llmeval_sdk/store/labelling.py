@@ -1,4 +1,4 @@
-"""The judged records of a store that are to be labelled next, and labels on their way into it."""
+"""Which judged records of a store to label next, and how a label is stored."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from llmeval_sdk.store.reader import StoreReader
 
 
 PLANNED = 100
-"""How many records are chosen where nobody asks for another number."""
+"""How many records are chosen by default."""
 MOST = 100_000
+"""How many records are chosen at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What somebody sees who labels a record; not the verdict, which would lead them."""
+    """A record as it is shown to be labelled, without the verdict, which would lead people."""
 
     span: SpanData
     chunks: tuple[Chunk, ...]
@@ -51,7 +52,7 @@ class Shown:
 def queue(
     reader: StoreReader, judge: str, count: int = PLANNED, since_ns: int | None = None
 ) -> Queue:
-    """Choose records of a judge to label; the same ones while the judged traffic is the same.
+    """Choose records of a judge to label, the same ones as long as the judged traffic is the same.
 
     Raises `ConfigurationError` where there is nothing of that judge to label.
     """
@@ -59,8 +60,9 @@ def queue(
     scores = reader.scores_by_span(predictor) if predictor else {}
     candidates: dict[str, Candidate] = {}
     outside = False
-    for found in reader.judged(since_ns, None, judge).values():
-        for span_id, value, chance in zip(found.span_ids, found.values, found.chances, strict=True):
+    for judged in reader.judged(since_ns, None, judge).values():
+        rows = zip(judged.span_ids, judged.values, judged.chances, strict=True)
+        for span_id, value, chance in rows:
             outside |= not 0 <= value <= 1
             if span_id and chance > 0:
                 candidates[span_id] = Candidate(span_id, value, chance, scores.get(span_id))
@@ -68,8 +70,8 @@ def queue(
         raise ConfigurationError(f"scores of {judge} leave 0..1, so labels cannot correct them")
     if not candidates:
         raise ConfigurationError(
-            f"no verdict of {judge!r} with an inclusion probability is in the store: labels correct"
-            " what a judge said"
+            f"there is no verdict of {judge!r} with an inclusion probability in the store, so there"
+            " is nothing that labels could correct"
         )
     labelled = reader.read(lambda connection: labels_of(connection, judge))
     chosen = choose(list(candidates.values()), min(max(count, 1), MOST), key=judge)
@@ -99,6 +101,14 @@ def shown(reader: StoreReader, span_id: str) -> Shown | None:
     for event in reader.evaluations_of(span_id):
         unsupported.update(_ranges(event.evaluation.metadata.get("unsupported_spans")))
     return Shown(span, tuple(chunks or ()), tuple(sorted(unsupported)))
+
+
+def pruned_sentence(count: int) -> str:
+    """Say that the records that wait for a label cannot be shown any more."""
+    return (
+        f"none of the {count:,} records that wait for a label is in the store any more: their spans"
+        " were pruned. `llmeval label --since` chooses among newer ones"
+    )
 
 
 def _ranges(spans: object) -> Iterator[tuple[int, int]]:

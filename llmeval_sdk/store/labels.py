@@ -1,8 +1,9 @@
 """What people said of judged records, for `estimates.correction`.
 
-A label is feedback under the judge's name, or under a name that is asked for. What the app's users
-clicked (``metadata={"source": "user"}``, or any other name) chose itself: it is counted as thumbs
-and corrects nothing. A label that was drawn with a known chance says so in its metadata, as
+Feedback is a label of a judge where it has the judge's name, or the name in ``report --labels``.
+All other feedback, and all with ``metadata={"source": "user"}``, is what users of the app clicked.
+Users choose themselves what to click on, so their clicks are counted as thumbs and correct nothing.
+A label whose record was drawn with a known chance says so in its metadata, such as
 ``{"inclusion_probability": 0.1}``.
 """
 
@@ -21,7 +22,7 @@ from llmeval_sdk.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a person said of a span: a number in 0..1, and the chance that they were asked."""
+    """What a person said of a span: a number in 0..1, and the chance that its record was drawn."""
 
     value: float
     chance: float | None = None
@@ -29,7 +30,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Thumbs:
-    """What users of the app clicked under one name: self-selected, shown and not used."""
+    """What users of the app clicked under one name, which is shown and corrects nothing."""
 
     name: str
     count: int
@@ -40,12 +41,12 @@ class Thumbs:
 
 def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
     """Return what people said under a name, by span; users' clicks are left out."""
-    found: dict[str, Label] = {}
+    labels: dict[str, Label] = {}
     for span_id, value, metadata in connection.execute(_LABELS, (name,)):
         label = read_label(value, metadata)
         if label is not None:
-            found[span_id] = label
-    return found
+            labels[span_id] = label
+    return labels
 
 
 def read_label(value: Any, metadata: str | None) -> Label | None:
@@ -60,7 +61,7 @@ def read_label(value: Any, metadata: str | None) -> Label | None:
 def thumbs(
     connection: sqlite3.Connection, judges: set[str], since_ns: int | None = None
 ) -> list[Thumbs]:
-    """Return what users clicked: feedback under no judge's name, or that says it is theirs."""
+    """Return what users clicked: all feedback that is no label of a judge."""
     clicks: dict[str, dict[str, float]] = {}
     for name, span_id, trace_id, value, metadata in connection.execute(_ALL, (since_ns or 0,)):
         number = _values.number(value)
@@ -71,8 +72,13 @@ def thumbs(
         return []
     (traces,) = connection.execute(_TRACES, (since_ns or 0,)).fetchone()
     return [
-        Thumbs(name, len(said), sum(said.values()) / len(said), len(said) / max(traces, len(said)))
-        for name, said in sorted(clicks.items())
+        Thumbs(
+            name,
+            len(by_trace),
+            sum(by_trace.values()) / len(by_trace),
+            len(by_trace) / max(traces, len(by_trace)),
+        )
+        for name, by_trace in sorted(clicks.items())
     ]
 
 
@@ -81,9 +87,9 @@ def labels_from(path: str) -> dict[str, Label]:
 
     ``inclusion_probability`` may say with what chance the record was chosen.
 
-    Raises `DataError` with the line that cannot be read.
+    Raises `DataError`, which names the line, where a line is no label.
     """
-    found: dict[str, Label] = {}
+    labels: dict[str, Label] = {}
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -98,21 +104,21 @@ def labels_from(path: str) -> dict[str, Label]:
                 f"line {number} of {path} is no label: expected"
                 ' {"span_id": "…", "label": "yes"} or a label from 0 to 1'
             )
-        found[row["span_id"]] = Label(value, _chance(row.get("inclusion_probability")))
-    return found
+        labels[row["span_id"]] = Label(value, _chance(row.get("inclusion_probability")))
+    return labels
 
 
-def _chance(given: Any) -> float | None:
-    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    return float(given) if is_number and 0 < given <= 1 else None
+def _chance(value: Any) -> float | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value <= 1 else None
 
 
 def _object(text: str | None) -> Mapping[str, Any]:
     try:
-        found = json.loads(text) if text else {}
+        value = json.loads(text) if text else {}
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 _LABELS = """

@@ -14,13 +14,10 @@ from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.samples import Judged
+from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
 
 
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
-CATEGORIES = "its answers are categories, which have shares and no mean"
-NO_CONTROL = "no control sample: the mean describes the judged records only"
-NO_SCALE = "its scores leave 0..1, and a mean without a scale cannot be tested at any time"
-NO_CHANCE = "no inclusion probabilities: the mean describes the judged records only"
 
 
 LabelSource: TypeAlias = "str | Mapping[str, Label] | None"

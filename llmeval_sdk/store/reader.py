@@ -178,7 +178,7 @@ class StoreReader:
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do one reading in one transaction, so that all of it sees the same state.
 
-        For the functions of `pages`, `traces` and `trends`, which take a connection.
+        For functions that take a connection, such as those of `pages` and `walks`.
         """
         with self._database.use() as connection:
             if self._seconds is not None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from llmeval_sdk._terminal import moment
 from llmeval_sdk.store.hours import Hour
+from llmeval_sdk.store.words import moment
 
 
 EXPECTED = 7

@@ -2,7 +2,7 @@
 
 The stand-in is for demos and tests and replaces a judge model by rules on shared words. It
 recognises a judge's prompt by its ``Task:`` line, reads the sections, and answers by the rule that
-the judge itself declares (`judges._stand_in`). Every rationale begins with ``stand-in:``, so that
+the judge itself declares (`judges.stand_in`). Every rationale begins with ``stand-in:``, so that
 nobody takes it for a model's verdict.
 """
 
@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from llmeval_sdk import registry
-from llmeval_sdk.judges._prompt import sections_of
-from llmeval_sdk.judges._stand_in import Rule, chunks_of, share, words
+from llmeval_sdk.judges.prompt import sections_of
+from llmeval_sdk.judges.stand_in import Rule, chunks_of, share, words
 from llmeval_sdk.model import STAND_IN
 
 

@@ -11,7 +11,7 @@ from llmeval_sdk import config, runtime
 from llmeval_sdk._process import shield
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline import Stats
-from llmeval_sdk.tracing import _ids
+from llmeval_sdk.tracing import ids
 
 
 class Captured:
@@ -86,9 +86,9 @@ def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captu
 @contextmanager
 def fixed_ids() -> Iterator[None]:
     """Give traces and spans the ids 1, 2, 3 … inside the block, for snapshot tests."""
-    kept = (_ids.new_trace_id, _ids.new_span_id)
-    _ids.new_trace_id, _ids.new_span_id = count(1).__next__, count(1).__next__
+    kept = (ids.new_trace_id, ids.new_span_id)
+    ids.new_trace_id, ids.new_span_id = count(1).__next__, count(1).__next__
     try:
         yield
     finally:
-        _ids.new_trace_id, _ids.new_span_id = kept
+        ids.new_trace_id, ids.new_span_id = kept

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from llmeval_sdk import registry
-from llmeval_sdk.judges._stand_in import Rule, share
+from llmeval_sdk.judges.stand_in import Rule, share
 from llmeval_sdk.model import Question
 from llmeval_sdk.testing._behaviours import Wire, error
 from llmeval_sdk.testing._decision_wires import Asked, spelled, token

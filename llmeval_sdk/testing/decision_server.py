@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from llmeval_sdk.testing._behaviours import Wire, error
 from llmeval_sdk.testing._decision_behaviours import (
@@ -47,6 +47,8 @@ class DecisionServer(JudgeServer):
         most_questions: If given, a request with more questions is refused.
         options: Further options of `JudgeServer`: ``delay``, ``retry_after``, ``key``, ``port`` …
     """
+
+    stands_in_for: ClassVar[str] = "decision model"
 
     def __init__(
         self,

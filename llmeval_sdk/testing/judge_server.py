@@ -66,6 +66,8 @@ class JudgeServer:
         port: The port to listen on; 0 takes a free one.
     """
 
+    stands_in_for: ClassVar[str] = "judge"
+
     def __init__(
         self,
         answer: Answer = stand_in,
@@ -261,8 +263,9 @@ def main(
     """Serve the stand-in until interrupted."""
     import argparse
 
-    name = "judge" if server_class is JudgeServer else "decision"
-    parser = argparse.ArgumentParser(prog=f"python -m llmeval_sdk.testing.{name}_server")
+    name = server_class.stands_in_for
+    module = f"{name.partition(' ')[0]}_server"
+    parser = argparse.ArgumentParser(prog=f"python -m llmeval_sdk.testing.{module}")
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
     options = parser.parse_args(arguments)
     with server_class(port=options.port) as server:

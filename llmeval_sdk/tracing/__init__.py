@@ -1,7 +1,7 @@
 """Spans of the app's own functions: decorators, context, capture.
 
-Knows nothing of queues, evaluators and exporters: a finished span goes to the recorder that the
-runtime installs. `__all__` is for apps; the other rooms of the package use `_inner`.
+Tracing knows nothing of queues, evaluators and exporters: a finished span goes to the recorder that
+the runtime installs. `__all__` is for apps; the other rooms of the package use `_inner`.
 """
 
 from llmeval_sdk.tracing._annotate import (

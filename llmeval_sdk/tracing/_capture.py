@@ -1,9 +1,9 @@
-"""What a value was when the call was made: bounded, and read without running anyone's code.
+"""Copies a value as it is when the call is made, within bounds and without running its code.
 
-The caller's thread must never run a ``__repr__``, ``__getattr__``, ``__class__`` or ``__hash__``
-that somebody wrote. So dispatch is on the exact type, subclasses of builtins are read by the
-builtin's own C methods, and other objects through their instance dictionary and slots by the C
-descriptors of their class. Everything else leaves its type's name as a marker.
+The app's thread must never run a ``__repr__``, ``__getattr__``, ``__class__`` or ``__hash__`` that
+somebody wrote. Therefore the reader of a value is chosen by its exact type. Subclasses of builtins
+are read by the builtin's own C methods, and other objects by the C descriptors of their class, from
+the instance dictionary and the slots. Of everything else only the name of its type is kept.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from llmeval_sdk.tracing._well_known import plain_reading
 
 
 ROOM = 1 << 20
-"""Characters that the captured values of one span may hold."""
+"""How many characters the captured values of one span may have together."""
 NODES = 1_500
-"""Values that one span may hold: it bounds the time, since each costs about 0.5 µs to read."""
+"""How many values one span may hold. This bounds the time: reading each costs about 0.5 µs."""
 NODE_BYTES = 100
-"""What a value takes beside its text, about."""
+"""About how many bytes a value takes beside its text."""
 MAX_TEXT = 1 << 17
 MAX_ITEMS = 1_000
 MAX_DEPTH = 8
 
 Room = list[int]
-"""What is left of both, ``[characters, values]``; a list so that the recursion shares it."""
+"""How much a span may still hold: ``[characters, values]``, a list that the recursion shares."""
 
 
 def new_room() -> Room:
@@ -62,9 +62,9 @@ def capture(value: Any, room: Room | None = None, depth: int = 0) -> Any:
 
 
 def rows(value: Any, room: Room) -> Any:
-    """Capture a list that frozen nouns are made of at once, such as chunks or extractions.
+    """Capture a list of which frozen nouns, such as chunks, are made right afterwards.
 
-    Mappings of plain values need no copy in between, which is half of what capturing them costs.
+    Mappings of plain values are therefore not copied here, which saves half the cost of capturing.
     """
     if type(value) is not list or len(value) > MAX_ITEMS:
         return capture(value, room)
@@ -107,7 +107,7 @@ def _list(value: Any, room: Room, depth: int) -> Any:
     taken = min(size, MAX_ITEMS, room[1])
     room[1] -= taken
     depth += 1
-    # In C, so that no other thread changes the list in between.
+    # ``list(islice(…))`` copies in C, so that no other thread changes the list in between.
     items = [capture(item, room, depth) for item in list(islice(iter(value), taken))]
     if size > taken:
         items.append(f"<{size - taken} more>")
@@ -125,7 +125,7 @@ def _dict(value: Any, room: Room, depth: int) -> Any:
     for key, item in list(islice(dict.items(value), taken)):
         if type(key) is not str:
             key = str(capture(key, room, MAX_DEPTH - 1))  # noqa: PLW2901
-        cls = type(item)  # the common cases without a call: this loop is most of what a chunk costs
+        cls = type(item)  # common types need no call here: this loop is most of a chunk's cost
         if cls is float or item is None or cls is bool:
             copy[key] = item
         elif cls is str and len(item) <= MAX_TEXT:
@@ -155,7 +155,7 @@ def _reads(method: Callable[[Any], Any]) -> Reader:
     return lambda value, room, depth: capture(method(value), room, depth)
 
 
-# By id: looking a class up by its hash would run its metaclass's __hash__.
+# The keys are ids of classes: looking up a class itself would run its metaclass's ``__hash__``.
 _BUILTINS: dict[int, Reader] = {
     id(int): _int,
     id(list): _list,
@@ -184,13 +184,13 @@ _SUBCLASSES: dict[int, Reader] = {
 }
 _READERS: dict[int, Reader] = dict(_BUILTINS)
 _keep_alive: list[type] = []
-"""Classes in _READERS: as long as they live, their ids are theirs."""
+"""The classes in `_READERS`: as long as they live, no other class gets their ids."""
 _MAX_READERS = 2_000
 
 
 def _reader_of(cls: type) -> Reader:
-    """Find how a class is read, once per class."""
-    if len(_keep_alive) > _MAX_READERS:  # an app that makes classes without end
+    """Return the reader of a class, which is made once."""
+    if len(_keep_alive) > _MAX_READERS:  # the app makes new classes all the time
         _READERS.clear()
         _READERS.update(_BUILTINS)
         _keep_alive.clear()
@@ -224,7 +224,7 @@ def _field_names(bases: tuple[type, ...]) -> tuple[str, ...]:
 
 
 def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:  # noqa: C901
-    """Read an object's public fields through the C descriptors of its class."""
+    """Return what reads an object's public fields by the C descriptors of its class."""
     instance_dict = None
     slots: list[tuple[str, Any]] = []
     for base in bases:

@@ -1,4 +1,4 @@
-"""What a class says of itself, read past any code that its metaclass may bring."""
+"""Reads the attributes of a class without running code of its metaclass."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _HEAP_TYPE = 1 << 9
 
 
 def is_written_in_python(cls: type) -> bool:
-    """Say whether instances may have fields that Python code gave them."""
+    """Return whether a class was made by Python code, so that its instances may have fields."""
     return bool(_flags_of(cls) & _HEAP_TYPE)

@@ -1,4 +1,4 @@
-"""An exception that left a span, as a value; none of the app's own code is called for it."""
+"""Describes an exception that left a span, without running any code of the app."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from llmeval_sdk.tracing._classes import name_of
 
 
 _CANCELLED = ("CancelledError", "Cancelled")
-"""What asyncio and trio throw into a task that nobody waits for any more, as when a user closes the
-tab: the app did nothing wrong, so the span has no error."""
+"""What asyncio and trio throw into a task that is cancelled, as when a user closes the tab. The app
+did nothing wrong, so the span has no error."""
 
 
 def failure_of(error: BaseException) -> Failure | None:

@@ -42,12 +42,12 @@ def _merge(name: str) -> Any:
 
 
 def _nouns(name: str, noun: type, read: Any) -> Any:
-    """Take a sequence of our own nouns or of what can be read as such."""
+    """Return what writes a sequence of our nouns, or of whatever can be read as such."""
 
     def write(span: Span, value: Any) -> None:
         if type(value) in (list, tuple) and value and all(type(item) is noun for item in value):
-            found = capture(list(value), span.room)
-            value = tuple(noun(**fields) for fields in found if type(fields) is dict)
+            captured = capture(list(value), span.room)
+            value = tuple(noun(**fields) for fields in captured if type(fields) is dict)
         else:
             value = rows(value, span.room)
         setattr(span, name, read(value))
@@ -88,7 +88,7 @@ def _session(span: Span, value: Any) -> None:
 
 
 def _field_config(span: Span, value: Any) -> None:
-    """Capture what is known of a field; a format that is a function stays one, for the worker."""
+    """Capture what is known of a field. A format that is a function is kept for the worker."""
     span._field_config = capture(value, span.room)
     form = dict.get(value, "format") if type(value) is dict else None
     if type(form) is FunctionType or type(form) is re.Pattern:
@@ -108,7 +108,7 @@ def _prompt(span: Span, value: Any) -> None:
 
 
 def _mirror(span: Span) -> None:
-    """Tell a library whose own span is live what those below it inherit: prompt and session."""
+    """Tell other libraries with a live span which prompt and session it has now."""
     if span.context is not None:
         for neighbour in state.neighbours:
             neighbour.mirror(span)

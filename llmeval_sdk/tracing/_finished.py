@@ -1,4 +1,4 @@
-"""What becomes of a live span when it ends: `SpanData` for exporters, and what it leaves above."""
+"""Turns a live span that has ended into `SpanData`, and leaves its findings to the span above."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from llmeval_sdk.tracing._span import Link, Span, Spec
 
 
 def settle(span: Span) -> None:
-    """Complete a span that ended from what it returned."""
+    """Complete a span that has ended: take documents and usage from what it returned."""
     kind = span.spec.kind
     if kind == "retrieval":
         if span._retrieved is None:
@@ -49,7 +49,7 @@ def leave_to_owner(span: Span) -> None:
         or span._retrieval is not None
         or span._expected
     )
-    if not has_notes and kind != "llm":  # most spans: as `left_by` says, without a call of it
+    if not has_notes and kind != "llm":  # most spans: the same as `left_by`, without calling it
         if kind == "retrieval" and span._retrieved is not None:
             owner.collect(Retrieved(span.start_ns, span._retrieved, tuple(span.scored or ())))
         if kind == "retrieval" or span._retrieved is None:
@@ -69,7 +69,7 @@ def leave_to_owner(span: Span) -> None:
 
 
 def _call_above(span: Span, owner: Span) -> Span | None:
-    """Return the model call that a call stands inside: it may say the same tokens once more."""
+    """Return the model call around a model call: its usage may include the inner one's."""
     above = span.parent
     while type(above) is Span and above is not owner:
         if above.spec.kind == "llm":
@@ -82,7 +82,7 @@ _APART = frozenset((
     "trace_id", "span_id", "parent_id", "kind", "model_name", "model_provider", "trace_flags",
     "request", "retrieved_context", "evaluations", "error",
 ))  # fmt: skip
-"""Fields of `SpanData` that are no slot of the live span as it stands."""
+"""Fields of `SpanData` that are not simply the value of a slot of the live span."""
 _AS_THEY_ARE = tuple(field for field in DATA_FIELDS if field.name not in _APART)
 _NAMES = tuple(field.name for field in _AS_THEY_ARE)
 _BARE = tuple(field.name for field in _AS_THEY_ARE if not field.is_content)
@@ -91,7 +91,7 @@ _bare_slots = attrgetter(*(field.slot for field in _AS_THEY_ARE if not field.is_
 
 
 def span_data(span: Span, *, content: bool = True) -> SpanData:
-    """Freeze a finished span for the exporters; without content, texts stay behind."""
+    """Return a finished span for the exporters; without ``content`` it has no texts."""
     names, values = (_NAMES, _slots(span)) if content else (_BARE, _bare_slots(span))
     spec, error, scored = span.spec, span._error, span.scored or ()
     context = _context(span)
@@ -115,7 +115,7 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
 
 
 def _without_code(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out a format that is code, which means something in this process only."""
+    """Return the field's configuration without a format that is code of this process."""
     form = config.get("format")
     if type(form) is re.Pattern and form.flags == re.UNICODE:
         return {"field_config": {**config, "format": form.pattern}}
@@ -125,7 +125,7 @@ def _without_code(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _context(span: Span) -> tuple[Chunk, ...] | None:
-    """Return the span's own chunks; also those of an argument that the request does not show."""
+    """Return the span's chunks: its own, else those of an argument that is not in its request."""
     if span._retrieved is not None or span._arguments is None or not span.is_evaluated:
         return span._retrieved
     if any(type(item) is Retrieved for item in span.gathered or ()):
@@ -134,7 +134,7 @@ def _context(span: Span) -> tuple[Chunk, ...] | None:
 
 
 def without_content(evaluation: Evaluation) -> Evaluation:
-    """Leave out of an Evaluation what may quote the app's texts."""
+    """Return an Evaluation without anything that may quote the app's texts."""
     error = evaluation.error
     return replace(
         evaluation,
@@ -153,7 +153,7 @@ def _without_content(chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...] | No
 
 
 def adopted(data: SpanData, *, evaluators: tuple[Any, ...] = ()) -> Span:
-    """Make a finished span of ours of one that another library made."""
+    """Return a finished span of another library as a span of ours."""
     spec = Spec(
         data.kind, data.name, evaluators, data.session_id, None, data.model_name,
         data.model_provider,

@@ -1,7 +1,7 @@
-"""What the other rooms of the package use of this one; an app has no use for it.
+"""What the other rooms of the package use of this one; apps do not need it.
 
-A room that needs something of a span that the app does not sees it through these names, and through
-the attributes of `Span` without an underscore.
+Other rooms reach what apps do not see of a span by these names, and by those attributes of `Span`
+that have no underscore.
 """
 
 from llmeval_sdk.tracing._annotate import is_off, off, read_ids
@@ -13,34 +13,15 @@ from llmeval_sdk.tracing._finished import (
     span_data,
     without_content,
 )
-from llmeval_sdk.tracing._ids import new_span_id, new_trace_id
 from llmeval_sdk.tracing._portable import from_plain, to_plain
 from llmeval_sdk.tracing._scope import Scope
 from llmeval_sdk.tracing._span import Link, Spec
 from llmeval_sdk.tracing._state import Recorder, State, current, install, recorder, state
+from llmeval_sdk.tracing.ids import new_span_id, new_trace_id
 
 
 __all__ = [
-    "Link",
-    "Recorder",
-    "Scope",
-    "Spec",
-    "State",
-    "adopted",
-    "capture",
-    "current",
-    "from_plain",
-    "install",
-    "is_off",
-    "leave_to_owner",
-    "new_span_id",
-    "new_trace_id",
-    "off",
-    "read_ids",
-    "recorder",
-    "settle",
-    "span_data",
-    "state",
-    "to_plain",
-    "without_content",
-]
+    "Link", "Recorder", "Scope", "Spec", "State", "adopted", "capture", "current", "from_plain",
+    "install", "is_off", "leave_to_owner", "new_span_id", "new_trace_id", "off", "read_ids",
+    "recorder", "settle", "span_data", "state", "to_plain", "without_content",
+]  # fmt: skip

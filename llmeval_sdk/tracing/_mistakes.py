@@ -1,4 +1,4 @@
-"""Annotations that have nowhere to go: counted, and said once."""
+"""Counts annotations that cannot be kept, and logs each kind once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_UNKNOWN_NAMES = 100
 
 
 def note_unknown(name: str) -> None:
-    """Count a field that nothing can be written to; once per name, say what was meant."""
+    """Count an annotation of an unknown field; the first time, log which one was probably meant."""
     caught.add("annotate: unknown field")
     if name in _unknown_names or len(_unknown_names) >= MAX_UNKNOWN_NAMES:
         return

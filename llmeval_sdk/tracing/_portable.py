@@ -1,8 +1,8 @@
-"""A finished span as plain builtins and back: for the spool's files, and to redact it as a whole.
+"""Writes a finished span as plain builtins and reads it again, for the spool and for redaction.
 
-Two parts, because they are treated differently: ``known`` has what the SDK itself made (ids,
-times, names, numbers, scores), ``content`` what the app's values said. Without content, a span can
-still be exported and counted.
+There are two parts. ``known`` holds what the SDK made itself: ids, times, names, numbers, scores.
+``content`` holds what came from the app's values. A span without content can still be exported and
+counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIRST_CONTENT = (
     "session_id", "_tags", "_arguments", "_request", "_response", "_value", "_confidence",
     "_field_config", "_retrieval", "_attributes",
 )  # fmt: skip
-"""The plain values that the first release wrote, in its order; what is declared since follows."""
+"""The slots that the first release wrote, in its order. Those declared since then follow them."""
 
 
 def _slots(part: Part, first: tuple[str, ...]) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ _scored = attrgetter(
     "name", "value", "label", "evaluator_kind", "evaluator_version", "duration",
     "inclusion_probability", "probability",
 )  # fmt: skip
-_said = attrgetter("explanation", "metadata")
+_texts_of = attrgetter("explanation", "metadata")
 _prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
 _prompt_texts = attrgetter("id", "version", "template", "chat_template", "variables", "tags")
 _USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED, _NOTES = 0, 1, 2, 3, 4
@@ -65,7 +65,7 @@ def to_plain(span: Span, *, content: bool = True) -> Plain:
         (spec.kind, spec.name, _names(spec.evaluators) if spec.evaluators else (), spec.model_name,
          spec.model_provider),
         None if span._usage is None else _usage(span._usage),
-        () if not evaluations else [(_scored(each), _failed(each)) for each in evaluations],
+        () if not evaluations else [(_scored(score), _failed(score)) for score in evaluations],
         None if span._error is None else span._error.type,
         None if prompt is None else _prompt_keys(prompt),
     )  # fmt: skip
@@ -75,17 +75,17 @@ def to_plain(span: Span, *, content: bool = True) -> Plain:
     return known, (
         _content(span),
         None if retrieved is None else [_chunk(chunk) for chunk in retrieved],
-        None if extractions is None else [_extraction(each) for each in extractions],
+        None if extractions is None else [_extraction(extraction) for extraction in extractions],
         None if expected is None else _expected(expected),
         None if span._error is None else span._error.message,
         None if prompt is None else _prompt_texts(prompt),
         () if not span.gathered else [_collected(item) for item in span.gathered],
-        () if not evaluations else [_evaluation_texts(each) for each in evaluations],
+        () if not evaluations else [_evaluation_texts(score) for score in evaluations],
     )
 
 
 def from_plain(plain: Plain) -> Span:
-    """Read what `to_plain` wrote; what the span was scored with comes back as it was."""
+    """Read a span that `to_plain` wrote, with its evaluations."""
     known, content = plain
     (kind, name, evaluators, model, provider) = known[1]
     span: Span = object.__new__(Span)
@@ -112,7 +112,7 @@ def from_plain(plain: Plain) -> Span:
 
 
 def _fill(span: Span, slots: tuple[str, ...], values: tuple[Any, ...], fewest: int) -> None:
-    """Set what another release wrote, which may know fewer fields than this one, or more."""
+    """Set the slots that were written, maybe by a release that knows fewer of them, or more."""
     if len(values) < fewest:
         raise ValueError("is no span")
     for slot, value in zip(slots, values, strict=False):
@@ -125,7 +125,8 @@ _NO_CONTENT: tuple[Any, ...] = (None, None, None, None, "", None, (), ())
 
 def _names(evaluators: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(
-        each if type(each) is str else str(getattr(each, "name", "")) for each in evaluators
+        evaluator if type(evaluator) is str else str(getattr(evaluator, "name", ""))
+        for evaluator in evaluators
     )
 
 
@@ -135,7 +136,7 @@ def _failed(evaluation: Evaluation) -> str | None:
 
 def _evaluation_texts(evaluation: Evaluation) -> tuple[Any, ...]:
     error = evaluation.error
-    return (*_said(evaluation), None if error is None else error.message)
+    return (*_texts_of(evaluation), None if error is None else error.message)
 
 
 def _evaluation(scored: Any, texts: Any) -> Evaluation:
@@ -152,12 +153,12 @@ def _evaluation(scored: Any, texts: Any) -> Evaluation:
         version,
         duration,
         None,
-        *probabilities,  # the first release wrote one of the two
+        *probabilities,  # the first release wrote only one of the two
     )
 
 
 def _expected(expected: dict[str, Any]) -> dict[str, Any]:
-    """Write a mapping of annotated fields, two of which may hold chunks."""
+    """Write a mapping of annotated fields; the values of two of them are chunks."""
     return {
         key: [_chunk(chunk) for chunk in value]
         if key in _OF_CHUNKS and value is not None
@@ -179,7 +180,7 @@ def _collected(item: Any) -> tuple[Any, ...]:
         return (_ANSWERED,)
     if type(item) is dict:
         return (_NOTES, _expected(item))
-    return (_EXTRACTIONS, [_extraction(each) for each in item])
+    return (_EXTRACTIONS, [_extraction(extraction) for extraction in item])
 
 
 def _item(item: tuple[Any, ...]) -> Any:

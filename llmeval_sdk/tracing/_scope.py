@@ -52,7 +52,7 @@ class Scope:
         self._request = request
         self._metadata = metadata
         self._entered: list[tuple[Span | None, Span | Link | None]] = []
-        """The open spans, each with what was current before it."""
+        """The open spans, each with the span that was current before it."""
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
         """Decorate a function: plain, coroutine, generator or async generator."""
@@ -80,7 +80,7 @@ class Scope:
                     raise
         self._entered.append((span, before))
         if span is None:
-            return Span(self._spec, None)  # nobody sees it, but the block may write to it
+            return Span(self._spec, None)  # is never recorded, but the block may write to it
         make_current(span)
         return span
 
@@ -90,7 +90,7 @@ class Scope:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the span and put back what was current, in the context that entered."""
+        """End the span; the one before it becomes current again, in the context that entered."""
         now = current.get()
         places = [place for place, (span, _) in enumerate(self._entered) if span is now]
         span, before = self._entered.pop(places[-1] if places else -1)

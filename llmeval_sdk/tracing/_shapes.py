@@ -1,9 +1,10 @@
-"""The four call shapes: plain function, coroutine, generator, async generator.
+"""Wraps functions of the four shapes: plain function, coroutine, generator, async generator.
 
-Generators are driven by hand. Around every step the span is made current and what was current
-before is put back, by ``set`` and not by token, because a step may run in another task or context
-than the one before it. Each wrapper is a function of the wrapped shape, so that frameworks that ask
-``inspect`` get the same answer, and everything sent or thrown in reaches the wrapped generator.
+A generator is driven step by step. The span is current during each step, and whatever was current
+before is restored after it. This is done with ``set`` and not with a token, because the next step
+may run in another task or context. Each wrapper has the shape of the function that it wraps, so
+that frameworks that ask ``inspect`` get the same answer, and everything that is sent or thrown into
+it reaches the wrapped generator.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def traced(function: Function, spec: Spec) -> Function:
     if inspect.isgeneratorfunction(inner):
         return _generator(function, begin)
     if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
-        getattr(type(inner), "__call__", None)  # noqa: B004 - of an object with an async call
+        getattr(type(inner), "__call__", None)  # noqa: B004 - an object with an async __call__
     ):
         return _coroutine(function, begin)
     return _plain(function, begin)
@@ -115,7 +116,7 @@ def _generator(function: Function, begin: Begin) -> Function:
                 try:
                     sent = yield item
                     step = generator.send
-                except BaseException as thrown:  # GeneratorExit too goes inside
+                except BaseException as thrown:  # the wrapped generator gets GeneratorExit too
                     sent, step = thrown, generator.throw
                 outside = current.get()
                 make_current(inside)
@@ -157,7 +158,7 @@ def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C90
                 try:
                     sent = yield item
                     step = generator.asend
-                except BaseException as thrown:  # GeneratorExit too goes inside
+                except BaseException as thrown:  # the wrapped generator gets GeneratorExit too
                     sent, step = thrown, generator.athrow
                 if span is not None:
                     outside = current.get()
@@ -181,10 +182,10 @@ def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C90
 
 
 def _first_step(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
-    """Begin an async generator without the event loop's taking note of it.
+    """Begin the wrapped async generator without registering it with the event loop.
 
-    The loop closes the generators it knows when it ends. It knows the wrapper, which closes the
-    wrapped one; knowing both, it would close both at once, and one would fail.
+    A loop that ends closes all its async generators at once. The wrapper is one of them and closes
+    the wrapped generator itself; if the loop closed that one too, one of the two would fail.
     """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=None)
@@ -195,13 +196,13 @@ def _first_step(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
 
 
 def _leave(span: Span, parent: Span | Link | None) -> None:
-    """Make the parent current again, unless this is another context than the one we entered."""
+    """Make the parent current again, unless the call ended in another context than it began in."""
     if current.get() is span:
         current.set(parent)
 
 
 def _beginner(function: Function, spec: Spec) -> Begin:
-    """Resolve while decorating what a call needs: the names of the positional arguments."""
+    """Return what begins a span for a call; it looks up argument names once, when decorating."""
     names = _positional_names(function)
     skip = 1 if names[:1] in (("self",), ("cls",)) else 0
 
@@ -253,7 +254,7 @@ def _arguments(
 
 
 def _returned(span: Span, result: Any) -> None:
-    """End the span of a function that returned: the documents of a retrieval, else a response."""
+    """Capture what a function returned, as documents or as the response, and end its span."""
     if span._response is None and result is not None:
         try:
             if span.spec.kind == "retrieval" and span._retrieved is None:
@@ -267,7 +268,7 @@ def _returned(span: Span, result: Any) -> None:
 
 
 def _collect(span: Span, items: list[Any], item: Any) -> None:
-    """Keep what a generator yields: text as it is, up to the room of the span."""
+    """Capture what a generator yields, for as long as the span has room."""
     try:
         room = span.room
         if type(item) is str and len(item) < room[0]:
@@ -282,7 +283,7 @@ def _collect(span: Span, items: list[Any], item: Any) -> None:
 
 
 def _yielded(span: Span, items: list[Any], result: Any, error: BaseException | None = None) -> None:
-    """End a generator's span: joined text is its response, else the list of what it yielded."""
+    """End a generator's span. Its response is the joined text, or the list of what it yielded."""
     try:
         if span._response is None:
             texts = all(type(item) is str for item in items)

@@ -19,7 +19,7 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.records import CONTEXT_ARGUMENTS, OWNERS, Left, Retrieved
-from llmeval_sdk.tracing import _ids
+from llmeval_sdk.tracing import ids
 from llmeval_sdk.tracing._capture import Room, capture, new_room, used
 from llmeval_sdk.tracing._failures import failure_of
 from llmeval_sdk.tracing._fields import WRITERS
@@ -29,7 +29,7 @@ from llmeval_sdk.tracing._state import recorder, state
 
 @final
 class Link(NamedTuple):
-    """A parent that is no live span of ours: in another process, another library, or nobody."""
+    """A parent that is no live span of ours: a span elsewhere, or one that records nothing."""
 
     trace_id: int
     span_id: int
@@ -37,11 +37,11 @@ class Link(NamedTuple):
     recording: bool = True
     """False where nothing below is recorded: in ``disabled()`` and on threads of our own."""
     session_id: str | None = None
-    """What the caller in another process said."""
+    """The session that the caller in another process named."""
 
 
 class Spec(NamedTuple):
-    """What a decorator or a context manager says about its spans."""
+    """What a decorator or a ``with`` block declares about its spans."""
 
     kind: SpanKind
     name: str
@@ -53,7 +53,7 @@ class Spec(NamedTuple):
 
 
 def _annotated(name: str, slot: str, doc: str) -> Any:
-    """Make a field that reads as it was captured, and is captured when it is assigned."""
+    """Make a property that captures what is assigned to it, and returns what was captured."""
 
     def write(span: Span, value: Any) -> None:
         span.annotate(**{name: value})
@@ -65,8 +65,8 @@ def _annotated(name: str, slot: str, doc: str) -> Any:
 class Span:
     """One timed step. Set ``request``, ``response`` and ``retrieved_context``, or ``annotate`` it.
 
-    What is assigned is captured at once: later changes to the object are not seen. After the span
-    ended, it can be read but no longer written to.
+    What is assigned is captured at once, so later changes to the object are not seen. After the
+    span has ended it can be read, but not written to.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Span:
         self.parent_number: int
         self.flags: int
         if parent is None:
-            self.trace_number = _ids.new_trace_id()
+            self.trace_number = ids.new_trace_id()
             self.parent_number = 0
             self.flags = 1
             self.owner: Span | None = None
@@ -102,7 +102,7 @@ class Span:
             self.flags = parent.flags
             self.owner = None
             self.session_id = spec.session_id or parent.session_id
-        self.span_number: int = _ids.new_span_id()
+        self.span_number: int = ids.new_span_id()
         self.room: Room = new_room()
         self._arguments: dict[str, Any] | None = None
         self._request: Any = None
@@ -125,7 +125,7 @@ class Span:
         self.scored: list[Evaluation] | None = None
         self.record: Record | None = None
         self.context: dict[str, Any] | None = None
-        """What exporters whose library has a live span of its own keep here, by their names."""
+        """What exporters keep here while their library has a live span of its own, by exporter."""
         self.end_ns = 0
         self._perf_ns = perf_counter_ns()
         self.start_ns = time_ns()
@@ -149,27 +149,27 @@ class Span:
 
     @property
     def is_evaluated(self) -> bool:
-        """Say whether evaluators run on this span: workflows, agents, and where one was named."""
+        """Whether evaluators run on this span: it is a workflow or an agent, or names one."""
         return self.spec.kind in OWNERS or bool(self.spec.evaluators)
 
     @property
     def evaluations(self) -> dict[str, Evaluation]:
-        """Return what the inline heuristics have said so far, by name.
+        """The scores of the inline heuristics so far, by name.
 
         ``context_relevance`` is there as soon as the span holds a context: a retrieval below it
         ended, or the chunks are an argument, annotated or assigned. The rest is there when the
         span ends.
         """
-        found = {}
+        scores = {}
         for item in self.gathered or ():
             if type(item) is Retrieved:
-                found.update({evaluation.name: evaluation for evaluation in item.evaluations})
-        found.update({evaluation.name: evaluation for evaluation in self.scored or ()})
-        if not self.end_ns and (self._retrieved is not None or not found):
+                scores.update({evaluation.name: evaluation for evaluation in item.evaluations})
+        scores.update({evaluation.name: evaluation for evaluation in self.scored or ()})
+        if not self.end_ns and (self._retrieved is not None or not scores):
             early = self._early()
             if early is not None:
-                found[early.name] = early
-        return found
+                scores[early.name] = early
+        return scores
 
     def _early(self) -> Evaluation | None:
         try:
@@ -253,7 +253,7 @@ class Span:
 
     @property
     def has_metadata(self) -> bool:
-        """Say whether there is anything that a metadata heuristic could read."""
+        """Whether there is anything that a metadata heuristic could read."""
         return bool(
             self.gathered
             or self._retrieved is not None
@@ -272,8 +272,8 @@ class Span:
 def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     """Begin a span, or return ``None`` where nothing is recorded.
 
-    A span of an unsampled trace exists, so that those below and other processes know, and goes
-    nowhere.
+    A trace that is not sampled has spans too, so that the spans below them and other processes know
+    of it; they go nowhere.
     """
     target = state.recorder or recorder()
     if target is None:

@@ -1,4 +1,4 @@
-"""What tracing is connected to: the runtime installs itself and its recorder here."""
+"""Connects tracing with the runtime, which installs itself and its recorder here."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_REQUESTED = 1_000
 
 
 class State:
-    """The switchboard; a plain object so that the hot path reads attributes only."""
+    """What tracing works with now; a plain object, so that the hot path only reads attributes."""
 
     __slots__ = ("ambient_parent", "enabled", "neighbours", "recorder", "requested", "sample_below")
 
@@ -95,11 +95,11 @@ _switching = _Switching()
 
 
 def make_current(value: Span | Link | None) -> None:
-    """Set the active span.
+    """Make a span the active one.
 
-    Before Python 3.12 the collector may strike inside ``ContextVar.set``, while it copies the
-    context; a finaliser that sets a variable then frees what is being copied, and the process
-    crashes. So a finaliser that strikes there traces without becoming current.
+    Before Python 3.12 garbage may be collected inside ``ContextVar.set``, while it copies the
+    context. A finaliser that sets a variable then frees what is being copied, and the process
+    crashes. So a span that a finaliser begins at that moment does not become the active one.
     """
     if _switching.busy:
         return
@@ -123,13 +123,13 @@ _installed: _Runtime | None = None
 
 
 def install(*, set_up: Callable[[], None], take_over: Callable[[], None]) -> None:
-    """Let the runtime say what configures the SDK, and what looks for children before the exit."""
+    """Take from the runtime what configures the SDK, and what looks for children at exit."""
     global _installed  # noqa: PLW0603
     _installed = _Runtime(set_up, take_over)
 
 
 def _runtime() -> _Runtime:
-    """Return what the runtime installed; nobody may have loaded it before the first span."""
+    """Return what the runtime installed; load the runtime if this is the first span."""
     if _installed is None:
         first_use.load()
     assert _installed is not None
@@ -137,7 +137,7 @@ def _runtime() -> _Runtime:
 
 
 def recorder() -> Recorder | None:
-    """Return the recorder, configuring from the environment when nothing has been configured."""
+    """Return the recorder; configure the SDK from the environment if nothing has so far."""
     if state.recorder is None and state.enabled:
         with _bootstrap:
             if state.recorder is None and state.enabled:
@@ -146,7 +146,7 @@ def recorder() -> Recorder | None:
 
 
 def _before_exit() -> None:
-    """Let the runtime look for what children left, where this process has recorded nothing."""
+    """Let the runtime deliver what children left, if this process has recorded nothing itself."""
     if state.recorder is None and state.enabled and "multiprocessing.process" in sys.modules:
         _runtime().take_over()
 
@@ -155,16 +155,16 @@ atexit.register(_before_exit)
 
 
 def away() -> list[Any]:
-    """Return the other libraries' contexts as they are outside; empty where there are none."""
+    """Return the current contexts of the other libraries; empty where there are none."""
     return [neighbour.get() for neighbour in state.neighbours]
 
 
 def switch(others: list[Any]) -> list[Any]:
-    """Put other libraries' contexts in place of the current ones, which are returned."""
+    """Make other contexts of the other libraries current, and return those that were."""
     if not others or _switching.busy:
         return others
-    found = []
+    before = []
     for neighbour, context in zip(state.neighbours, others, strict=False):
-        found.append(neighbour.get())
+        before.append(neighbour.get())
         neighbour.put(context)
-    return found
+    return before

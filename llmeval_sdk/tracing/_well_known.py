@@ -1,4 +1,4 @@
-"""Dates, numbers and paths of well-known libraries, each read by one of its own C methods."""
+"""Reads dates, numbers and paths of well-known libraries, each by one of its own C methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llmeval_sdk.tracing._classes import dict_of, name_of
 
 
 Reading = Callable[[Any], Any]
-"""From a value to one of a builtin type."""
+"""Turns a value into one of a builtin type."""
 
 _DATE_PARTS = (
     ("", "year"), ("-", "month"), ("-", "day"),
@@ -19,7 +19,10 @@ _DATE_PARTS = (
 
 
 def _datetime(cls: type) -> Reading:
-    """Read a date or time by its C fields: ``isoformat`` would run the code of a foreign tzinfo."""
+    """Return what reads a date or time by its C fields.
+
+    Its ``isoformat`` would run the code of a tzinfo that somebody wrote.
+    """
     from datetime import timezone
 
     namespace = dict_of(cls)
@@ -52,7 +55,7 @@ def _array(cls: type) -> Reading:
 
 
 _WELL_KNOWN: tuple[tuple[str, str, bool, Callable[[type], Reading]], ...] = (
-    # module, class, whether only the class itself (its methods are Python), how it is read
+    # module, class, whether subclasses are left out (their methods may be Python), how it is read
     ("datetime", "timedelta", False, _by("total_seconds")),
     ("decimal", "Decimal", False, _by("__str__")),
     ("uuid", "UUID", True, _by("__str__")),
@@ -67,7 +70,10 @@ _WELL_KNOWN: tuple[tuple[str, str, bool, Callable[[type], Reading]], ...] = (
 
 
 def plain_reading(cls: type, base: type) -> Reading | None:
-    """Find how a class is read by way of a base; only a loaded library can have instances."""
+    """Return how a class is read if ``base`` is a well-known class; else ``None``.
+
+    A library that is not loaded cannot have instances, so none is imported.
+    """
     for module, name, only_itself, method in _WELL_KNOWN:
         loaded = sys.modules.get(module)
         if loaded is None or vars(loaded).get(name) is not base:

@@ -17,6 +17,7 @@ from llmeval_sdk.store.labelling import (
     Shown,
     add_label,
     judges_of,
+    pruned_sentence,
     queue,
     shown,
 )
@@ -28,7 +29,7 @@ from llmeval_sdk.viewer._trace import form_of
 
 
 MAX_SKIPPED = 50
-"""Records that somebody may have skipped before the first of them comes again."""
+"""How many records somebody may skip before the first of them comes again."""
 VALUES = ("yes", "no")
 
 
@@ -49,12 +50,14 @@ def show(request: Request) -> Response:
         skipped = _skipped(params.get("skip", ""))
         record = _next(reader, chosen, skipped, params.get("span", "")) if chosen else None
         state = reader.read(state_of)
+    pruned = bool(chosen and chosen.waiting and record is None)
     span = record.span if record else None
     answer = span and (span.response if span.value is None else span.value)
     marks = record.unsupported if record and isinstance(answer, str) else ()
     return page(
         request, "label.html", 404 if problem else 200,
         judges=judges, judge=judge, queue=chosen, problem=problem, record=record, state=state,
+        pruned=chosen and pruned and pruned_sentence(len(chosen.waiting)),
         labels=_count(params.get("labels")), skip=",".join(skipped), last=params.get("last", ""),
         request_text=record and marked(as_text(record.span.request)),
         answer=None if answer is None else marked(as_text(answer), marks),

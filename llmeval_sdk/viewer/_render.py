@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse
 from llmeval_sdk._terminal import number as _number
 from llmeval_sdk._terminal import seconds
 from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.store.words import percent
 
 
 MAX_TEXT = 20_000
@@ -149,6 +150,7 @@ TEMPLATES.filters |= {
     "money": money,
     "estimated": estimated,
     "number": number,
+    "percent": percent,
     "preview": preview,
     "utc": utc,
 }

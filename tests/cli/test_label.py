@@ -1,8 +1,10 @@
 """``llmeval label`` hands out judged records, and stores labels with the chance of each."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -77,13 +79,29 @@ def test_labels_correct_the_judges_mean(label, store, llmeval):
     assert "All 30 chosen records have a label" in label("--labels", 30).stdout
 
 
+def test_records_whose_spans_were_pruned_are_said_to_be_gone(label, store):
+    """With all of them gone a sentence and exit code 2; with some, how many were passed over."""
+    fill(store)
+    with closing(sqlite3.connect(store.path)) as rows:
+        rows.execute("DELETE FROM spans WHERE span_id < ?", (f"{16:016x}",))
+        rows.commit()
+        done = label("--labels", 30, keys="y\n" * 30)
+        assert done.returncode == 0
+        assert "15 chosen records were passed over: their spans were pruned" in done.stdout
+        rows.execute("DELETE FROM spans")
+        rows.commit()
+    done = label("--labels", 30, keys="y\n" * 30)
+    assert done.returncode == 2
+    assert "none of the 15 records that wait for a label is in the store any more" in done.stderr
+
+
 def test_what_cannot_be_labelled_is_said(label, store):
     """No judged traffic, no such judge, a number that is none: a sentence and exit code 2."""
     span = store.span("01" * 8)
     store.evaluation(span, "context_precision", 0.5)
     for args, sentence in (
         ((), "nothing to label"),
-        (("correctness",), "no verdict of 'correctness'"),
+        (("correctness",), "there is no verdict of 'correctness'"),
         (("--labels", "none"), "no number of labels"),
         (("--labels", "0"), "no number of labels"),
     ):

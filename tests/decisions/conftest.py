@@ -38,7 +38,7 @@ def model():
     """Make a client of a server, whose waits between attempts are short."""
 
     def make(server, wire, **options):
-        options = {"api_key": KEY, "timeout": 10.0, "backoff": 0.001, **options}
+        options = {"api_key": KEY, "timeout": 30.0, "backoff": 0.001, **options}
         return HttpDecisions(f"{wire}/any", **{"base_url": server.base_url, **options})
 
     return make

@@ -20,8 +20,8 @@ from llmeval_sdk.testing.judge_server import JudgeServer
 THE_FILE = '''
 """Judge: is the response polite?"""
 
-from llmeval_sdk.judges._request import request, response
-from llmeval_sdk.judges._stand_in import words
+from llmeval_sdk.judges.request import request, response
+from llmeval_sdk.judges.stand_in import words
 from llmeval_sdk.judges._yes_no import YesNoJudge
 
 

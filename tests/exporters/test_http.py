@@ -10,7 +10,7 @@ from otlp_collector import running_collector
 
 from llmeval_sdk._process.due import due, due_by
 from llmeval_sdk.errors import ConfigurationError, ExportError
-from llmeval_sdk.exporters._http import Sender
+from llmeval_sdk.exporters.http import Sender
 
 
 @pytest.mark.parametrize(

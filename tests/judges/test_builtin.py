@@ -8,7 +8,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._prompt import sections_of
+from llmeval_sdk.judges.prompt import sections_of
 from llmeval_sdk.model import Chunk, Failure, Record, Usage
 
 

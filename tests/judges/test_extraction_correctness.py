@@ -7,8 +7,8 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
 from llmeval_sdk.extraction import abstained
-from llmeval_sdk.judges._prompt import sections_of
 from llmeval_sdk.judges.extraction_correctness import extraction_correctness
+from llmeval_sdk.judges.prompt import sections_of
 from llmeval_sdk.model import Chunk, Extraction, Record
 
 

@@ -5,7 +5,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import Example, LLMJudge
-from llmeval_sdk.judges._prompt import sections_of
+from llmeval_sdk.judges.prompt import sections_of
 from llmeval_sdk.model import Chunk, Extraction, Record, Usage
 from llmeval_sdk.protocols import Judge
 

@@ -12,7 +12,7 @@ import pytest
 
 from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges.ragas import _environment, _where
+from llmeval_sdk.judges.ragas import _where, environment
 
 
 ROOT = str(Path(__file__).resolve().parents[2])
@@ -99,7 +99,7 @@ def quick(monkeypatch):
             python.parent.mkdir(parents=True, exist_ok=True)
             python.touch()
 
-    monkeypatch.setattr(_environment, "_step", step)
+    monkeypatch.setattr(environment, "_step", step)
     return done
 
 
@@ -129,9 +129,9 @@ def test_an_interrupted_set_up_is_taken_up_again(quick, tmp_path, monkeypatch):
     """What was begun is ours and is not used before it is complete."""
     home = tmp_path / "ragas"
     home.mkdir()
-    _environment._note(home, {**_environment._wanted(), "complete": False})
+    environment._note(home, {**environment._wanted(), "complete": False})
     assert not _where.mark(home)["complete"]
-    assert _environment.make(home, lambda what, seconds: None) is True
+    assert environment.make(home, lambda what, seconds: None) is True
     assert _where.mark(home)["complete"]
 
 
@@ -149,7 +149,7 @@ def test_a_step_that_fails_tells_the_end_of_what_it_said():
     code = "print('Collecting a'); print('no such version'); raise SystemExit(1)"
     told = []
     with pytest.raises(ConfigurationError, match=r"could not install it:\n(.*\n)*no such version"):
-        _environment._step(
+        environment._step(
             "install it", [sys.executable, "-c", code], lambda what, seconds: told.append(what)
         )
     assert told[0] == "install it"
@@ -168,7 +168,7 @@ def pinned(path):
 
 def test_all_that_is_installed_is_pinned_with_hashes():
     """The file names every package, its version and its hashes, and no place to fetch it from."""
-    text = _environment.LOCKED.read_text()
+    text = environment.LOCKED.read_text()
     entries = text.split("\n", 2)[2].replace("\\\n", " ").splitlines()
     assert len(entries) > 80
     for entry in entries:
@@ -177,15 +177,15 @@ def test_all_that_is_installed_is_pinned_with_hashes():
         assert hashes
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each.strip()) for each in hashes)
     assert "://" not in text
-    locked = pinned(_environment.LOCKED)
-    for name, versions in pinned(_environment.LOCKED.with_name("pins.txt")).items():
+    locked = pinned(environment.LOCKED)
+    for name, versions in pinned(environment.LOCKED.with_name("pins.txt")).items():
         assert locked[name] == versions
 
 
 def test_the_installer_takes_nothing_without_its_hash(tmp_path, monkeypatch):
     """Pip is told to refuse every file whose hash is not in the list."""
     commands = []
-    monkeypatch.setattr(_environment, "_step", lambda what, command, tell: commands.append(command))
-    _environment.make(tmp_path / "ragas", lambda what, seconds: None)
+    monkeypatch.setattr(environment, "_step", lambda what, command, tell: commands.append(command))
+    environment.make(tmp_path / "ragas", lambda what, seconds: None)
     (install,) = [command for command in commands if "install" in command]
-    assert install[-3:] == ["--require-hashes", "-r", str(_environment.LOCKED)]
+    assert install[-3:] == ["--require-hashes", "-r", str(environment.LOCKED)]

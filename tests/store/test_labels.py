@@ -10,6 +10,7 @@ from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
 from llmeval_sdk.store.labels import labels_from, labels_of, thumbs
 from llmeval_sdk.store.populations import populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.words import percent
 from llmeval_sdk.store.writer import StoreWriter
 
 
@@ -102,3 +103,11 @@ def test_two_versions_of_a_judge_are_said_to_be_mixed(path):
     with StoreReader(path) as reader:
         (found,) = populations(reader, ALL, None)
     assert "2 versions of it answered (1, 2)" in found.note
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(-0.0, "0%"), (-0.004, "0%"), (-0.02, "-2%"), (1, "100%")]
+)
+def test_no_share_is_minus_nothing(share, text):
+    """A judge that is off by a rounding error is not off by -0 %."""
+    assert percent(share) == text

@@ -22,7 +22,7 @@ PARTS = {
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/feedback.py", "store/hours.py", "store/labelling.py", "store/labels.py",
         "store/pages.py", "store/populations.py", "store/rules.py", "store/silence.py",
-        "store/versions.py", "store/views.py", "store/walks.py",
+        "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
@@ -37,8 +37,9 @@ PARTS = {
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/_answers.py", "judges/_cases.py", "judges/_typed.py", "evaluation/_inquiry.py",
-        "evaluation/calibrations.py", "evaluation/deciding.py", "evaluation/decision_budget.py", "llms/decisions",
+        "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "evaluation/calibrations.py", "evaluation/deciding.py", "evaluation/decision_budget.py",
+        "llms/decisions",
         "config/decisions.py",
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),

@@ -1,6 +1,8 @@
 """The page that hands out judged records: one after the other, stored with their chances."""
 
 import re
+import sqlite3
+from contextlib import closing
 
 from llmeval_sdk.store.reader import StoreReader
 
@@ -73,3 +75,14 @@ def test_an_empty_store_says_what_is_missing(site, store):
     page = site.get("/label")
     assert page.status == 200
     assert "Nothing to label yet" in page.text
+
+
+def test_records_whose_spans_were_pruned_are_said_to_be_gone(site, store):
+    """That nothing can be shown does not mean that all of them have a label."""
+    fill(store)
+    with closing(sqlite3.connect(store.path)) as rows:
+        rows.execute("DELETE FROM spans")
+        rows.commit()
+    text = site.get("/label", labels=10).text
+    assert "None of the 10 records that wait for a label is in the store any more" in text
+    assert "All chosen records have a label" not in text

@@ -14,12 +14,12 @@ from urllib.parse import unquote, urlsplit
 from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._http import Answer, Sender, _Bounded
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
 from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.exporters.datadog.live import Live
 from llmeval_sdk.exporters.datadog.metrics import Labels, UnsendableError, body_of, encode, metric
 from llmeval_sdk.exporters.datadog.spans import Spans
+from llmeval_sdk.exporters.http import Answer, Sender, _Bounded
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
 from llmeval_sdk.protocols import Services
 

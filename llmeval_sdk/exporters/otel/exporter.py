@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from llmeval_sdk import registry
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
-from llmeval_sdk.exporters._http import Answer, Sender, Tls
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.http import Answer, Sender, Tls
 from llmeval_sdk.exporters.otel.bridge import OtelBridge
 from llmeval_sdk.exporters.otel.wire import (
     Envelope,

@@ -12,14 +12,16 @@ from llmeval_sdk.judges.ragas._judge import (
     ragas_faithfulness,
 )
 from llmeval_sdk.judges.ragas._objects import adapted
-from llmeval_sdk.judges.ragas._where import problem, where
+from llmeval_sdk.judges.ragas._where import default_home, problem, python_in, where
 
 
 __all__ = [
     "RagasJudge",
     "adapted",
     "by_name",
+    "default_home",
     "problem",
+    "python_in",
     "ragas_answer_relevancy",
     "ragas_context_precision",
     "ragas_faithfulness",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llmeval_sdk.judges._cut import fair_limit, shortened
-from llmeval_sdk.judges._request import split_request
+from llmeval_sdk.judges.cut import fair_limit, shortened
+from llmeval_sdk.judges.request import split_request
 from llmeval_sdk.model import Chunk, Record
 
 

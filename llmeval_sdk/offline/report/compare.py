@@ -27,7 +27,7 @@ DRAWS = 50_000_000
 FEW = 20
 """Pairs below which no interval is given: resampling so few says little."""
 LITTLE = 0.01
-"""A difference that stops no change, however sure it is: with many rows any is."""
+"""The least difference that makes a metric worse: with many rows even a tiny one is sure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,15 +134,15 @@ def cells(evaluation: Evaluation, output: Output) -> dict[str, Any]:
     names = columns(evaluation.name, output)
     metadata, error = evaluation.metadata, evaluation.error
     if output.per_chunk:
-        said = [metadata.get(key) for key in CHUNK_COLUMNS]
-        return dict(zip(names, (*said, evaluation.value), strict=True))
+        of_chunks = [metadata.get(key) for key in CHUNK_COLUMNS]
+        return dict(zip(names, (*of_chunks, evaluation.value), strict=True))
     why = error and (error.message or error.type)
-    said = [evaluation.value, evaluation.explanation, why]
-    return dict(zip(names, said, strict=False))  # a heuristic has the value alone
+    values = [evaluation.value, evaluation.explanation, why]
+    return dict(zip(names, values, strict=False))  # a heuristic has the value alone
 
 
 def contributions(evaluation: Evaluation) -> dict[str, float]:
-    """Return what a rated row adds to the aggregates: each is the mean over the rated rows."""
+    """Return the values of a row by metric; a metric is the mean of these values of all rows."""
     value = evaluation.value
     if value is None:
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from llmeval_sdk.judges._request import as_text, split_request
+from llmeval_sdk.judges.request import as_text, split_request
 from llmeval_sdk.model import Evaluation, Failure, Record
 from llmeval_sdk.store.encode import dumps
 

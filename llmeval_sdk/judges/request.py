@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk._chat import as_text, split_request
-from llmeval_sdk.judges._prompt import Section
+from llmeval_sdk.judges.prompt import Section
 from llmeval_sdk.model import Chunk, Record
 
 

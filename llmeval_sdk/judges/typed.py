@@ -15,8 +15,8 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import _answers
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._cases import cases_of, height, yes_and_no
-from llmeval_sdk.judges._prompt import Section
 from llmeval_sdk.judges._template import Template, sections_for, title_of
+from llmeval_sdk.judges.prompt import Section
 from llmeval_sdk.model import Answer, Chunk, Evaluation, Failure, Option, Question, Record
 
 

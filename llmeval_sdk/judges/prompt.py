@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk._neutral import neutral
-from llmeval_sdk.judges._cut import fair_limit, shortened
 from llmeval_sdk.judges._verdict import VerdictForm
+from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.model import Message
 
 

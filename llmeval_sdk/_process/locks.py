@@ -1,4 +1,4 @@
-"""Locks that survive a fork: a child gets new ones, whoever held them in the parent."""
+"""Locks that survive a fork: a child gets new ones, because their holders live in the parent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _owners: WeakSet[Any] = WeakSet()
 
 
 class Locked:
-    """Base of small objects that threads share: they use ``with self._lock:``.
+    """Base of small objects that several threads use; their methods write ``with self._lock:``.
 
     The lock is re-entrant, because a signal handler may run while its thread holds the lock.
     """

@@ -1,0 +1,71 @@
+"""One rule says what is private: a module with an underscore is used in its own room only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import llmeval_sdk
+
+
+PACKAGE = Path(llmeval_sdk.__file__).parent
+DOORS = ("llmeval_sdk.tracing._inner",)
+"""The modules by which other rooms reach into a room whose names are for apps."""
+
+
+def module_of(path):
+    """The dotted name of a file."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+ROOMS = sorted({module.split(".")[1] for module in MODULES if module.count(".") > 1})
+
+
+def room_of(module):
+    return [*module.split("."), ""][1]
+
+
+def named_in(path):
+    """The modules that a file imports or names in a text, such as a table of the registry."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports name the whole path"
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(r"llmeval_sdk(?:\.\w+)+", node.value)
+
+
+USES = {module: {*named_in(path)} & MODULES.keys() for module, path in MODULES.items()}
+
+
+def is_private(module):
+    """Whether a file or a folder on the way to a module is named with an underscore."""
+    return any(part.startswith("_") for part in module.split(".")[2:])
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_what_is_private_is_used_in_its_own_room_only(room):
+    """What another room uses has no underscore, or is passed on by the room's ``__init__``."""
+    strangers = [
+        f"{user} uses {used}"
+        for user, names in USES.items()
+        for used in names
+        if room_of(used) == room != room_of(user) and is_private(used) and used not in DOORS
+    ]
+    assert not strangers
+
+
+def test_the_rule_would_find_a_stranger():
+    """The test above looks at every file, and at uses inside of functions and texts too."""
+    assert len(ROOMS) > 20
+    assert "llmeval_sdk.heuristics.context_relevance" in USES["llmeval_sdk.registry"]
+    assert is_private("llmeval_sdk.judges.ragas._where")
+    assert not is_private("llmeval_sdk._values")
