@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
-from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, SpanData, Target
-from llmeval_sdk.store.feedback import add_feedback
+from llmeval_sdk.model import Chunk, SpanData
+from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import predictor_of
 from llmeval_sdk.store.reader import StoreReader
@@ -125,12 +123,5 @@ def add_label(
 
     Raises `ExportError` where the store cannot be written now.
     """
-    evaluation = Evaluation(
-        judge,
-        value,
-        metadata={"submitter": {"id": by}, "inclusion_probability": chance},
-        evaluator_kind="human",
-    )
-    target = Target(span.trace_id, span.span_id, span.name, span.kind)
-    serial = f"{span.span_id}-{judge}-{secrets.token_hex(8)}"
-    add_feedback(store, EvaluationEvent(serial, target, evaluation, time.time_ns()))
+    label = human_label(span, judge, value, submitter={"id": by}, inclusion_probability=chance)
+    add_feedback(store, label)
