@@ -80,6 +80,22 @@ def _add_evaluation(parser: argparse.ArgumentParser) -> None:
         "--model-judge", metavar="NAME", help="the judge model (default: LLMEVAL_JUDGE_MODEL)"
     )
     parser.add_argument(
+        "--decision-model",
+        metavar="NAME",
+        help="the decision model that is asked, once for each row, in place of all judges whose "
+        "questions have answers to choose from (default: LLMEVAL_DECISION_MODEL, unless "
+        "--model-judge is given)",
+    )
+    parser.add_argument(
+        "--threshold",
+        action="append",
+        type=_threshold,
+        default=[],
+        metavar="JUDGE=NUMBER",
+        help="the probability from which on the outcome of a decision is good (default: "
+        "LLMEVAL_DECISION_THRESHOLDS, else 0.5); may be repeated",
+    )
+    parser.add_argument(
         "--model",
         metavar="MODULE:FUNCTION",
         help="your app: it is called with the request of each row, unchanged",
@@ -151,6 +167,12 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         help="how many judgements run at a time (default: 8)",
     )
     limits.add_argument(
+        "--estimate",
+        action="store_true",
+        help="print how many requests, tokens and dollars the run would take, and ask nothing of "
+        "anyone",
+    )
+    limits.add_argument(
         "--max-usd",
         type=float,
         metavar="USD",
@@ -206,6 +228,20 @@ def _price(text: str) -> tuple[str, tuple[float, float]]:
             f"{text!r} is not a price: expected MODEL=INPUT,OUTPUT, such as my-model=0.5,1.5"
         ) from None
     return priced
+
+
+def _threshold(text: str) -> tuple[str, float]:
+    judge, _, number = text.rpartition("=")
+    try:
+        threshold = float(number)
+        if not judge.strip() or not 0 <= threshold <= 1:
+            raise ValueError  # noqa: TRY301
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a threshold: expected JUDGE=NUMBER with a number from 0 to 1, "
+            "such as safety=0.9"
+        ) from None
+    return judge.strip(), threshold
 
 
 def _share(text: str) -> float:

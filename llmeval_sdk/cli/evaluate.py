@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +56,8 @@ def _run(args: argparse.Namespace) -> int:
     from llmeval_sdk.offline import Interrupted, Report
 
     _check(args)
+    if args.estimate:
+        return _estimate(args)
     baseline = Report.load(args.compare) if args.compare else None
     save = args.save or _default_save(args)
     try:
@@ -84,15 +88,60 @@ def _check(args: argparse.Namespace) -> None:
     config.from_environment(problems=problems)
     for problem in problems:
         sys.stderr.write(f"llmeval evaluate: {problem}\n")
+    if args.estimate:  # which needs no key and decides no gate
+        return
     paths = [path for path, _ in args.fail_under]
-    check_bounds(paths, evaluators=_names(args.evaluators) or None, llm=args.model_judge)
+    check_bounds(
+        paths,
+        evaluators=_names(args.evaluators) or None,
+        llm=args.model_judge,
+        decisions=args.decision_model,
+    )
+
+
+def _estimate(args: argparse.Namespace) -> int:
+    """Print what the run would ask and cost."""
+    from llmeval_sdk.cli._estimated import show
+    from llmeval_sdk.offline import estimate_cost
+
+    if args.model:
+        raise ConfigurationError(
+            "--estimate cannot know what --model will answer: estimate rows that have answers"
+        )
+    with _rows(args) as data:
+        estimate = estimate_cost(
+            data,
+            evaluators=_names(args.evaluators) or None,
+            llm=args.model_judge,
+            decisions=args.decision_model,
+            skip_bad=args.skip_bad or args.from_store,
+            cache=not args.no_cache,
+            prices=dict(args.price) or None,
+        )
+    return show(estimate, as_json=args.json)
+
+
+@contextmanager
+def _rows(args: argparse.Namespace) -> Iterator[Any]:
+    """Open what is evaluated: the file, or the requests of the store."""
+    if not args.from_store:
+        yield args.file
+        return
+    from llmeval_sdk.offline.data.spans import stored
+
+    with open_store(args.store) as reader:
+        settings = config.from_environment(problems=[])
+        yield stored(
+            reader,
+            since=args.since,
+            span_name=args.span_name,
+            retrieved=settings.retrieved_context,
+            limits=settings.retrieval_limits,
+        )
 
 
 def _evaluate(args: argparse.Namespace, save: Path) -> Report:
-    from contextlib import ExitStack
-
     from llmeval_sdk.offline import evaluate
-    from llmeval_sdk.offline.data.spans import stored
     from llmeval_sdk.policy.budget import Budget
 
     budget = None
@@ -102,18 +151,7 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             usd_per_day=args.max_usd,
             concurrency=args.concurrency,
         )
-    with ExitStack() as stack:
-        data: Any = args.file
-        if args.from_store:
-            reader = stack.enter_context(open_store(args.store))
-            settings = config.from_environment(problems=[])
-            data = stored(
-                reader,
-                since=args.since,
-                span_name=args.span_name,
-                retrieved=settings.retrieved_context,
-                limits=settings.retrieval_limits,
-            )
+    with _rows(args) as data:
         return evaluate(
             data,
             model=args.model,
@@ -129,6 +167,8 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             skip_bad=args.skip_bad or args.from_store,
             cache=not args.no_cache,
             prices=dict(args.price) or None,
+            decisions=args.decision_model,
+            thresholds=dict(args.threshold) or None,
         )
 
 

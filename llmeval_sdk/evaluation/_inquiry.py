@@ -26,6 +26,8 @@ class Inquiry:
     """Joins the typed forms of several judges, so that each text is sent once."""
 
     questions: list[Question] = field(default_factory=list)
+    cached: int = 0
+    """Judges that ask nothing because the same was answered before."""
     _texts: dict[str, str] = field(default_factory=dict)
 
     def add(self, judge: str, form: TypedForm) -> None:
@@ -54,14 +56,17 @@ class Inquiry:
         limit = self.limit
         return {title: neutral(shortened(text, limit)) for title, text in self._texts.items()}
 
-    @property
-    def most(self) -> Usage:
-        """The most tokens that one request with all of this may use."""
-        words = sum(len(title) + len(text) for title, text in self._texts.items())
-        for question in self.questions:
-            words += len(question.name) + len(question.instructions)
-            words += sum(len(option.value) + len(option.description) for option in question.options)
-        parts = len(self._texts) + len(self.questions)
+    def most(self, requests: int = 1) -> Usage:
+        """Return the most tokens that so many requests may use, each with all sections."""
+        shown = sum(len(title) + len(text) for title, text in self._texts.items())
+        asked = sum(
+            len(question.name)
+            + len(question.instructions)
+            + sum(len(option.value) + len(option.description) for option in question.options)
+            for question in self.questions
+        )
+        parts = len(self._texts) * requests + len(self.questions)
+        words = shown * requests + asked
         tokens = words // CHARACTERS_PER_TOKEN + TOKENS_PER_PART * parts
         return Usage(tokens, 0, tokens)
 

@@ -6,19 +6,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk._process.threads import within
-from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation._account import Account
 from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation.calibrations import Calibrations
+from llmeval_sdk.evaluation.decision_budget import BUDGET
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.typed import Typed, TypedForm, typed_form_of
@@ -30,19 +30,16 @@ from llmeval_sdk.model import (
     ModelCall,
     Record,
 )
-from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.protocols import DecisionModel, Judge
-from llmeval_sdk.store.ledger import HostLedger
 from llmeval_sdk.tracing import disabled
 
 
-BUDGET = Budget(calls_per_minute=None, tokens_per_minute=1_000_000, usd_per_day=1.0, concurrency=16)
-"""What decisions may use by default, apart from what judge models may: as many requests as USD 1 a
-day and a million tokens a minute pay for."""
 THRESHOLD = 0.5
 """The probability from which on an outcome is good, where a judge has no threshold of its own."""
 ACCOUNT = "decisions"
+MOST_JUDGES = 1_000
+"""Judges whose typed forms are remembered."""
 
 
 class Decided(NamedTuple):
@@ -81,11 +78,6 @@ def checked_thresholds(thresholds: Mapping[str, float] | None) -> Mapping[str, f
     return thresholds or {}
 
 
-def host_keeper(settings: Settings, budget: Budget = BUDGET) -> BudgetKeeper:
-    """Return the keeper of the decisions' budget, which all processes of this host share."""
-    return BudgetKeeper(budget, HostLedger(Path(settings.store).with_suffix(".decisions")))
-
-
 class Decider:
     """Decides records with one model, inside a budget. Used by one event loop.
 
@@ -98,6 +90,7 @@ class Decider:
         prices: Own prices by model, in USD per million input and output tokens.
         patience: Seconds that a request waits for a model that is down; see `Turnstile`.
         verdicts: Where answers of earlier records are found, and those of this run are kept.
+        calibrations: What makes probabilities mean what they say, by judge.
 
     Raises:
         ConfigurationError: A threshold is no number from 0 to 1.
@@ -114,6 +107,7 @@ class Decider:
         prices: Mapping[str, tuple[float, float]] | None = None,
         patience: float = 0.0,
         verdicts: Verdicts | None = None,
+        calibrations: Calibrations | None = None,
     ) -> None:
         self.model = model
         self.left_out: Counter[str] = Counter()
@@ -122,8 +116,9 @@ class Decider:
             keeper, concurrency=concurrency, prices=prices, patience=patience
         )
         self._timeout = timeout
-        self._thresholds = checked_thresholds(thresholds)
-        self._verdicts = verdicts
+        self.thresholds = checked_thresholds(thresholds)
+        self.verdicts = verdicts
+        self._calibrations = calibrations
         self._typed: dict[int, tuple[Judge, Typed | None]] = {}
 
     async def decide(self, record: Record, judges: Sequence[Judge]) -> Decided:
@@ -132,16 +127,7 @@ class Decider:
         A judge whose inputs are missing, whose outcome needs no model, or whose question was
         answered before, asks nothing.
         """
-        inquiry = Inquiry()
-        evaluations: dict[str, Evaluation] = {}
-        asking: list[_Asking] = []
-        for judge in judges:
-            known = self._prepared(judge, record)
-            if isinstance(known, Evaluation):
-                evaluations[judge.name] = known
-            else:
-                inquiry.add(judge.name, known.form)
-                asking.append(known)
+        inquiry, asking, evaluations = self._joined(record, judges)
         calls: Sequence[ModelCall] = ()
         if asking:
             began = perf_counter()
@@ -149,6 +135,27 @@ class Decider:
             seconds = perf_counter() - began
             evaluations |= self._read(record, inquiry, asking, decision, seconds)
         return Decided({judge.name: evaluations[judge.name] for judge in judges}, calls)
+
+    def inquiry(self, record: Record, judges: Sequence[Judge]) -> Inquiry:
+        """Return what `decide` would ask now, without asking it."""
+        return self._joined(record, judges)[0]
+
+    def _joined(
+        self, record: Record, judges: Sequence[Judge]
+    ) -> tuple[Inquiry, list[_Asking], dict[str, Evaluation]]:
+        """Return what has to be asked, for which judges, and the outcomes that are known."""
+        inquiry = Inquiry()
+        evaluations: dict[str, Evaluation] = {}
+        asking: list[_Asking] = []
+        for judge in judges:
+            known = self._prepared(judge, record)
+            if isinstance(known, Evaluation):
+                evaluations[judge.name] = known
+                inquiry.cached += bool(known.metadata.get("cached"))
+            else:
+                inquiry.add(judge.name, known.form)
+                asking.append(known)
+        return inquiry, asking, evaluations
 
     def _prepared(self, judge: Judge, record: Record) -> Evaluation | _Asking:
         """Return the outcome that is known without asking, else what has to be asked."""
@@ -163,7 +170,7 @@ class Decider:
             if not form.questions:
                 return _decided(judge, form.read({}, THRESHOLD))
             key = self._key(form)
-            kept = EarlierVerdict() if self._verdicts is None else self._verdicts.get(key)
+            kept = EarlierVerdict() if self.verdicts is None else self.verdicts.get(key)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return _decided(judge, _failure(judge, error))
         asking = _Asking(judge, form, key, distrusted=kept.is_distrusted)
@@ -177,6 +184,8 @@ class Decider:
     def _form(self, judge: Judge, record: Record) -> TypedForm:
         entry = self._typed.get(id(judge))
         if entry is None:
+            if len(self._typed) >= MOST_JUDGES:  # an app that makes a judge for every request
+                self._typed.clear()
             entry = self._typed[id(judge)] = judge, typed_form_of(judge)
         typed = entry[1]
         if typed is None:
@@ -185,7 +194,8 @@ class Decider:
 
     def _key(self, form: TypedForm) -> VerdictKey:
         address = getattr(self.model, "base_url", None)
-        where = f"#{id(self.model)}" if address is None else f"@{address}"
+        path = getattr(self.model, "path", "")
+        where = f"#{id(self.model)}" if address is None else f"@{address}{path}"
         return VerdictKey(digest_of(f"{self.model.model}{where}", form), address is not None)
 
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
@@ -197,7 +207,7 @@ class Decider:
                 decision = await within(
                     self._timeout,
                     account.paid(
-                        "decide", inquiry.most, lambda: self.model.decide(data, questions)
+                        "decide", inquiry.most(), lambda: self.model.decide(data, questions)
                     ),
                 )
         except (TimeoutError, asyncio.TimeoutError):
@@ -251,22 +261,44 @@ class Decider:
     def _evaluation(
         self, one: _Asking, answers: Mapping[str, Answer], model: str, *, cached: bool = False
     ) -> Evaluation:
-        threshold = self._thresholds.get(one.judge.name, THRESHOLD)
+        threshold = self.thresholds.get(one.judge.name, THRESHOLD)
         try:
             evaluation = one.form.read(answers, threshold)
         except Exception as error:
             evaluation = _failure(one.judge, error)
+        evaluation = self._calibrated(one.judge, evaluation, threshold, model)
         notes = {"cached": True} if cached else {}
         metadata = {**evaluation.metadata, "threshold": threshold, "model": model, **notes}
         return _decided(one.judge, replace(evaluation, metadata=metadata))
 
+    def _calibrated(
+        self, judge: Judge, evaluation: Evaluation, threshold: float, model: str
+    ) -> Evaluation:
+        """Put the calibrated probability in place of the model's, which the metadata keeps."""
+        raw = evaluation.probability
+        if raw is None or self._calibrations is None:
+            return evaluation
+        calibration = self._calibrations.of(judge.name, judge.version, model)
+        if calibration is None:
+            return evaluation
+        probability = calibration(raw)
+        value = evaluation.value
+        if value in ("yes", "no") and type(value) is str:
+            value = "yes" if probability >= threshold else "no"
+        return replace(
+            evaluation,
+            value=value,
+            probability=probability,
+            metadata={**evaluation.metadata, "raw_probability": raw},
+        )
+
     def _keep(self, one: _Asking, answers: Mapping[str, Answer], model: str) -> None:
         """Keep the answers, not the outcome: another threshold reads them again."""
         own = {question.name: answers[question.name] for question in one.form.questions}
-        if self._verdicts is None or any(answer.error is not None for answer in own.values()):
+        if self.verdicts is None or any(answer.error is not None for answer in own.values()):
             return
         packed = {name: dict(answer.probabilities) for name, answer in own.items()}
-        self._verdicts.put(
+        self.verdicts.put(
             one.key,
             Evaluation(
                 one.judge.name,

@@ -4,6 +4,7 @@
 and shows them to people and to CI. `agreement` says how far judges agree with people.
 """
 
+from llmeval_sdk.offline._estimate import estimate_cost
 from llmeval_sdk.offline._evaluate import Interrupted, check_bounds, evaluate
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.report.aggregate import Aggregate
@@ -19,6 +20,7 @@ __all__ = [
     "Row",
     "Work",
     "check_bounds",
+    "estimate_cost",
     "evaluate",
     "record_from",
 ]

@@ -17,7 +17,7 @@ from llmeval_sdk.offline.run.experiment import slug
 from llmeval_sdk.offline.run.rows import Bad, Checked, Collected, bar, good_rows
 from llmeval_sdk.offline.run.work import Work
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.protocols import LLM, DecisionModel, Exporter, Heuristic, Judge
 
 
 class Interrupted(KeyboardInterrupt):
@@ -44,6 +44,8 @@ def evaluate(
     skip_bad: bool = False,
     cache: bool = True,
     prices: Mapping[str, tuple[float, float]] | None = None,
+    decisions: DecisionModel | str | Callable[..., Any] | None = None,
+    thresholds: Mapping[str, float] | None = None,
 ) -> Report:
     """Evaluate rows with the same evaluators that run online.
 
@@ -75,6 +77,12 @@ def evaluate(
         cache: reuse verdicts of earlier runs if judge, model and inputs are the same.
         prices: prices in USD per million input and output tokens, by model. They take precedence
             over ``LLMEVAL_PRICES``, which takes precedence over the built-in list.
+        decisions: the decision model: a name such as ``"openai/gpt-6-luna"``, an object with
+            ``decide``, or a callable. It is asked, once for each row, in place of all judges whose
+            questions have answers to choose from; the other judges ask ``llm``. Default: where no
+            ``llm`` is given, ``LLMEVAL_DECISION_MODEL``.
+        thresholds: the probability, by the name of the judge, from which on the outcome of a
+            decision is good. Default: ``LLMEVAL_DECISION_THRESHOLDS``, else 0.5.
 
     Raises:
         DataError: a row cannot be read; the message names the file, the line and the column.
@@ -99,6 +107,8 @@ def evaluate(
         experiment=slug(experiment or f"offline-{Path(opened.name).stem or 'rows'}"),
         cache=cache,
         prices=prices,
+        decisions=decisions,
+        thresholds=thresholds,
     )
     answered = work.function is None
     judge = llm if isinstance(llm, str) else work.settings.judge_model
@@ -107,6 +117,7 @@ def evaluate(
         "evaluators": list(work.chosen.names),
         "outputs": work.chosen.outputs,
         "judge": judge if work.chosen.judges else None,
+        **work.decided_by,
     }
     bad = Bad(skip=skip_bad)
     with ExitStack() as stack:
@@ -153,7 +164,11 @@ def evaluate(
 
 
 def check_bounds(
-    paths: Iterable[str], *, evaluators: Sequence[Any] | None = None, llm: Any = None
+    paths: Iterable[str],
+    *,
+    evaluators: Sequence[Any] | None = None,
+    llm: Any = None,
+    decisions: Any = None,
 ) -> None:
     """Check that these evaluators produce these metrics, before any row is paid for.
 
@@ -162,7 +177,7 @@ def check_bounds(
             evaluator cannot be used.
     """
     listed = None if evaluators is None else tuple(_listed(evaluators))
-    check_paths(paths, Work(evaluators=listed, llm=llm).chosen.outputs)
+    check_paths(paths, Work(evaluators=listed, llm=llm, decisions=decisions).chosen.outputs)
 
 
 def _listed(evaluators: Any) -> Sequence[Any]:

@@ -113,5 +113,6 @@ def _is_version_of(model: str, known: str) -> bool:
 @cache
 def _listed() -> Mapping[str, tuple[float, float]]:
     text = files(__package__).joinpath("prices.json").read_text("utf-8")
-    models: dict[str, tuple[float, float]] = json.loads(text)["models"]
+    prices = json.loads(text)
+    models: dict[str, tuple[float, float]] = {**prices["models"], **prices["decisions"]["models"]}
     return models

@@ -152,7 +152,7 @@ class Resumed:
 
     def __init__(self, path: Path, header: Mapping[str, Any], seal: Seal) -> None:
         saved = scan(path)
-        for name in ("evaluators", "judge"):
+        for name in ("evaluators", "judge", "decisions", "thresholds"):
             before, now = saved.header.get(name), header.get(name)
             if before != now:
                 raise ConfigurationError(

@@ -7,9 +7,10 @@ tasks works, and each task begins the next row or runs the next judge on a row t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmeval_sdk._needs import lacking, missing
 from llmeval_sdk.config import Settings
@@ -29,6 +30,9 @@ from llmeval_sdk.offline.run.app import App
 from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
 
 
+if TYPE_CHECKING:  # loaded where a decision model is named
+    from llmeval_sdk.evaluation.deciding import Decider
+
 _ANSWERS = ("response", "value", "extractions")
 
 
@@ -41,6 +45,8 @@ class Chosen:
     are_requested: bool
     _needs: tuple[tuple[str, ...], ...] = ()
     """Of each heuristic: many need the same fields, which are looked for once in a row."""
+    decided: frozenset[str] = frozenset()
+    """The judges in whose place a decision model is asked."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -145,13 +151,13 @@ Emit = Callable[[Row], None]
 
 @dataclass(slots=True)
 class _Begun:
-    """A row whose heuristics ran and some of whose judges still do."""
+    """A row whose heuristics ran and some of whose judges are still asked."""
 
     item: InputRow
     record: Record
     evaluations: dict[str, Evaluation]
     left: int
-    """How many of its judges have not answered yet."""
+    """How many answers are still awaited; a decision model's is one for all its judges."""
     order: tuple[str, ...]
 
     def row(self) -> Row:
@@ -173,10 +179,12 @@ class Engine:
     is_throttled: bool = False
     """Whether calls may have to wait for the next minute's budget."""
     verdicts: Verdicts | None = None
+    decider: Decider | None = None
+    """Asks the decision model in place of the judges that are ``decided``."""
     app: App | None = None
     stopped: bool = False
     """Set it to have nothing further begun."""
-    _ready: deque[tuple[_Begun, Judge]] = field(default_factory=deque)
+    _ready: deque[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=deque)
 
     def run_free(self, items: Iterable[InputRow]) -> None:
         """Evaluate rows that need neither a judge nor the app."""
@@ -195,7 +203,7 @@ class Engine:
         if self.stopped:
             return None
         if self._ready:
-            return self._judge(*self._ready.popleft())
+            return self._ready.popleft()()
         item = next(items, None)
         return None if item is None else self._begin(item, crew)
 
@@ -210,15 +218,26 @@ class Engine:
             record = answer
         evaluations = self.chosen.score(record)
         judges = self.chosen.judges_for(record, evaluations)
-        begun = _Begun(item, record, evaluations, len(judges), self.chosen.names)
-        if not judges:
+        decided = [judge for judge in judges if judge.name in self.chosen.decided]
+        others = [judge for judge in judges if judge.name not in self.chosen.decided]
+        parts = len(others) + bool(decided)
+        begun = _Begun(item, record, evaluations, parts, self.chosen.names)
+        if not parts:
             self.emit(begun.row())
             return
-        self._ready.extend((begun, judge) for judge in judges)
-        crew.call(len(judges) - 1)
+        if decided:
+            self._ready.append(partial(self._decide, begun, decided))
+        self._ready.extend(partial(self._judge, begun, judge) for judge in others)
+        crew.call(parts - 1)
+
+    async def _decide(self, begun: _Begun, judges: Sequence[Judge]) -> None:
+        """Ask the decision model once what these judges ask about a row."""
+        assert self.decider is not None
+        decided = await self.decider.decide(begun.record, judges)
+        self._done(begun, decided.evaluations)
 
     async def _judge(self, begun: _Begun, judge: Judge) -> None:
-        """Run a judge on a row, and emit the row when it was the last."""
+        """Run a judge on a row."""
         judgement = await judge_record(
             judge,
             begun.record,
@@ -226,7 +245,11 @@ class Engine:
             timeout=self._timeout(judge, begun.record),
             verdicts=self.verdicts,
         )
-        begun.evaluations[judge.name] = judgement.verdict
+        self._done(begun, {judge.name: judgement.verdict})
+
+    def _done(self, begun: _Begun, evaluations: Mapping[str, Evaluation]) -> None:
+        """Add what is known of a row, and emit the row when it was the last."""
+        begun.evaluations |= evaluations
         begun.left -= 1
         if not begun.left:
             self.emit(begun.row())

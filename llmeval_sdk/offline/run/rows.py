@@ -130,6 +130,8 @@ class RowSeal:
     def __init__(self, signer: Signer, header: Mapping[str, Any]) -> None:
         self._signer = signer
         kind = json.dumps([header.get("evaluators"), header.get("judge")], default=str)
+        if "decisions" in header:
+            kind += json.dumps([header["decisions"], header["thresholds"]], default=str)
         self._name = b"saved row " + sha256(kind.encode()).digest()
 
     def __call__(self, line: bytes, /) -> bytes:

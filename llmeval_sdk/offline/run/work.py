@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
 from llmeval_sdk._process.shield import write_notices
@@ -23,7 +23,7 @@ from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run.app import App, function_of
-from llmeval_sdk.offline.run.engine import Chosen, Emit, Engine, InputRow, choose
+from llmeval_sdk.offline.run.engine import DAY, Chosen, Emit, Engine, InputRow, choose
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
@@ -31,6 +31,9 @@ from llmeval_sdk.policy.prices import price_of
 from llmeval_sdk.protocols import LLM, Exporter, Judge
 from llmeval_sdk.store.files import path_of
 
+
+if TYPE_CHECKING:  # loaded where a decision model is named
+    from llmeval_sdk.evaluation.deciding import Decider
 
 PATIENCE_SECONDS = 60.0
 """How long a run waits for a model that is down before its judgements fail."""
@@ -49,6 +52,8 @@ class Work:
     experiment: str = "offline"
     cache: bool = True
     prices: Mapping[str, tuple[float, float]] | None = None
+    decisions: Any = None
+    thresholds: Mapping[str, float] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what was resolved here."""
@@ -69,15 +74,54 @@ class Work:
     @cached_property
     def chosen(self) -> Chosen:
         """The evaluators; raises `ConfigurationError` where one cannot be used."""
-        has_model = self.llm is not None or self.settings.judge_model is not None
+        has_llm = self.llm is not None or self.settings.judge_model is not None
+        has_model = has_llm or self.decider is not None
         chosen = choose(self.evaluators, self.settings, has_model=has_model)
-        check_judges(chosen.judges, self.models, self.llm, self.settings, self.budget)
+        if self.decider is not None:
+            from llmeval_sdk.offline.run.decided import with_decided
+
+            chosen = with_decided(chosen, has_llm=has_llm)
+            if _has_ceiling(self.budget):
+                _check_price("decision", self.decider.model.model, self.settings)
+        others = [judge for judge in chosen.judges if judge.name not in chosen.decided]
+        check_judges(others, self.models, self.llm, self.settings, self.budget)
         return chosen
 
     @cached_property
     def models(self) -> Models:
         """The judge models."""
-        return models_of(self.llm, self.settings, budget=self.budget, concurrency=self.places)
+        return models_of(self.llm, self.settings, keeper=self.keeper, concurrency=self.places)
+
+    @cached_property
+    def keeper(self) -> BudgetKeeper:
+        """The keeper of the budget, which judge models and the decision model share."""
+        return Unlimited() if self.budget is None else BudgetKeeper(self.budget)
+
+    @cached_property
+    def decider(self) -> Decider | None:
+        """What asks the decision model; ``None`` where none is named.
+
+        Raises:
+            ConfigurationError: the model cannot be used, or a threshold is none.
+        """
+        if self.decisions is None and (self.llm is not None or not is_decided(self.settings)):
+            if self.thresholds:
+                raise ConfigurationError(
+                    "thresholds are those of a decision model: pass decisions= (on the command "
+                    "line --decision-model), or set LLMEVAL_DECISION_MODEL"
+                )
+            return None
+        from llmeval_sdk.offline.run.decided import decider_of
+
+        return decider_of(
+            self.decisions,
+            self.settings,
+            keeper=self.keeper,
+            concurrency=self.places,
+            timeout=DAY if self.is_throttled else self.settings.judge_timeout,
+            thresholds=self.thresholds,
+            patience=PATIENCE_SECONDS,
+        )
 
     @property
     def places(self) -> int:
@@ -100,9 +144,22 @@ class Work:
         return None if self.model is None else function_of(self.model)
 
     @property
+    def decided_by(self) -> dict[str, Any]:
+        """What a saved run says of its decisions: it goes on only with the same."""
+        if self.decider is None or not self.chosen.decided:
+            return {}
+        return {"decisions": self.decider.model.model, "thresholds": dict(self.decider.thresholds)}
+
+    @property
     def is_paid(self) -> bool:
         """Whether rows cost something, so that all are read before the first is evaluated."""
         return self.model is not None or bool(self.chosen.judges)
+
+    def verdict_file(self) -> VerdictFile:
+        """Open the verdicts of earlier runs, which lie beside the store."""
+        path = path_of(self.settings.store).with_name("verdicts.db")
+        signer = signer_of(self.settings)
+        return VerdictFile(path, signer, max_days=self.settings.store_max_days)
 
     def run(self, items: Iterable[InputRow], emit: Emit) -> Any:
         """Evaluate rows and emit each when it is done; return the exporters' accounts."""
@@ -115,6 +172,7 @@ class Work:
                 concurrency=self.places,
                 judge_timeout=self.settings.judge_timeout,
                 is_throttled=self.is_throttled,
+                decider=self.decider,
             )
             experiment = None
             if self.model is not None or self.exporters:
@@ -123,11 +181,9 @@ class Work:
                 )
                 items = self._traced(engine, experiment, items)
             if self.cache and self.chosen.judges:
-                path = path_of(self.settings.store).with_name("verdicts.db")
-                signer = signer_of(self.settings)
-                engine.verdicts = stack.enter_context(
-                    closing(VerdictFile(path, signer, max_days=self.settings.store_max_days))
-                )
+                engine.verdicts = stack.enter_context(closing(self.verdict_file()))
+                if self.decider is not None:
+                    self.decider.verdicts = engine.verdicts
             try:
                 if self.is_paid:
                     stream = iter(items)
@@ -167,7 +223,12 @@ class Work:
         return (item._replace(record=experiment.mark(item.record)) for item in items)
 
 
-def models_of(llm: Any, settings: Settings, *, budget: Budget | None, concurrency: int) -> Models:
+def is_decided(settings: Settings) -> bool:
+    """Return whether the settings name a decision model."""
+    return any(getattr(table, "decision_model", None) for table in settings.extensions.values())
+
+
+def models_of(llm: Any, settings: Settings, *, keeper: BudgetKeeper, concurrency: int) -> Models:
     """Return the judge models of a run, none of them made yet."""
 
     def configured() -> LLM | None:
@@ -175,7 +236,7 @@ def models_of(llm: Any, settings: Settings, *, budget: Budget | None, concurrenc
 
     return Models(
         configured,
-        Unlimited() if budget is None else BudgetKeeper(budget),
+        keeper,
         concurrency=concurrency,
         prices=settings.prices,
         patience=PATIENCE_SECONDS,
@@ -203,22 +264,24 @@ def check_judges(
         why_not = getattr(model, "why_not", None)
         if why_not is not None and judge.calls_here:
             raise MissingExtraError(why_not)
-        if budget is not None and _has_ceiling(budget) and not isinstance(model, NoModel):
-            _check_price(getattr(model, "model", ""), settings)
+        if _has_ceiling(budget) and not isinstance(model, NoModel):
+            _check_price("judge", getattr(model, "model", ""), settings)
 
 
 def _is_named(llm: Any, settings: Settings) -> bool:
     return llm is not None or bool(settings.judge_model) or settings.judge_api_key is not None
 
 
-def _has_ceiling(budget: Budget) -> bool:
-    return any(part.usd_per_day is not None for part in (budget, *budget.judges.values()))
+def _has_ceiling(budget: Budget | None) -> bool:
+    return budget is not None and any(
+        part.usd_per_day is not None for part in (budget, *budget.judges.values())
+    )
 
 
-def _check_price(model: str, settings: Settings) -> None:
+def _check_price(kind: str, model: str, settings: Settings) -> None:
     if price_of(model, own=settings.prices) is None:
         raise ConfigurationError(
-            f"the price of the judge model {model!r} is not known, so that no limit in USD can "
+            f"the price of the {kind} model {model!r} is not known, so that no limit in USD can "
             f"hold: give it with prices={{{model!r}: (INPUT, OUTPUT)}} (on the command line "
             f"--price '{model}=INPUT,OUTPUT'), in USD per million tokens, or set no such limit "
             "(Budget(usd_per_day=None))"

@@ -1,0 +1,161 @@
+"""What a run asks of models and what that costs, estimated without asking anything of anyone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.evaluation.verdicts import Verdicts, key_of
+from llmeval_sdk.judges import BaseJudge, FunctionJudge
+from llmeval_sdk.model import Completion, Message, Record, Usage
+from llmeval_sdk.offline.run.engine import InputRow
+from llmeval_sdk.offline.run.work import Work
+from llmeval_sdk.policy.prices import cost
+from llmeval_sdk.protocols import LLM, Judge
+
+
+TOKENS_PER_VERDICT = 200
+"""What a judge model is assumed to write: a rationale of some sentences and a rating."""
+CHARACTERS_PER_TOKEN = 3
+
+
+@dataclass(slots=True)
+class ModelCost:
+    """What one model will be asked.
+
+    Args:
+        model: Its name.
+        is_decisions: Whether it is the decision model.
+        requests: How many requests, without retries.
+        cached: How many judgements are known from earlier runs, so that they cost nothing.
+        usage: The most input tokens that these requests have, at three characters a token, the
+            output tokens that are assumed, and the cost in USD: ``None`` where the price is not
+            known.
+    """
+
+    model: str
+    is_decisions: bool
+    requests: int = 0
+    cached: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def add(self, requests: int, tokens: int, written: int = 0) -> None:
+        """Add requests with all their tokens."""
+        self.requests += requests
+        self.usage += Usage(tokens, written, tokens + written)
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What a run will cost.
+
+    Args:
+        rows: How many rows are evaluated.
+        models: What each model will be asked.
+        unknown: By the name of a judge that is code of the app or of another library: how many
+            rows it judges. What it asks shows only when it runs.
+    """
+
+    rows: int
+    models: tuple[ModelCost, ...]
+    unknown: Mapping[str, int]
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost in USD; ``None`` where a price, or what a judge asks, is not known."""
+        costs = [each.usage.cost_usd for each in self.models if each.requests]
+        known = [usd for usd in costs if usd is not None]
+        return None if self.unknown or len(known) < len(costs) else sum(known)
+
+
+def estimate(work: Work, items: Iterable[InputRow]) -> CostEstimate:
+    """Estimate what it costs to evaluate these rows; verdicts that are kept cost nothing."""
+    with ExitStack() as stack:
+        verdicts = None
+        if work.cache and work.chosen.judges:
+            verdicts = stack.enter_context(closing(work.verdict_file()))
+        return asyncio.run(_Estimate(work, verdicts).of(items))
+
+
+class _Estimate:
+    """Adds up what each row asks."""
+
+    def __init__(self, work: Work, verdicts: Verdicts | None) -> None:
+        self._work = work
+        self._verdicts = verdicts
+        self._costs: dict[tuple[str, bool], ModelCost] = {}
+        self._unknown: Counter[str] = Counter()
+        if work.decider is not None:
+            work.decider.verdicts = verdicts
+
+    async def of(self, items: Iterable[InputRow]) -> CostEstimate:
+        """Return the sum over all rows."""
+        rows = 0
+        chosen = self._work.chosen
+        for rows, item in enumerate(items, 1):  # noqa: B007 - how many there were
+            judges = chosen.judges_for(item.record, {})
+            decided = [judge for judge in judges if judge.name in chosen.decided]
+            if decided:
+                self._add_decision(item.record, decided)
+            for judge in judges:
+                if judge.name not in chosen.decided:
+                    await self._add_judgement(item.record, judge)
+        for total in self._costs.values():
+            usd = cost(total.model, total.usage, own=self._work.settings.prices)
+            total.usage = replace(total.usage, cost_usd=usd)
+        return CostEstimate(rows, tuple(self._costs.values()), dict(self._unknown))
+
+    def _add_decision(self, record: Record, judges: Sequence[Judge]) -> None:
+        decider = self._work.decider
+        assert decider is not None
+        total = self._total(decider.model.model, is_decisions=True)
+        inquiry = decider.inquiry(record, judges)
+        total.cached += inquiry.cached
+        count = len(inquiry.questions)
+        if count:
+            limits = getattr(decider.model, "limits", None)
+            requests = -(-count // getattr(limits, "questions", count))
+            total.add(requests, inquiry.most(requests).total_tokens)
+
+    async def _add_judgement(self, record: Record, judge: Judge) -> None:
+        if _runs_own_code(judge):
+            self._unknown[judge.name] += 1
+            return
+        model = self._work.models.check(judge)
+        total = self._total(model.model, is_decisions=False)
+        key = key_of(judge, model, record)
+        if self._verdicts is not None and self._verdicts.get(key).verdict is not None:
+            total.cached += 1
+            return
+        prompts = _Prompts(model.model)
+        await judge.evaluate(record, prompts)
+        count = len(prompts.tokens)
+        total.add(count, sum(prompts.tokens), TOKENS_PER_VERDICT * count)
+
+    def _total(self, model: str, *, is_decisions: bool) -> ModelCost:
+        return self._costs.setdefault((model, is_decisions), ModelCost(model, is_decisions))
+
+
+def _runs_own_code(judge: Judge) -> bool:
+    """Say whether a judge is more than a prompt of ours, so that running it may ask somebody."""
+    is_ours = type(judge).__module__.startswith("llmeval_sdk.judges.")
+    return not (is_ours and isinstance(judge, BaseJudge)) or isinstance(judge, FunctionJudge)
+
+
+class _Prompts(LLM):
+    """Measures the prompts that a judge makes, and answers none of them."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.tokens: list[int] = []
+
+    async def complete(self, messages: Sequence[Message], /, **_: Any) -> Completion:
+        """Measure a prompt."""
+        characters = sum(len(message.content) for message in messages)
+        self.tokens.append(characters // CHARACTERS_PER_TOKEN + 16)
+        raise JudgeError("estimated")
