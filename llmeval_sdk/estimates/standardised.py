@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import TypeVar
 
-from llmeval_sdk.estimates.difference import Difference
+from llmeval_sdk.estimates.differences import Difference
 from llmeval_sdk.estimates.tally import Tally
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from llmeval_sdk import _values, registry
 from llmeval_sdk.estimates.assisted import FEW
 from llmeval_sdk.estimates.correction import Correction, Labelled, tallied_correction
-from llmeval_sdk.estimates.funnel import Funnel, funnel
+from llmeval_sdk.estimates.funnels import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.estimates.tally import Tally, tallied_mean
 from llmeval_sdk.store.effective import decided

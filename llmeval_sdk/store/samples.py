@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.correction import PASS
-from llmeval_sdk.estimates.funnel import NOT_SELECTED
+from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, Group, Scope
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from llmeval_sdk import _values
-from llmeval_sdk.estimates.funnel import NOT_SELECTED
+from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.samples import HAS_CHANCE, Key

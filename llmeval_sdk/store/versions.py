@@ -10,7 +10,7 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.estimates.funnel import step_of
+from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.hours import HOUR_NS

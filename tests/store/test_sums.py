@@ -10,7 +10,7 @@ from raw_store import HOUR, RawStore
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Labelled, corrected_mean
-from llmeval_sdk.estimates.funnel import funnel
+from llmeval_sdk.estimates.funnels import funnel
 from llmeval_sdk.estimates.mean import population_mean
 from llmeval_sdk.store import summary
 from llmeval_sdk.store.labels import labels_of

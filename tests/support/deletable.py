@@ -15,7 +15,7 @@ PARTS = {
     "viewer": ("viewer",),
     "reading": (
         "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
-        "estimates/correction.py", "estimates/difference.py", "estimates/labelling.py",
+        "estimates/correction.py", "estimates/differences.py", "estimates/labelling.py",
         "estimates/mean.py",
         "estimates/probability.py",
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
