@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llmeval_sdk.estimates.funnel import Funnel, funnel
+from llmeval_sdk.estimates.funnels import Funnel, funnel
 from llmeval_sdk.model import Usage
 
 

@@ -63,7 +63,7 @@ ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 LEARNING = "llmeval_sdk.learning.background:make"
 """What re-fits risk scores on outcomes; it takes the Settings and returns ``None`` if it is off."""
 
-DECIDING = "llmeval_sdk.pipeline._tier:make_tier"
+DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
 """What says in the place of which judges a decision model is asked."""
 
 EXPORTERS = {

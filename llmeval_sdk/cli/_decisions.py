@@ -29,8 +29,7 @@ def decision_model(settings: Settings, *, offline: bool) -> Iterator[Finding]:
             words = "none is configured. A key alone never asks one: name a model in it"
             yield Finding(None, "LLMEVAL_DECISION_MODEL", words)
         return
-    from llmeval_sdk.llms.decisions import HttpDecisions, resolve
-    from llmeval_sdk.llms.decisions._client import place
+    from llmeval_sdk.llms.decisions import HttpDecisions, place, resolve
 
     try:
         model = resolve(settings=settings)

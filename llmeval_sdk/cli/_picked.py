@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from llmeval_sdk import _values
 from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.pages import ListedSpan, Said
-from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.walks import Place, Query
 
 
@@ -33,11 +33,13 @@ def worst(
         query = Query(order=order, order_by=evaluator, since=since)  # type: ignore[arg-type]
         return listed(reader, query, count)
     rated: list[tuple[float, ListedSpan]] = []
-    for item in _every(reader, Query(evaluator=evaluator, since=since)):
-        said = said_of(reader, [item])[item.span_id].get(evaluator)
-        good = None if said is None else _values.goodness(evaluator, said.value, said.label)
-        if good is not None:
-            rated.append((good, item))
+    for items in _pages(reader, Query(evaluator=evaluator, since=since)):
+        scores = said_of(reader, items)
+        for item in items:
+            score = scores[item.span_id].get(evaluator)
+            good = None if score is None else _values.goodness(evaluator, score.value, score.label)
+            if good is not None:
+                rated.append((good, item))
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
 
 
@@ -48,23 +50,27 @@ def said_of(reader: StoreReader, items: list[ListedSpan]) -> dict[str, dict[str,
     return {span_id: scores.get(span_id, {}) for span_id in ids}
 
 
-def of_trace(reader: StoreReader, prefix: str) -> list[str]:
+def of_trace(reader: StoreReader, prefix: str) -> list[SpanRef]:
     """Return the spans of the one trace whose id begins so, those with scores first."""
     found = {
         trace for trace, span in reader.read(lambda c: views.traces_like(c, prefix)) if not span
     }
     if len(found) != 1:
         return []
-    spans, _ = reader.read(lambda c: views.outline(c, found.pop()))
-    return [span.span_id for span in sorted(spans, key=lambda span: not span.evaluations)]
+    trace_id = found.pop()
+    spans, _ = reader.read(lambda c: views.outline(c, trace_id))
+    return [
+        SpanRef(trace_id, span.span_id, span.name, span.start_ns)
+        for span in sorted(spans, key=lambda span: not span.evaluations)
+    ]
 
 
-def _every(reader: StoreReader, query: Query) -> Iterator[ListedSpan]:
+def _pages(reader: StoreReader, query: Query) -> Iterator[list[ListedSpan]]:
     after: Place | None = None
     looked_at = 0
     while looked_at < LOOKED_AT:
         page = reader.read(lambda c, after=after: pages.page(c, query, after, seconds=SECONDS))  # type: ignore[misc]
-        yield from page.items
+        yield list(page.items)
         looked_at += page.looked_at
         after = page.next
         if after is None:

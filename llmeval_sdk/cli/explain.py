@@ -10,7 +10,7 @@ from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
-from llmeval_sdk.estimates.funnel import step_of
+from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
@@ -82,14 +82,11 @@ def _pick(reader: StoreReader, worst: str | None) -> int:
     return 0
 
 
-def _first_of(reader: StoreReader, spans: list[str]) -> int:
+def _first_of(reader: StoreReader, spans: list[SpanRef]) -> int:
     """Explain the first span of a trace, and name the others."""
-    span = reader.span(spans[0])
-    if span is None:
-        return 1
-    _explain(reader, SpanRef(span.trace_id, span.span_id, span.name, span.start_ns))
-    others = [other for each in spans[1:_LISTED] if (other := reader.span(each))]
-    _section("Other spans of this trace", [[f"{each.span_id}  {each.name}"] for each in others])
+    _explain(reader, spans[0])
+    others = [[f"{ref.span_id}  {ref.name}"] for ref in spans[1:_LISTED]]
+    _section("Other spans of this trace", others)
     return 0
 
 

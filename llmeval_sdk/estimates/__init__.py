@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from llmeval_sdk.estimates.calibration import Calibration, calibrated, held_out_losses
     from llmeval_sdk.estimates.caught import caught_at
     from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
-    from llmeval_sdk.estimates.difference import Difference, difference
-    from llmeval_sdk.estimates.funnel import Funnel, funnel
+    from llmeval_sdk.estimates.differences import Difference, difference
+    from llmeval_sdk.estimates.funnels import Funnel, funnel
     from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
     from llmeval_sdk.estimates.mean import Estimate, population_mean
     from llmeval_sdk.estimates.probability import (
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     )
     from llmeval_sdk.estimates.running import confidence_sequence
     from llmeval_sdk.estimates.sequence import Evidence, Seen
-    from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
+    from llmeval_sdk.estimates.standardised import Standardised, standardised_difference
+    from llmeval_sdk.estimates.tally import Tally
 
 _HOMES = {
     "allocation": "Allocation default_control",
@@ -48,14 +49,15 @@ _HOMES = {
     "calibration": "Calibration calibrated held_out_losses",
     "caught": "caught_at",
     "correction": "Correction Labelled corrected_mean",
-    "difference": "Difference difference",
-    "funnel": "Funnel funnel",
+    "differences": "Difference difference",
+    "funnels": "Funnel funnel",
     "labelling": "Candidate Choice choose",
     "mean": "Estimate population_mean",
     "probability": "Caught Reliability caught_below reliability threshold_for",
     "running": "confidence_sequence",
     "sequence": "Evidence Seen",
-    "standardised": "Standardised Tally standardised_difference",
+    "standardised": "Standardised standardised_difference",
+    "tally": "Tally",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

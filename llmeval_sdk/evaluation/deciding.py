@@ -38,6 +38,8 @@ from llmeval_sdk.tracing import disabled
 THRESHOLD = 0.5
 """The probability from which on an outcome is good, where a judge has no threshold of its own."""
 ACCOUNT = "decisions"
+MOST_JUDGES = 1_000
+"""Judges whose typed forms are remembered."""
 
 
 class Decided(NamedTuple):
@@ -182,6 +184,8 @@ class Decider:
     def _form(self, judge: Judge, record: Record) -> TypedForm:
         entry = self._typed.get(id(judge))
         if entry is None:
+            if len(self._typed) >= MOST_JUDGES:  # an app that makes a judge for every request
+                self._typed.clear()
             entry = self._typed[id(judge)] = judge, typed_form_of(judge)
         typed = entry[1]
         if typed is None:

@@ -28,7 +28,7 @@ from llmeval_sdk.store.files import path_of
 
 if TYPE_CHECKING:
     from llmeval_sdk.pipeline._evaluating import Case
-    from llmeval_sdk.pipeline._tier import Tier
+    from llmeval_sdk.pipeline.tier import Tier
 
 
 MAX_WAITING = 1_000

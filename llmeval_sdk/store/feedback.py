@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
+import time
 from contextlib import closing
+from typing import Any
 
 from llmeval_sdk import _private
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.model import EvaluationEvent
+from llmeval_sdk.model import Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.store import rows, schema
 from llmeval_sdk.store.files import path_of
 
@@ -37,6 +40,23 @@ def add_feedback(store: str | os.PathLike[str], event: EvaluationEvent) -> None:
         raise ExportError("store_untrusted", f"{path}: {error.strerror}") from error
     except (sqlite3.Error, schema.SchemaError) as error:
         raise ExportError("store_failed", f"{path}: {error}") from error
+
+
+def human_label(
+    span: SpanData,
+    name: str,
+    value: float | str,
+    *,
+    explanation: str | None = None,
+    **metadata: Any,
+) -> EvaluationEvent:
+    """Return what a person says of a span now, as an event with an id of its own."""
+    evaluation = Evaluation(
+        name, value, explanation=explanation, metadata=metadata, evaluator_kind="human"
+    )
+    target = Target(span.trace_id, span.span_id, span.name, span.kind)
+    serial = f"{span.span_id}-{name}-{secrets.token_hex(8)}"
+    return EvaluationEvent(serial, target, evaluation, time.time_ns())
 
 
 def _connect(uri: str) -> sqlite3.Connection:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
-from llmeval_sdk.estimates.funnel import step_of
+from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.store.effective import UNJUDGED
 

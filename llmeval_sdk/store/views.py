@@ -98,9 +98,6 @@ class Outline(NamedTuple):
     start_ns: int
     end_ns: int
     error_type: str | None
-    model_name: str | None
-    total_tokens: int | None
-    cost_usd: float | None
     evaluations: int
     """How many evaluations the span has."""
     chunks: bool
@@ -141,8 +138,8 @@ def traces_like(
 
 
 _OUTLINE = """
-SELECT span_id, parent_id, name, kind, start_ns, end_ns, error_type, model_name, total_tokens,
-  cost_usd, (SELECT count(*) FROM evaluations e WHERE e.span_id = s.span_id),
+SELECT span_id, parent_id, name, kind, start_ns, end_ns, error_type,
+  (SELECT count(*) FROM evaluations e WHERE e.span_id = s.span_id),
   retrieved_context IS NOT NULL
 FROM spans s WHERE trace_id = ? ORDER BY start_ns, seq LIMIT ?
 """

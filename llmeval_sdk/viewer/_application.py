@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from llmeval_sdk.viewer import _labelling, _scores, _trace, _traces, _versions
 from llmeval_sdk.viewer._guard import Guard
 from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
-from llmeval_sdk.viewer._render import page
+from llmeval_sdk.viewer._render import page, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,7 @@ def build(
 
 def _no_store(request: Request, error: NoStoreError) -> Response:
     if request.method != "GET":
-        root = str(request.scope.get("root_path", "")).rstrip("/")
-        return RedirectResponse(f"{root}/", 303)
+        return RedirectResponse(f"{root_of(request)}/", 303)
     return page(request, "empty.html", 503 if str(error) else 200, reason=str(error), state="")
 
 

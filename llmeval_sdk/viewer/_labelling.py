@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from llmeval_sdk.errors import ConfigurationError, ExportError
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.labelling import (
     MOST,
     PLANNED,
@@ -24,8 +24,8 @@ from llmeval_sdk.store.labelling import (
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.viewer._cells import marked
 from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import as_text, page, url
-from llmeval_sdk.viewer._trace import form_of
+from llmeval_sdk.viewer._render import as_text, page, root_of, url
+from llmeval_sdk.viewer._trace import form_of, labelled_site, storing, submitter_of
 
 
 MAX_SKIPPED = 50
@@ -36,9 +36,7 @@ VALUES = ("yes", "no")
 def show(request: Request) -> Response:
     """Answer with the next record of a judge; ``span`` shows a certain one of the chosen again."""
     params = request.query_params
-    site = request.app.state.site
-    if not site.feedback:
-        raise HTTPException(403, "Labels are switched off here.")
+    site = labelled_site(request)
     with site.readers.lend() as reader:
         judges = judges_of(reader)
         judge = params.get("judge") or (judges[0] if judges else "")
@@ -72,9 +70,7 @@ async def submit(request: Request) -> Response:
 
 
 def _store(request: Request, form: dict[str, str]) -> Response:
-    site = request.app.state.site
-    if not site.feedback:
-        raise HTTPException(403, "Labels are switched off here.")
+    site = labelled_site(request)
     judge, span_id, value = form.get("judge", ""), form.get("span_id", ""), form.get("value", "")
     count, skipped = _count(form.get("labels")), _skipped(form.get("skip", ""))
     query: dict[str, str | int | None] = {"judge": judge, "labels": count}
@@ -91,21 +87,16 @@ def _store(request: Request, form: dict[str, str]) -> Response:
             raise HTTPException(
                 404, "This record is not among those that were chosen to be labelled."
             )
-        user = request.scope.get("user")  # where an app of its own mounted us behind its login
-        by = getattr(user, "display_name", "") or "viewer"
-        try:
+        with storing():
             add_label(
                 site.readers.path, judge, span,
-                value=value, chance=chosen[span_id].chance, by=by,
+                value=value, chance=chosen[span_id].chance, by=submitter_of(request),
             )  # fmt: skip
-        except ExportError as error:
-            raise HTTPException(503, f"The label could not be stored: {error}") from error
         query["last"] = span_id
     else:
         raise HTTPException(400, "A label is yes or no.")
     query["skip"] = ",".join(skipped)
-    root = str(request.scope.get("root_path", "")).rstrip("/")
-    return RedirectResponse(url(root, "/label", query), 303)
+    return RedirectResponse(url(root_of(request), "/label", query), 303)
 
 
 def _next(reader: StoreReader, chosen: Queue, skipped: list[str], wanted: str) -> Shown | None:
@@ -119,11 +110,11 @@ def _next(reader: StoreReader, chosen: Queue, skipped: list[str], wanted: str) -
     return next((record for record in records if record is not None), None)
 
 
-def _count(given: str | None) -> int:
-    return (
-        min(max(int(given), 1), MOST) if given and given.isdecimal() and len(given) < 7 else PLANNED
-    )
+def _count(text: str | None) -> int:
+    is_count = text and text.isdecimal() and len(text) < 7
+    return min(max(int(text), 1), MOST) if text and is_count else PLANNED
 
 
-def _skipped(given: str) -> list[str]:
-    return [quote(each, safe="") for each in given[:2_000].split(",") if each][-MAX_SKIPPED:]
+def _skipped(text: str) -> list[str]:
+    ids = [quote(span_id, safe="") for span_id in text[:2_000].split(",") if span_id]
+    return ids[-MAX_SKIPPED:]

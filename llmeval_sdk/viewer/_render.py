@@ -156,9 +156,14 @@ TEMPLATES.filters |= {
 }
 
 
+def root_of(request: Request) -> str:
+    """Return the path under which an app mounted the viewer; empty where it stands alone."""
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
 def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Render a template with ``values``, which it reads by their names."""
-    root = str(request.scope.get("root_path", "")).rstrip("/")
+    root = root_of(request)
     site = request.app.state.site
     whole = TEMPLATES.get_template(template).render(
         url=partial(url, root), site=site, here=request.url.path.removeprefix(root), **values

@@ -47,6 +47,8 @@ class JudgeFigures:
     """What one judge did and what it cost."""
 
     figures: Figures
+    recent: views.Recent
+    """The scores that the figures are of."""
     since: int | None
     """The time of the earliest record counted here, in nanoseconds since the epoch."""
     capped: bool
@@ -113,8 +115,10 @@ def detail(request: Request) -> Response:
         if name not in known.evaluators:
             raise HTTPException(404, "No such evaluator has scored anything in this store.")
         judge = _judge(reader, name, since) if name in known.judges else None
-        begin = judge.since if judge else since
-        summary, recent = _figures(reader, name, begin, judge=judge is not None)
+        if judge is None:
+            summary, recent = _figures(reader, name, since, judge=False)
+        else:
+            summary, recent = judge.figures, judge.recent
         period = period_of(recent.times)
         if judge is None:
             points = [
@@ -139,7 +143,7 @@ def _periods(
     reader: StoreReader, window: tuple[Any, ...], judge: JudgeFigures, period: int
 ) -> list[Population]:
     """Return estimates by period, or none of them if all periods together cannot be estimated."""
-    populations = over_time(reader, window, judge.figures.name, period)
+    populations = over_time(reader, window, None, judge.figures.name, period)
     if judge.population.estimate is None:
         return [replace(population, estimate=None) for population in populations]
     return populations
@@ -164,12 +168,13 @@ def _figures(
 
 def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
     begin = reader.read(lambda c: views.window(c, name, since))
-    summary, _ = _figures(reader, name, begin, judge=True)
+    summary, recent = _figures(reader, name, begin, judge=True)
     population = overall(reader, (begin, None, None, None), None, name)
     effort = reader.read(lambda c: views.effort(c, name, begin))
     reasons = sorted(population.funnel.reasons.items(), key=lambda item: -item[1])
     return JudgeFigures(
         summary,
+        recent,
         begin,
         begin != since,
         population,

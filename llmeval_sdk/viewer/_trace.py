@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import secrets
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
@@ -17,13 +17,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.model import Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model import EvaluationEvent, SpanData
 from llmeval_sdk.store import views
-from llmeval_sdk.store.feedback import add_feedback
+from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.views import Outline
 from llmeval_sdk.viewer import _detail
 from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import as_text, page, url
+from llmeval_sdk.viewer._render import as_text, page, root_of, url
 
 
 _TEXTS = ("request", "response")
@@ -184,10 +184,30 @@ async def form_of(request: Request) -> dict[str, str]:
     return {key: value.strip() for key, value in parse_qsl(body.decode("utf-8", "replace"))}
 
 
-def _store(request: Request, form: dict[str, str]) -> Response:
+def labelled_site(request: Request) -> Any:
+    """Return the site, or raise where it takes no labels."""
     site = request.app.state.site
     if not site.feedback:
         raise HTTPException(403, "Labels are switched off here.")
+    return site
+
+
+@contextmanager
+def storing() -> Iterator[None]:
+    """Tell a visitor that the label that they sent could not be stored."""
+    try:
+        yield
+    except ExportError as error:
+        raise HTTPException(503, f"The label could not be stored: {error}") from error
+
+
+def submitter_of(request: Request) -> str:
+    """Return who labels: the user of the app that mounted the viewer behind its log-in, if any."""
+    return getattr(request.scope.get("user"), "display_name", "") or "viewer"
+
+
+def _store(request: Request, form: dict[str, str]) -> Response:
+    site = labelled_site(request)
     name, value = form.get("name", "")[:MAX_NAME], form.get("value", "")[:MAX_VALUE]
     if not name or not value:
         raise HTTPException(400, "A label needs a name and a value.")
@@ -196,29 +216,16 @@ def _store(request: Request, form: dict[str, str]) -> Response:
     if span is None:
         raise HTTPException(404, "There is no such trace in this store. It may have been pruned.")
     event = _event(request, span, name, value, form.get("note", "")[:MAX_NOTE])
-    try:
+    with storing():
         add_feedback(site.readers.path, event)
-    except ExportError as error:
-        raise HTTPException(503, f"The label could not be stored: {error}") from error
-    root = str(request.scope.get("root_path", "")).rstrip("/")
-    back = url(root, f"/traces/{span.trace_id}", {"span": span.span_id})
+    back = url(root_of(request), f"/traces/{span.trace_id}", {"span": span.span_id})
     place = form.get("at", "")
     return RedirectResponse(f"{back}#{place if _PLACE.fullmatch(place) else 'labels'}", 303)
 
 
 def _event(request: Request, span: SpanData, name: str, value: str, note: str) -> EvaluationEvent:
-    user = request.scope.get("user")  # set if the app that mounts us has a log-in
-    submitter = getattr(user, "display_name", "") or "viewer"
-    evaluation = Evaluation(
-        name,
-        _value(value),
-        explanation=note or None,
-        metadata={"submitter": {"id": submitter}},
-        evaluator_kind="human",
-    )
-    target = Target(span.trace_id, span.span_id, span.name, span.kind)
-    serial = f"{span.span_id}-{name}-{secrets.token_hex(8)}"
-    return EvaluationEvent(serial, target, evaluation, time.time_ns())
+    submitter = {"id": submitter_of(request)}
+    return human_label(span, name, _value(value), explanation=note or None, submitter=submitter)
 
 
 def _value(text: str) -> float | str:

@@ -20,7 +20,7 @@ from llmeval_sdk.store.views import KnownNames
 from llmeval_sdk.store.walks import Judged, Place, Query
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
 from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import page, url
+from llmeval_sdk.viewer._render import page, root_of, url
 
 
 RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
@@ -176,8 +176,9 @@ def show(request: Request) -> Response:
         filters = read_filters(request.query_params, known)
         if filters.query.text and (ids := _by_id(reader, filters.query.text)):
             trace_id, span_id = ids
-            root = str(request.scope.get("root_path", "")).rstrip("/")
-            return RedirectResponse(url(root, f"/traces/{trace_id}", {"span": span_id}), 303)
+            return RedirectResponse(
+                url(root_of(request), f"/traces/{trace_id}", {"span": span_id}), 303
+            )
         result = NOTHING if filters.refused else _page(reader, filters)
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))

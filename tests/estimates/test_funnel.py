@@ -1,6 +1,6 @@
 """The arithmetic of who was judged and why not."""
 
-from llmeval_sdk.estimates.funnel import funnel, step_of
+from llmeval_sdk.estimates.funnels import funnel, step_of
 from llmeval_sdk.pipeline import Stats
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS
 

@@ -489,3 +489,14 @@ def test_both_kinds_of_models_can_rate_one_span_under_one_name():
     decision = Evaluation("safety", "yes", evaluator_kind="decision", probability=0.9)
     ids = {addressed(each, target).id for each in (judge, decision)}
     assert ids == {f"{'s' * 16}-safety", f"{'s' * 16}-safety-decision"}
+
+
+def test_what_is_remembered_of_judges_is_bounded(monkeypatch):
+    """An app that makes a judge for every request costs no memory for each."""
+    monkeypatch.setattr("llmeval_sdk.evaluation.deciding.MOST_JUDGES", 3)
+    decider = Decider(ScriptedDecisions(), Unlimited())
+    for number in range(10):
+        judge = llmeval.LLMJudge(f"judge_{number}", "Is it polite? {response}")
+        decided = asyncio.run(decider.decide(RECORD, [judge]))
+        assert decided.evaluations[judge.name].error is None
+        assert len(decider._typed) <= 3

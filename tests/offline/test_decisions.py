@@ -157,7 +157,7 @@ def test_a_saved_run_goes_on_where_it_stopped(tmp_path):
 def test_a_budget_in_dollars_needs_the_price():
     """The limit holds for decisions too."""
     budget = llmeval.Budget(calls_per_minute=None, usd_per_day=1.0)
-    with pytest.raises(ConfigurationError, match="price of the model 'scripted-1'"):
+    with pytest.raises(ConfigurationError, match="price of the decision model 'scripted-1'"):
         evaluated(ScriptedDecisions(), ["safety"], budget=budget)
     priced = evaluated(
         ScriptedDecisions(usage=Usage(1_000, 0, 1_000)), ["safety"], budget=budget,

@@ -15,7 +15,7 @@ from llmeval_sdk.llms.decisions.callable_decisions import CallableDecisions
 from llmeval_sdk.protocols import DecisionModel
 
 
-__all__ = ["WIRES", "CallableDecisions", "HttpDecisions", "Limits", "resolve"]
+__all__ = ["WIRES", "CallableDecisions", "HttpDecisions", "Limits", "place", "resolve"]
 
 
 def resolve(decisions: object = None, *, settings: Settings | None = None) -> DecisionModel | None:

@@ -82,7 +82,7 @@ class Work:
 
             chosen = with_decided(chosen, has_llm=has_llm)
             if _has_ceiling(self.budget):
-                _check_price(self.decider.model.model, self.settings)
+                _check_price("decision", self.decider.model.model, self.settings)
         others = [judge for judge in chosen.judges if judge.name not in chosen.decided]
         check_judges(others, self.models, self.llm, self.settings, self.budget)
         return chosen
@@ -265,7 +265,7 @@ def check_judges(
         if why_not is not None and judge.calls_here:
             raise MissingExtraError(why_not)
         if _has_ceiling(budget) and not isinstance(model, NoModel):
-            _check_price(getattr(model, "model", ""), settings)
+            _check_price("judge", getattr(model, "model", ""), settings)
 
 
 def _is_named(llm: Any, settings: Settings) -> bool:
@@ -278,10 +278,10 @@ def _has_ceiling(budget: Budget | None) -> bool:
     )
 
 
-def _check_price(model: str, settings: Settings) -> None:
+def _check_price(kind: str, model: str, settings: Settings) -> None:
     if price_of(model, own=settings.prices) is None:
         raise ConfigurationError(
-            f"the price of the model {model!r} is not known, so that no limit in USD can "
+            f"the price of the {kind} model {model!r} is not known, so that no limit in USD can "
             f"hold: give it with prices={{{model!r}: (INPUT, OUTPUT)}} (on the command line "
             f"--price '{model}=INPUT,OUTPUT'), in USD per million tokens, or set no such limit "
             "(Budget(usd_per_day=None))"

@@ -38,10 +38,16 @@ class Funnel:
 
 def step_of(reason: str) -> str | None:
     """Name the step of the funnel that a reason kept a record from; ``None`` for ``cached``."""
-    steps = {"eligible": NOT_ELIGIBLE, "selected": NOT_SELECTED, "budgeted": NOT_BUDGETED}
-    steps |= {"scored": FAILED}
-    found = (step for step, group in steps.items() if reason in group)
-    return None if reason == "cached" else next(found, "run")
+    return _STEP_OF.get(reason, "run")
+
+
+_STEP_OF: dict[str, str | None] = {
+    "cached": None,
+    **dict.fromkeys(NOT_ELIGIBLE, "eligible"),
+    **dict.fromkeys(NOT_SELECTED, "selected"),
+    **dict.fromkeys(NOT_BUDGETED, "budgeted"),
+    **dict.fromkeys(FAILED, "scored"),
+}
 
 
 def funnel(scored: int, reasons: Mapping[str, int]) -> Funnel:
