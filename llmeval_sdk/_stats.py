@@ -65,7 +65,8 @@ class Stats:
             exporter's account counts them too.
         exporters: By exporter, what became of its records: ``created``, ``delivered``, ``dropped``
             by reason, ``unknown`` (sent without an answer) and ``undelivered``.
-        judged: How many judgements gave a value, by judge.
+        judged: How many judgements gave a value, by judge. What a decision model answered in a
+            judge's place is counted under ``<judge>.decision``, here and in ``not_run``.
         not_run: How often a judge did not run or gave no value, by judge and reason.
         judge_usage: Tokens and money of the judges' calls, apart from the app's own usage.
         cut_prompts: How many judgements had a prompt that was longer than any may be, so that its

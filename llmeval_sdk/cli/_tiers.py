@@ -25,17 +25,18 @@ def show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
         over_all = "-"
         if estimate is not None:
             over_all = f"{number(estimate.mean)} [{estimate.low:.3f}, {estimate.high:.3f}]"
-        rows += [
-            (
-                each.judge, each.span_name or "-", "decision", f"{each.decided:,}", f"{share:.1%}",
-                _number(each.decision_mean), "-", _cost(each.decision_cost_usd),
-            ),
-            (
-                "", "", "judge", f"{each.judged:,}", f"{judged_share:.1%}",
-                _number(None if whole is None else whole.mean), over_all,
-                _cost(each.judge_cost_usd),
-            ),
-        ]  # fmt: skip
+        decision = (
+            each.judge, each.span_name or "-", "decision", f"{each.decided:,}", f"{share:.1%}",
+            _number(each.decision_mean), "-", _cost(each.decision_cost_usd),
+        )  # fmt: skip
+        rows.append(decision)
+        if whole is None and not each.judged and not each.unanswered:
+            continue  # no judge model was ever considered
+        judge = (
+            "", "", "judge", f"{each.judged:,}", f"{judged_share:.1%}",
+            _number(None if whole is None else whole.mean), over_all, _cost(each.judge_cost_usd),
+        )  # fmt: skip
+        rows.append(judge)
     table(titles, rows, numbers="records share mean cost")
     for each in tiers:
         if each.both or each.unanswered:

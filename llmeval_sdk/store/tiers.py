@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from llmeval_sdk import _values
 
@@ -30,7 +30,6 @@ class Tiers:
     """Of `changed`, those that the judge model found good."""
     unanswered: int = 0
     """Records on which the judge model failed, so that the decision counts."""
-    _sum: float = field(default=0.0, repr=False)
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -59,8 +58,6 @@ def tiers(
     for name, span, times in connection.execute(_LOST, about):
         at = found.setdefault((name, span), Tiers(name, span))
         at.eligible += times
-    for at in found.values():
-        at.decision_mean = at._sum / at.decided if at.decided else None
     return sorted(found.values(), key=lambda at: (at.judge, at.span_name or ""))
 
 
@@ -70,7 +67,8 @@ def _add(at: Tiers, value: object, probability: float | None, cost: float | None
         at.decision_cost_usd = (at.decision_cost_usd or 0.0) + cost
     if probability is not None:
         at.decided += 1
-        at._sum += probability
+        mean = at.decision_mean or 0.0
+        at.decision_mean = mean + (probability - mean) / at.decided
 
 
 def _compare(

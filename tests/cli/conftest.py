@@ -56,8 +56,9 @@ class Store:
 
     def evaluation(self, span, name, value, **given):
         target = Target(span.trace_id, span.span_id, span.name, span.kind)
+        tier = "-decision" * (given.get("evaluator_kind") == "decision")
         event = EvaluationEvent(
-            f"{span.span_id}-{name}", target, Evaluation(name, value, **given), span.end_ns
+            f"{span.span_id}-{name}{tier}", target, Evaluation(name, value, **given), span.end_ns
         )
         self.writer.write(Batch(evaluations=(event,)))
 

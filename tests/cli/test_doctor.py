@@ -2,13 +2,17 @@
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 
 import pytest
 
 from llmeval_sdk.cli._checks import address
+from llmeval_sdk.estimates import Calibration
+from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.registry import HEURISTICS
+from llmeval_sdk.testing.decision_server import DecisionServer
 
 
 KEY = "sk-very-secret-0123456789"
@@ -332,3 +336,47 @@ def test_a_placeholder_for_a_key_does_not_blot_out_the_words(llmeval):
     done = llmeval("doctor", "--offline", OPENAI_API_KEY="x", LLMEVAL_JUDGE_MODEL="local")
     assert "context_precision" in done.stdout
     assert "***" not in done.stdout
+
+
+def test_a_decision_model_is_shown_with_its_wire_and_asked_whether_it_is_there(llmeval):
+    """Who is decided, who is not, what it may cost; a key is never shown, a wrong wire is broken."""
+    with DecisionServer(key="dk-secret-9981") as server:
+        environment = {
+            "LLMEVAL_DECISION_MODEL": "systemone/stand-in",
+            "LLMEVAL_DECISION_BASE_URL": server.base_url,
+            "LLMEVAL_DECISION_API_KEY": "dk-secret-9981",
+            "LLMEVAL_EVALUATORS": "safety",
+        }
+        done = llmeval("doctor", **environment)
+    assert done.returncode == 0, done.stdout
+    assert "wire systemone; asked by POST" in line(done, " systemone/stand-in wire")
+    assert line(done, " decided ") == "ok decided safety"
+    assert line(done, " HTTP 200 ").startswith("ok ")
+    assert "dk-secret" not in done.stdout
+    assert "asked without a key; the default" not in done.stdout  # nobody asks a judge model
+    wrong = llmeval("doctor", **{**environment, "LLMEVAL_DECISION_MODEL": "opnai/x"})
+    assert wrong.returncode == 1
+    assert "openai/<model>" in line(wrong, "BROKEN opnai/x ")
+
+
+def test_calibrations_are_shown_with_their_state(llmeval, store):
+    """One that fits what answers now, and one that is stale."""
+    fitted = calibrations.FittedCalibration(
+        Calibration(slope=0.5, shift=0.1, labels=200), "1", "luna-1", 10**18, 0.61, 0.52
+    )
+    calibrations.write(
+        calibrations.path_beside(store.path),
+        {"polite": fitted, "kind": replace(fitted, model="luna-0")},
+    )
+    span = store.span("01" * 8)
+    for name in ("polite", "kind"):
+        store.evaluation(
+            span, name, "yes", evaluator_kind="decision", probability=0.8,
+            metadata={"model": "luna-1"},
+        )  # fmt: skip
+    done = llmeval("doctor", "--offline", LLMEVAL_STORE=str(store.path))
+    assert (
+        "fitted 2001-09-09 to 200 labels, luna-1 as v1; held-out log loss 0.610 to 0.520"
+        in line(done, " polite ")
+    )
+    assert "STALE" in line(done, "STALE: the calibration of kind")

@@ -392,10 +392,27 @@ def test_decisions_are_shown_with_their_mean_probability(llmeval, store):
         store.evaluation(store.span(f"a{number:015x}"), "polite", value, **decided)
         store.evaluation(store.span(f"b{number:015x}"), "polite", "no", **judged)
     text = llmeval("report", "--store", store.path).stdout
-    (row,) = [line for line in text.splitlines() if "  decision  " in line]
+    row, *_ = [line for line in text.splitlines() if "  decision  " in line]
     assert "0.50, probability 0.60" in row
     (row,) = [line for line in text.splitlines() if "  judge  " in line]
     assert "probability" not in row
     found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)
     means = {each["evaluator_kind"]: each["mean_probability"] for each in found["scores"]}
     assert means == {"decision": pytest.approx(0.6), "judge": None}
+
+
+def test_the_tiers_of_a_cascade_are_shown(llmeval, store):
+    """Each tier's share, and what the judge model changed; JSON has them too."""
+    for number in range(10):
+        span = store.span(f"{number + 1:016x}")
+        store.evaluation(span, "safety", "yes", evaluator_kind="decision", probability=0.75)
+        if number < 4:
+            store.evaluation(span, "safety", "no" if number else "yes", evaluator_kind="judge")
+        else:
+            store.not_run(span, "safety", "not_escalated")
+    done = llmeval("report", "--store", store.path)
+    assert re.search(r"safety +extract_field +decision +10 +100.0% +0.75", done.stdout)
+    assert re.search(r"^ +judge +4 +40.0%", done.stdout, re.MULTILINE)
+    assert "changed 3 of the 4 answers that both gave (75%), 0 of them to good" in done.stdout
+    (tier,) = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["tiers"]
+    assert (tier["decided"], tier["judged"], tier["changed"]) == (10, 4, 3)
