@@ -171,7 +171,7 @@ screenshots: $(VENV)-viewer/.ready chromium  ## Make pictures of the viewer and 
 	@$(VENV)-viewer/bin/python tests/viewer/screenshots.py artifacts docs/images
 	@$(VENV)-viewer/bin/python tests/offline/screenshot.py docs/images/offline-report.png
 
-bench-viewer: $(VENV)/.dev  ## Print what the viewer takes over a million spans.
+bench-viewer: $(VENV)/.dev  ## Print what the viewer takes over a million spans, and the report over a million verdicts.
 	@$(BIN)/python -m benchmarks.viewer $(ARGS)
 
 kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be lost (6 minutes).

@@ -1,10 +1,11 @@
-"""What the viewer takes over a million spans, and what it costs an app that is writing."""
+"""What the viewer takes over a million spans, the report over a million verdicts, and the writer."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import http.client
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
 
-from benchmarks.viewer_store import fill
+from benchmarks.viewer_store import fill, fill_judged
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
@@ -41,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spans", type=int, default=1_000_000)
     parser.add_argument("--store", type=Path, help="a store made before; made anew by default")
+    parser.add_argument("--verdicts", type=int, default=1_000_000, help="0 measures no report")
     parser.add_argument("--seconds", type=float, default=8.0, help="how long the app writes")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +55,21 @@ def main() -> None:
             row("start-up, to the first page", started * 1e3, 1_000)
             pages(port, path)
         writing(Path(folder) / "live.db", args.seconds)
+        if args.verdicts:
+            report(Path(folder) / "judged.db", args.verdicts)
+
+
+def report(path: Path, verdicts: int) -> None:
+    """Measure `llmeval report`: the time of its process, which nobody else's work makes longer."""
+    fill_judged(path, verdicts)
+    times = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "llmeval_sdk", "report", "--store", str(path)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    row(f"report, {verdicts:,} verdicts", median(times) * 1e3, 2_000, "user and system time")
 
 
 def row(what: str, milliseconds: float, bar: float | None, note: str = "") -> None:

@@ -28,10 +28,20 @@ WORDS = (  # noqa: SIM905 - a text is easier to read
 
 def fill(path: Path, spans: int) -> None:
     """Write traces of a workflow, a retrieval, a task and an llm span, with their scores."""
+    _fill(path, _traces(spans // TRACE_SPANS))
+
+
+def fill_judged(path: Path, verdicts: int) -> None:
+    """Write the verdicts of two judges, one in words and one in scores, on thirty days' requests."""
+    _fill(path, _judged(verdicts // 2))
+
+
+def _fill(path: Path, traces: Iterator[dict[str, list[tuple[object, ...]]]]) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for pragma in ("journal_mode = WAL", "synchronous = OFF", "cache_size = -400000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         schema.migrate(connection)
+        path.chmod(0o600)
         indices = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
         ).fetchall()
@@ -39,7 +49,7 @@ def fill(path: Path, spans: int) -> None:
             connection.execute(f"DROP INDEX {name}")
         connection.execute("BEGIN")
         batch: dict[str, list[tuple[object, ...]]] = {table: [] for table in COLUMNS}
-        for number, rows in enumerate(_traces(spans // TRACE_SPANS), 1):
+        for number, rows in enumerate(traces, 1):
             for table, found in rows.items():
                 batch[table] += found
             if number % 5_000 == 0:
@@ -116,6 +126,31 @@ def _trace(
         "not_run": [_row("not_run", each) for each in refused],
         "feedback": [],
     }
+
+
+def _judged(requests: int) -> Iterator[dict[str, list[tuple[object, ...]]]]:
+    rng = random.Random(11)
+    step = 30 * 86_400_000_000_000 // requests
+    first = time.time_ns() - requests * step
+    for number in range(requests):
+        span_id = f"{rng.getrandbits(64):016x}"
+        about = {"trace_id": f"{rng.getrandbits(128):032x}", "span_id": span_id}
+        about |= {"span_name": rng.choice(("answer", "extract_field", "chat"))}
+        about |= {"span_kind": "workflow", "time_ns": first + number * step}
+        about |= {"evaluator_kind": "judge", "evaluator_version": "3", "cost_usd": 0.0004}
+        about |= {"total_tokens": 900, "explanation": "The answer is in the second passage."}
+        about |= {"inclusion_probability": rng.choice((1.0, rng.uniform(0.05, 1.0)))}
+        good = rng.random() < 0.9
+        scored = {"groundedness": "yes" if good else "no", "tone": round(rng.random(), 4)}
+        yield {
+            "evaluations": [
+                _row(
+                    "evaluations",
+                    {**about, "id": f"{span_id}-{name}", "name": name, "value": value},
+                )
+                for name, value in scored.items()
+            ]
+        }
 
 
 _JSON = {"request", "response", "retrieved_context"}

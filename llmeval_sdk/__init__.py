@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.model import Chunk, Completion, Evaluation, Extraction, Message, Prompt, Record
     from llmeval_sdk.offline import Report, evaluate
     from llmeval_sdk.policy.budget import Budget
+    from llmeval_sdk.policy.cascade import Cascade
     from llmeval_sdk.policy.conditions import above, below, between, flagged
     from llmeval_sdk.policy.escalation import Escalation
     from llmeval_sdk.policy.sampling import SamplingRule
@@ -49,6 +50,7 @@ _HOMES = {
     "submit": "submit_evaluation submit_feedback",
     "policy.sampling": "SamplingRule",
     "policy.escalation": "Escalation",
+    "policy.cascade": "Cascade",
     "policy.conditions": "below above between flagged",
     "policy.budget": "Budget",
     "heuristics": "heuristic",
@@ -63,6 +65,7 @@ _MODULES = ("errors", "testing", "tracing", "viewer")
 __all__ = [
     "LLM",
     "Budget",
+    "Cascade",
     "Chunk",
     "Completion",
     "ContextRecall",

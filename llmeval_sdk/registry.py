@@ -60,8 +60,11 @@ FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
 ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 """What makes a judge of an object of another library, or returns ``None``, by that library."""
 
-LEARNING = "llmeval_sdk.learning:make"
+LEARNING = "llmeval_sdk.learning.background:make"
 """What re-fits risk scores on outcomes; it takes the Settings and returns ``None`` if it is off."""
+
+DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
+"""What says in the place of which judges a decision model is asked."""
 
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",

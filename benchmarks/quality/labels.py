@@ -5,8 +5,8 @@ real `Quota` with a judge that errs both ways, has some of the judged ones label
 corrects the judge's mean. The naive interval takes the judge's word.
 
 The bars are for the coverage of all judges together. A coverage is itself an estimate: over 40 seeds
-an interval that covers exactly 95 % is seen to cover less than 93 % or more than 98 % of the time
-in one table out of four. So each is printed with its own 95 % interval. A bar is met where the
+an interval that covers exactly 95 % is seen to cover less than 93 % or more than 98 % in one case
+out of five. So each is printed with its own 95 % interval. A bar is met where the
 coverage lies in it and missed where all of that interval lies outside. In between so few seeds
 cannot tell, and the table says so; those of `make quality-full` can.
 Run: python -m benchmarks.quality.labels [--seeds 200] [--records 4000]

@@ -1,9 +1,9 @@
-"""Is the judge model's server there? One GET of ``{base_url}/models``."""
+"""Is the server of a model there? One GET of ``{base_url}/models``."""
 
 from __future__ import annotations
 
 from http.client import HTTPException
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import (
@@ -15,7 +15,7 @@ from urllib.request import (
 )
 
 from llmeval_sdk.cli._checks import Finding, address
-from llmeval_sdk.config import Settings
+from llmeval_sdk.config import Secret
 
 
 TIMEOUT_SECONDS = 3.0
@@ -41,34 +41,45 @@ class _StayHere(HTTPRedirectHandler):
         return None
 
 
-def judge_endpoint(settings: Settings) -> Finding:
-    """Ask the server for its models, with the key where there is one."""
-    base = (settings.judge_base_url or DEFAULT_BASE_URL).rstrip("/")
+class Variables(NamedTuple):
+    """The variables that say where a model is."""
+
+    base_url: str
+    api_key: str
+
+
+JUDGES = Variables("LLMEVAL_JUDGE_BASE_URL", "LLMEVAL_JUDGE_API_KEY")
+DECISIONS = Variables("LLMEVAL_DECISION_BASE_URL", "LLMEVAL_DECISION_API_KEY")
+
+
+def endpoint(base_url: str | None, key: Secret | None, variables: Variables) -> Finding:
+    """Ask a server for its models, with the key where there is one."""
+    base = (base_url or DEFAULT_BASE_URL).rstrip("/")
     subject = f"{address(base)}/models"
     if not base.startswith(("http://", "https://")):
-        return Finding(False, subject, "is not an http address: check LLMEVAL_JUDGE_BASE_URL")
+        return Finding(False, subject, f"is not an http address: check {variables.base_url}")
     headers = {"Accept": "application/json"}
-    with_key = settings.judge_api_key is not None and not _is_overheard(base)
-    if settings.judge_api_key is not None and with_key:
-        headers["Authorization"] = f"Bearer {settings.judge_api_key.reveal()}"
+    with_key = key is not None and not _is_overheard(base)
+    if key is not None and with_key:
+        headers["Authorization"] = f"Bearer {key.reveal()}"
     try:
         request = Request(subject, headers=headers)  # noqa: S310 - http, checked above
         with build_opener(_StayHere).open(request, timeout=TIMEOUT_SECONDS) as answer:
-            left_out = settings.judge_api_key is not None and not with_key
+            left_out = key is not None and not with_key
             return Finding(True, subject, f"HTTP {answer.status}{_WITHOUT * left_out}")
     except HTTPError as error:
         error.close()
-        if settings.judge_api_key is not None and not with_key:
+        if key is not None and not with_key:
             return Finding(None, subject, f"HTTP {error.code}{_WITHOUT}")
-        return _answered(subject, error.code, with_key=with_key)
+        return _answered(subject, error.code, variables, with_key=with_key)
     except (URLError, OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
         return Finding(False, subject, f"cannot be reached: {reason}")
 
 
-def _answered(subject: str, status: int, *, with_key: bool) -> Finding:
+def _answered(subject: str, status: int, variables: Variables, *, with_key: bool) -> Finding:
     if status in (401, 403):
-        key = "the key is refused" if with_key else "it wants a key: set LLMEVAL_JUDGE_API_KEY"
+        key = "the key is refused" if with_key else f"it wants a key: set {variables.api_key}"
         return Finding(False, subject, f"HTTP {status}: {key}")
     if status in (404, 405):
         return Finding(None, subject, f"HTTP {status}: it answers, but lists no models")

@@ -6,14 +6,15 @@ import argparse
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli._options import open_store
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in
+from llmeval_sdk.store.effective import effective
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -54,10 +55,19 @@ class LabelledRecords:
         return False
 
 
-def labelled(args: argparse.Namespace, evaluator: str | None) -> LabelledRecords:
-    """Collect what people and an evaluator said; raises where there is nothing to compare."""
+def labelled(
+    args: argparse.Namespace, evaluator: str | None, *, decisions: bool = False
+) -> LabelledRecords:
+    """Collect what people and an evaluator said; raises where there is nothing to compare.
+
+    Of a store, the evaluation of a record that counts is taken; with ``decisions``, what a decision
+    model said, before it was calibrated.
+    """
     collected = LabelledRecords()
-    (_from_file if args.file else _from_store)(args, evaluator, collected)
+    if args.file:
+        _from_file(args, evaluator, collected)
+    else:
+        _from_store(args, evaluator, collected, _decision if decisions else effective)
     if not collected.pairs and collected.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in collected.left_out.items())
         raise DataError(f"no row can be compared: {reasons}")
@@ -86,8 +96,20 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Label
             collected.add(args, name, row["label"], row, verdict)
 
 
+def _decision(evaluations: Sequence[Evaluation]) -> Evaluation | None:
+    """Return the latest that has a probability, with that of the model; else what counts."""
+    for evaluation in reversed(evaluations):
+        if evaluation.probability is not None:
+            raw = evaluation.metadata.get("raw_probability", evaluation.probability)
+            return replace(evaluation, probability=raw)
+    return effective(evaluations)
+
+
 def _from_store(
-    args: argparse.Namespace, evaluator: str | None, collected: LabelledRecords
+    args: argparse.Namespace,
+    evaluator: str | None,
+    collected: LabelledRecords,
+    chosen: Callable[[Sequence[Evaluation]], Evaluation | None],
 ) -> None:
     if evaluator is None:
         raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
@@ -106,15 +128,16 @@ def _from_store(
                 for event in reader.evaluations_of(target.span_id or "")
                 if event.evaluation.name == evaluator
             ]
-            if not verdicts:
+            verdict = chosen(verdicts)
+            if verdict is None:
                 collected.left_out["not evaluated"] += 1
-            elif collected.rated(verdicts[-1]):
+            elif collected.rated(verdict):
                 span = reader.span(target.span_id or "", target.trace_id)
                 shown = {
                     "response": span.response if span is not None else "",
                     "inclusion_probability": human.metadata.get("inclusion_probability"),
                 }
-                collected.add(args, target.span_id or "", human.value, shown, verdicts[-1])
+                collected.add(args, target.span_id or "", human.value, shown, verdict)
 
 
 def _rated(row: Mapping[str, Any], number: int) -> Evaluation:

@@ -109,7 +109,7 @@ def _pairs(args: argparse.Namespace) -> list[Pair]:
     """Collect labelled probabilities; what is no probability or no yes or no is refused."""
     args.sample, args.threshold, args.label_threshold, args.risk = None, 0.5, 0.5, False
     model, args.model = args.model, None
-    pairs = labelled(args, None if args.file else args.evaluator).pairs
+    pairs = labelled(args, None if args.file else args.evaluator, decisions=True).pairs
     args.model = model
     for pair in pairs:
         if pair.score is None or not 0 <= pair.score <= 1:

@@ -8,10 +8,11 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from llmeval_sdk import config, registry
+from llmeval_sdk import config
 from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
-from llmeval_sdk.cli._endpoint import judge_endpoint
+from llmeval_sdk.cli._decisions import asked_of_a_judge_model, calibrated, decision_model
+from llmeval_sdk.cli._endpoint import JUDGES, endpoint
 from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import columns, heading, say, say_wrapped, table
 from llmeval_sdk.config import Settings
@@ -59,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         "Escalation": list(_checks.rules(settings)),
         "Risk scores that learn": list(_checks.learning(settings)),
         "Judge model": list(_judge(settings, offline=args.offline)),
+        "Decision model": list(decision_model(settings, offline=args.offline)),
+        "Calibrations": list(calibrated(settings)),
         "Ragas": list(_checks.ragas(settings)),
         "Extras": list(_checks.extras()),
         "Threads": list(_checks.greenlets()),
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     from llmeval_sdk.llms import DEFAULT_MODEL
 
-    judges = [name for name in settings.evaluators if registry.is_judge(name)]
+    judges = asked_of_a_judge_model(settings)
     if not settings.judge_model and not judges:
         words = "none is configured; judges are counted as not run (no_judge_model)"
         if settings.judge_api_key is not None:
@@ -96,7 +99,7 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
         yield Finding(False, "openai", "not installed: pip install 'llmeval-sdk[openai]'")
     yield from _checks.ceilings(settings, settings.judge_model or DEFAULT_MODEL)
     if not offline:
-        yield judge_endpoint(settings)
+        yield endpoint(settings.judge_base_url, settings.judge_api_key, JUDGES)
 
 
 def _sampling(settings: Settings) -> Iterable[str]:

@@ -16,14 +16,23 @@ from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_peopl
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import bar, heading, say, table
 from llmeval_sdk.cli._rules import show_rules
+from llmeval_sdk.cli._tiers import show_tiers
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.course import Course
 from llmeval_sdk.store.labels import labels_from, thumbs
-from llmeval_sdk.store.populations import PERIODS, LabelSource, Population, overall, populations
+from llmeval_sdk.store.populations import (
+    PERIODS,
+    LabelSource,
+    Population,
+    Scores,
+    overall,
+    populations,
+)
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary, score_summary
+from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.words import moment
 
 
@@ -105,25 +114,26 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    selection = (args.since, None, args.evaluator, args.span_name)
+    selection = Scope(args.since, None, args.evaluator, args.span_name)
     with open_store(args.store) as reader:
-        scores = reader.score_summary(*selection)
         not_run = reader.not_run_summary(*selection)
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
-        judged = populations(reader, selection, args.predictor, labels=labels)
+        known = Scores(reader, args.predictor, labels)
+        groups = known.groups(selection)
+        scores = reader.read(lambda c: tuple(score_summary(c, selection, groups)))
+        judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
         clicked = reader.read(
             lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
         )
-        trend = populations(reader, selection, args.predictor, PERIODS[args.by]) if args.by else []
+        trend = populations(reader, selection, known, PERIODS[args.by]) if args.by else []
         followed = courses(
             reader, args.alert, args.since, time.time_ns(),
             span_name=args.span_name, predictor=args.predictor,
         )  # fmt: skip
         alerts = [
-            (each, overall(reader, selection, args.predictor, each.bound.evaluator))
-            for each in followed
+            (each, overall(reader, selection, known, each.bound.evaluator)) for each in followed
         ]
         lost = reader.read(losses.total)
         compared = reader.read(
@@ -132,6 +142,7 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
+        tiered = reader.read(lambda store: tiers(store, args.since, args.evaluator, args.span_name))
         location = reader.location
     if args.json:
         summary = {
@@ -144,6 +155,7 @@ def run(args: argparse.Namespace) -> int:
             "lost": lost,
             "stood_in": stood_in,
             "rules": compared,
+            "tiers": tiered,
             "thumbs": clicked,
             "alerts": [
                 {
@@ -170,6 +182,7 @@ def run(args: argparse.Namespace) -> int:
         show_people(judged, clicked)
         for name in stood_in:
             say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
+    show_tiers(tiered, judged)
     if compared.checked:
         show_rules(compared)
     if trend:
@@ -184,35 +197,35 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_labels(
-    reader: StoreReader, asked: str | None, labels: LabelSource, judged: list[Population]
+    reader: StoreReader, option: str | None, labels: LabelSource, judged: list[Population]
 ) -> None:
     """Raise `ConfigurationError` where ``--labels`` matches nothing, with what there is instead."""
-    if asked is None or any(population.labels for population in judged):
+    if option is None or any(population.labels for population in judged):
         return
     if isinstance(labels, Mapping):
         raise ConfigurationError(
-            f"none of the {len(labels):,} labels of {asked} is about a judged record of this"
+            f"none of the {len(labels):,} labels of {option} is about a judged record of this"
             " report: each needs the span_id of one, as `llmeval label --list` prints it"
         )
     names = reader.read(lambda store: [name for (name,) in store.execute(_FEEDBACK_NAMES)])
     known = f"there is {', '.join(names)}" if names else "there is no feedback at all"
     raise ConfigurationError(
-        f"no judged record of this report has feedback named {asked!r}: {known}"
+        f"no judged record of this report has feedback named {option!r}: {known}"
     )
 
 
 _FEEDBACK_NAMES = "SELECT DISTINCT name FROM feedback ORDER BY name LIMIT 20"
 
 
-def _holds(course: Course, found: Population) -> bool | None:
+def _holds(course: Course, population: Population) -> bool | None:
     """Say whether an alarm is in force; ``None`` where that cannot be decided."""
     if course.is_alarm:
         return True
-    return None if lacking(course, found) else False
+    return None if lacking(course, population) else False
 
 
 def _exit_code(alerts: list[tuple[Course, Population]]) -> int:
-    held = [_holds(each, found) for each, found in alerts]
+    held = [_holds(course, population) for course, population in alerts]
     return 1 if True in held else 2 if None in held else 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llmeval_sdk.config._row import setting
 from llmeval_sdk.config._secret import Secret
-from llmeval_sdk.config._texts import allows, fraction, positive
+from llmeval_sdk.config._texts import allows, fraction, names, pairs, positive
 
 
 @allows("`openai/gpt-6-luna`, `systemone/<model>` or `logprobs/<chat model>`")
@@ -20,22 +20,9 @@ def _address(text: str) -> str:
     return text.strip()
 
 
-@allows("`judge=number;…`")
+@allows("`judge=0.4,…`")
 def _thresholds(text: str) -> Mapping[str, float]:
-    """Read probabilities by judge: ``groundedness=0.7;safety=0.9``."""
-    threshold_of: dict[str, float] = {}
-    for part in filter(str.strip, text.split(";")):
-        judge, _, number = part.rpartition("=")
-        try:
-            if not judge.strip():
-                raise ValueError  # noqa: TRY301
-            threshold_of[judge.strip()] = fraction(number)
-        except ValueError:
-            raise ValueError(
-                "expected judge=number;judge=number with numbers from 0 to 1,"
-                f" not {part.strip()!r}"[:200]
-            ) from None
-    return threshold_of
+    return {judge: fraction(threshold) for judge, threshold in pairs(text).items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,23 +57,30 @@ class DecisionSettings:
         doc="Key for it; a local server needs none. Alone it never asks a model. Where neither it "
         "nor a base URL is set, the judge model's key is used for the judge model's server.",
     )
+    cascade: tuple[str, ...] = setting(
+        (),
+        "LLMEVAL_CASCADE",
+        read=names,
+        doc="Judges that the decision model answers for on all traffic, and the judge model where "
+        "the probability is 0.2 to 0.8, and on a control sample of 0.05 of the rest. `Cascade` has "
+        "other bounds.",
+    )
     decision_thresholds: Mapping[str, float] | None = setting(
         None,
         "LLMEVAL_DECISION_THRESHOLDS",
         read=_thresholds,
-        doc="Probability, by judge, from which on its outcome is good: `safety=0.9`. 0.5 where "
-        "nothing is said.",
+        doc="By judge, the probability from which on a decision is `yes`: `groundedness=0.4`. "
+        "Default: 0.5. `llmeval agreement` proposes one.",
     )
     decision_usd_per_day: float = setting(
         1.0,
         "LLMEVAL_DECISION_USD_PER_DAY",
         read=positive,
-        doc="Money for decisions a day (UTC), where the model's price is known; apart from what "
-        "judge models may spend.",
+        doc="Money that decisions may cost a day (UTC), beside that of the judges.",
     )
     decision_tokens_per_minute: float = setting(
         1_000_000.0,
         "LLMEVAL_DECISION_TOKENS_PER_MINUTE",
         read=positive,
-        doc="Tokens for decisions a minute, over the processes of this host.",
+        doc="Tokens of decisions a minute, over the processes of this host.",
     )

@@ -60,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many judgements run at a time (default 8)",
     )
+    add(
+        "--cascade",
+        action="store_true",
+        help="also ask a decision model about every answer, and the judge model where that is "
+        "uncertain; without LLMEVAL_DECISION_MODEL the decision model is a stand-in too",
+    )
     return parser
 
 

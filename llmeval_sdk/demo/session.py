@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
@@ -15,16 +16,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, runtime
-from llmeval_sdk.demo import documents, grading, show, show_judging, show_run
+from llmeval_sdk.config.decisions import DecisionSettings
+from llmeval_sdk.demo import documents, grading, show, show_cascade, show_judging, show_run
 from llmeval_sdk.demo.app import FieldExtractor
 from llmeval_sdk.demo.search import Index
 from llmeval_sdk.demo.show import read
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.policy.escalation import default_escalation
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.tiers import tiers as tiers_of
+from llmeval_sdk.testing.decision_server import DecisionServer
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
 
 
 FLUSH_SECONDS = 60.0
 WIDTH = 100
+DECISION_MODEL = "systemone/stand-in"
 _BUDGETS = ("calls_per_minute", "usd_per_day")
 
 
@@ -63,6 +70,12 @@ def run(options: Namespace) -> int:
     show_judging.escalation(console, results, threshold)
     show_judging.verdicts(console, results, judge, threshold)
     show_judging.examples(console, results, judge, threshold)
+    if options.cascade:
+        decisions = settings.of(DecisionSettings)
+        stand_ins = judge == MODEL or decisions.decision_model == DECISION_MODEL
+        with StoreReader(settings.store) as reader:
+            tiers = reader.read(lambda store: tiers_of(store, since, show_cascade.CASCADE))
+        show_cascade.tiers(console, results, next(iter(tiers), None), stand_ins=stand_ins)
     show_run.times(console, results, phases, overhead)
     show_run.delivery(console, stats)
     show_run.next_steps(console, settings.store, results, threshold)
@@ -75,16 +88,24 @@ def _configure(options: Namespace, answers: Sequence[grading.Key], stack: ExitSt
     if not settings.enabled:
         raise ConfigurationError("LLMEVAL_ENABLED is off, so there would be nothing to show")
     exporters = [name for name in options.exporters or settings.exporters if name != "local"]
-    common = {
+    common: dict[str, Any] = {
         "evaluators": [grading.grader(answers)],
         "exporters": ["local", *exporters],
         "store": options.store,
     }
     concurrency = options.judge_concurrency or settings.judge_concurrency
-    if settings.judge_model:
+    decided = options.cascade and settings.of(DecisionSettings).decision_model is None
+    server: JudgeServer | None = None
+    if decided or not settings.judge_model:
+        server = stack.enter_context(DecisionServer() if decided else JudgeServer())
+    if options.cascade:
+        cascade = llmeval.Cascade(show_cascade.CASCADE)
+        common["escalations"] = [default_escalation(settings.recall_threshold), cascade]
+    if decided and server is not None:
+        common |= {"decision_model": DECISION_MODEL, "decision_base_url": server.base_url}
+    if server is None or settings.judge_model:
         llmeval.configure(judge_concurrency=concurrency, **common)
-        return settings.judge_model
-    server = stack.enter_context(JudgeServer())
+        return settings.judge_model or ""
     # The stand-in is free: without a budget of the user's own there is nothing to save.
     free = llmeval.Budget(calls_per_minute=None, usd_per_day=None, concurrency=concurrency)
     llmeval.configure(

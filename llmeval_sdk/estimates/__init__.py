@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     )
     from llmeval_sdk.estimates.running import confidence_sequence
     from llmeval_sdk.estimates.sequence import Evidence, Seen
-    from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
+    from llmeval_sdk.estimates.standardised import Standardised, standardised_difference
+    from llmeval_sdk.estimates.tally import Tally
 
 _HOMES = {
     "allocation": "Allocation default_control",
@@ -55,7 +56,8 @@ _HOMES = {
     "probability": "Caught Reliability caught_below reliability threshold_for",
     "running": "confidence_sequence",
     "sequence": "Evidence Seen",
-    "standardised": "Standardised Tally standardised_difference",
+    "standardised": "Standardised standardised_difference",
+    "tally": "Tally",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

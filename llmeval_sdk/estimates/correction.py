@@ -35,6 +35,8 @@ from llmeval_sdk.estimates.mean import (
     weighted_mean,
     within,
 )
+from llmeval_sdk.estimates.sequence import Seen
+from llmeval_sdk.estimates.tally import Tally
 
 
 FEWEST = 20
@@ -92,15 +94,44 @@ def corrected_mean(
     Returns:
         ``None`` with fewer than 20 labels, or where nothing was judged.
     """
-    if not values or len(labelled) < FEWEST:
+    whole, passed = Tally(), Tally()
+    for value, chance in zip(values, chances, strict=True):
+        seen = Seen(value, chance, None)
+        whole.add(seen)
+        if value >= PASS:
+            passed.add(seen)
+    return tallied_correction(whole, passed.w, passed.judged, labelled, mean=mean, bounds=bounds)
+
+
+def tallied_correction(
+    whole: Tally,
+    passed_weight: float,
+    passed_count: int,
+    labelled: Sequence[Labelled],
+    *,
+    mean: float | None = None,
+    bounds: Bounds = (0.0, 1.0),
+) -> Correction | None:
+    """Correct the mean of judged records from their sums; see `corrected_mean`.
+
+    Args:
+        whole: The sums over all judged records.
+        passed_weight: The sum of the weights of those that the judge passed.
+        passed_count: How many those are.
+        labelled: The records that people labelled.
+        mean: A better estimate of the judge's mean over all traffic.
+        bounds: The ends of the scale.
+    """
+    if not whole.judged or len(labelled) < FEWEST:
         return None
-    weights = [1 / chance for chance in chances]
-    centre = weighted_mean(values, weights)
-    total = sum(weights)
-    spread = sum((w * (y - centre)) ** 2 for w, y in zip(weights, values, strict=True))
-    judge_variance = spread / total**2
-    sides = [_Side(passed, values, weights, labelled) for passed in (True, False)]
-    passed, failed = sides
+    centre = whole.mean()
+    spread = whole.wwyy - 2 * centre * whole.wwy + centre * centre * whole.ww
+    judge_variance = max(spread, 0.0) / whole.w**2
+    share = passed_weight / whole.w
+    failed_count = whole.judged - passed_count
+    passed = _Side(True, share if passed_count else 0.0, passed_count, labelled)
+    failed = _Side(False, 1 - share if failed_count else 0.0, failed_count, labelled)
+    sides = passed, failed
     off = sum(side.share * side.off for side in sides)
     padded = sum(side.share * side.padded_off for side in sides)
     slope = min(max(1 + passed.padded_off - failed.padded_off, 0.0), 1.0)
@@ -126,16 +157,15 @@ class _Side:
     def __init__(
         self,
         passed: bool,  # noqa: FBT001
-        values: Sequence[float],
-        weights: Sequence[float],
+        share: float,
+        judged: int,
         labelled: Sequence[Labelled],
     ) -> None:
-        here = [w for y, w in zip(values, weights, strict=True) if (y >= PASS) is passed]
-        self.share = sum(here) / sum(weights)
+        self.share = share
         """The part of all traffic on this side, 0..1."""
         mine = [each for each in labelled if (each.verdict >= PASS) is passed]
         unknown = sum(each.label_chance is None for each in mine)
-        usual = unknown / len(here) if here else 1.0
+        usual = unknown / judged if judged else 1.0
         self.weights = [1 / (each.chance * (each.label_chance or usual)) for each in mine]
         differences = [each.label - each.verdict for each in mine]
         self.off = weighted_mean(differences, self.weights) if mine else 0.0

@@ -103,12 +103,17 @@ def effective(weights: Sequence[float]) -> float:
 
 
 def quantile(weights: Sequence[float]) -> float:
-    """Return the factor of a standard error that makes half a 95 % interval.
+    """Return the factor of a standard error that makes half a 95 % interval."""
+    return quantile_of(effective(weights))
 
-    Student's quantile by the first four terms of its expansion around the normal one
+
+def quantile_of(records: float) -> float:
+    """Return that factor for an effective number of records.
+
+    It is Student's quantile by the first four terms of its expansion around the normal one
     (Abramowitz and Stegun 26.7.5), exact to 1 % from 3 degrees of freedom on.
     """
-    df = max(effective(weights) - 1, 2.0)
+    df = max(records - 1, 2.0)
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     terms = (
         (z**3 + z) / 4,

@@ -35,8 +35,7 @@ from math import log, sqrt
 from typing import TypeVar
 
 from llmeval_sdk.estimates.difference import Difference
-from llmeval_sdk.estimates.mean import FEW, MORE_PADDING, PADDING
-from llmeval_sdk.estimates.sequence import Seen
+from llmeval_sdk.estimates.tally import Tally
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -46,109 +45,6 @@ TIGHTEST = 0.02
 """The standard error at which the interval is narrowest, compared with one for a single look."""
 FEWEST = 30
 """A stratum with fewer judged requests of either version is joined with other small ones."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """Sums over requests, from which their mean and its variance can be computed at any time.
-
-    With ``y`` the verdict, ``x`` the free score and ``w`` the inverse of the chance to be judged, a
-    name such as ``wxy`` stands for the sum of ``w * x * y``, over the judged requests; ``all_x``
-    and ``all_xx`` are sums over all requests.
-    """
-
-    count: int = 0
-    """Requests that could have been judged."""
-    judged: int = 0
-    all_x: float = 0.0
-    all_xx: float = 0.0
-    scored: int = 0
-    """Requests with a free score."""
-    w: float = 0.0
-    wx: float = 0.0
-    wy: float = 0.0
-    wxx: float = 0.0
-    wxy: float = 0.0
-    ww: float = 0.0
-    wwx: float = 0.0
-    wwy: float = 0.0
-    wwxx: float = 0.0
-    wwxy: float = 0.0
-    wwyy: float = 0.0
-    heaviest: float = 0.0
-
-    def add(self, seen: Seen) -> None:
-        """Take in one request, judged or not; a free score that is missing counts as 0."""
-        value, chance, x = seen
-        self.count += 1
-        if x is None:
-            x = 0.0
-        else:
-            self.scored += 1
-            self.all_x += x
-            self.all_xx += x * x
-        if value is None:
-            return
-        w = 1 / chance
-        ww = w * w
-        self.judged += 1
-        self.w += w
-        self.wx += w * x
-        self.wy += w * value
-        self.wxx += w * x * x
-        self.wxy += w * x * value
-        self.ww += ww
-        self.wwx += ww * x
-        self.wwy += ww * value
-        self.wwxx += ww * x * x
-        self.wwxy += ww * x * value
-        self.wwyy += ww * value * value
-        self.heaviest = max(self.heaviest, w)
-
-    def join(self, other: Tally) -> None:
-        """Add the requests of another stratum or version."""
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.heaviest = max(self.heaviest, other.heaviest)
-
-    def scale_chances(self, part: float) -> None:
-        """Multiply all chances by a part, so that what was scored stands for what was lost too.
-
-        ``part`` is the part of the selected requests, 0..1, that were scored.
-        """
-        for name in _SUMS[_SUMS.index("w") :]:
-            power = 2 if name.startswith("ww") else 1
-            setattr(self, name, getattr(self, name) / part**power)
-        self.heaviest /= part
-
-    def mean(self, slope: float = 0.0) -> float:
-        """Return the mean over all its requests; at least one has to be judged."""
-        if not slope or self.scored < self.count:
-            return self.wy / self.w
-        return self.wy / self.w + slope * (self.all_x / self.count - self.wx / self.w)
-
-    def variance(self, slope: float = 0.0) -> float:
-        """Return the variance of `mean` as an estimate of the process behind the traffic."""
-        if not slope or self.scored < self.count:
-            slope = 0.0
-        middle = self.wx / self.w
-        squares = self.w * self.w / self.ww  # Kish's effective number of records
-        heavy = (PADDING + MORE_PADDING * min(1.0, FEW / squares) ** 2) * self.heaviest
-        # residuals e = y - slope * (x - middle); the two added records lie on x = middle
-        total = self.w + 2 * heavy
-        centre = (self.wy + heavy) / total
-        e = self.wwy - slope * (self.wwx - middle * self.ww)
-        xx = self.wwxx - 2 * middle * self.wwx + middle * middle * self.ww
-        ee = self.wwyy - 2 * slope * (self.wwxy - middle * self.wwy) + slope * slope * xx
-        spread = ee - 2 * centre * e + centre * centre * self.ww
-        spread += heavy * heavy * (centre**2 + (1 - centre) ** 2)
-        scatter = 0.0
-        if slope:
-            scatter = max(self.all_xx / self.count - (self.all_x / self.count) ** 2, 0.0)
-        return max(spread, 0.0) / total**2 + slope * slope * scatter / self.count
-
-
-_SUMS = tuple(name for name in Tally.__slots__ if name != "heaviest")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from llmeval_sdk.evaluation._account import Account
 from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation.calibrations import Calibrations
 from llmeval_sdk.evaluation.decision_budget import BUDGET
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
 from llmeval_sdk.judges import BaseJudge
@@ -89,6 +90,7 @@ class Decider:
         prices: Own prices by model, in USD per million input and output tokens.
         patience: Seconds that a request waits for a model that is down; see `Turnstile`.
         verdicts: Where answers of earlier records are found, and those of this run are kept.
+        calibrations: What makes probabilities mean what they say, by judge.
 
     Raises:
         ConfigurationError: A threshold is no number from 0 to 1.
@@ -105,6 +107,7 @@ class Decider:
         prices: Mapping[str, tuple[float, float]] | None = None,
         patience: float = 0.0,
         verdicts: Verdicts | None = None,
+        calibrations: Calibrations | None = None,
     ) -> None:
         self.model = model
         self.left_out: Counter[str] = Counter()
@@ -115,6 +118,7 @@ class Decider:
         self._timeout = timeout
         self.thresholds = checked_thresholds(thresholds)
         self.verdicts = verdicts
+        self._calibrations = calibrations
         self._typed: dict[int, tuple[Judge, Typed | None]] = {}
 
     async def decide(self, record: Record, judges: Sequence[Judge]) -> Decided:
@@ -262,9 +266,31 @@ class Decider:
             evaluation = one.form.read(answers, threshold)
         except Exception as error:
             evaluation = _failure(one.judge, error)
+        evaluation = self._calibrated(one.judge, evaluation, threshold, model)
         notes = {"cached": True} if cached else {}
         metadata = {**evaluation.metadata, "threshold": threshold, "model": model, **notes}
         return _decided(one.judge, replace(evaluation, metadata=metadata))
+
+    def _calibrated(
+        self, judge: Judge, evaluation: Evaluation, threshold: float, model: str
+    ) -> Evaluation:
+        """Put the calibrated probability in place of the model's, which the metadata keeps."""
+        raw = evaluation.probability
+        if raw is None or self._calibrations is None:
+            return evaluation
+        calibration = self._calibrations.of(judge.name, judge.version, model)
+        if calibration is None:
+            return evaluation
+        probability = calibration(raw)
+        value = evaluation.value
+        if value in ("yes", "no") and type(value) is str:
+            value = "yes" if probability >= threshold else "no"
+        return replace(
+            evaluation,
+            value=value,
+            probability=probability,
+            metadata={**evaluation.metadata, "raw_probability": raw},
+        )
 
     def _keep(self, one: _Asking, answers: Mapping[str, Answer], model: str) -> None:
         """Keep the answers, not the outcome: another threshold reads them again."""

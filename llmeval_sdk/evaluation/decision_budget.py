@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -29,4 +29,4 @@ def host_keeper(settings: Settings, budget: Budget | None = None) -> BudgetKeepe
             usd_per_day=own.decision_usd_per_day,
             tokens_per_minute=own.decision_tokens_per_minute,
         )
-    return BudgetKeeper(budget, HostLedger(Path(settings.store).with_suffix(".decisions")))
+    return BudgetKeeper(budget, HostLedger(path_of(settings.store).with_suffix(".decisions")))

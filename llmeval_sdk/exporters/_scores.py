@@ -1,4 +1,4 @@
-"""What the exporters to a vendor's score API share: a client, and which retrieval a score is of."""
+"""What exporters to a vendor's score API share: a client, and which retrieval a score is about."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Client:
         self._zipped = settings.otlp_compression == "gzip"
 
     def traces(self, **more: str) -> Endpoint:
-        """Return where spans go, with further headers."""
+        """Return the endpoint for spans, with further headers."""
         headers = {key: value for key, value in self._headers.items() if key != "content-type"}
         path = f"{self._sender.path}/v1/traces"
         return Endpoint(self._sender, path, {**headers, **more}, zipped=self._zipped)
@@ -45,7 +45,7 @@ class Client:
 
 
 def none_rejected(response: bytes) -> tuple[int, str]:
-    """Read a good answer of an API that takes all or nothing; ValueError where it is not JSON."""
+    """Check a good answer of an API that takes all or nothing; ValueError if it is not JSON."""
     if response:
         json.loads(response)
     return 0, ""
@@ -63,7 +63,7 @@ class _Place(NamedTuple):
 
 
 class Retrievals:
-    """Remembers the latest traces' retrievals, to find the one whose documents a judge rated."""
+    """Remembers the retrievals of recent traces, to find the one whose documents a judge rated."""
 
     MAX_TRACES = 2_000
     MAX_SPANS = 1_000
@@ -72,7 +72,7 @@ class Retrievals:
         self._traces: OrderedDict[str, dict[str, _Place]] = OrderedDict()
 
     def note(self, span: SpanData) -> None:
-        """Take note of a finished span."""
+        """Remember a finished span."""
         trace = self._traces.setdefault(span.trace_id, {})
         self._traces.move_to_end(span.trace_id)
         if len(trace) < self.MAX_SPANS:
@@ -83,7 +83,7 @@ class Retrievals:
             self._traces.popitem(last=False)
 
     def find(self, trace_id: str | None, below: str | None, documents: int) -> str | None:
-        """Return the latest retrieval of so many documents below a span, or that span itself."""
+        """Return the latest retrieval below a span with this many documents, else the span."""
         trace = self._traces.get(trace_id or "", {})
         candidates = [
             (place.start_ns, span_id)

@@ -1,7 +1,7 @@
-"""Sending one batch in several requests, so that each record is accounted for once.
+"""Sends one batch in several requests, so that each record is counted exactly once.
 
-When a request fails for now, the exporter raises and delivery calls again with the same batch; what
-was settled before is neither sent nor counted again.
+When a request fails for the moment, the exporter raises, and delivery calls again with the same
+batch. Records that were settled before are then neither sent nor counted again.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Step(NamedTuple):
     send: Callable[[list[Any]], Answer]
     records: list[Any]
     counted: bool = True
-    """False for what comes along with a record that another step accounts for."""
+    """False for an addition to records that another step counts."""
     rejected: Callable[[bytes], tuple[int, str]] | None = None
-    """Reads from a good answer how many records were not taken all the same, and why; raises
-    ValueError where no server of the kind would answer so."""
+    """Reads from a successful answer how many records were not taken nevertheless, and why. Raises
+    ValueError for an answer that no server of this kind would give."""
     patience: float = 0.0
-    """Seconds in which the answer 404 means: not there yet."""
+    """For how many seconds the answer 404 means that something is not there yet."""
 
 
 class Progress:
-    """What became of one batch so far."""
+    """What has become of one batch so far."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -53,7 +53,7 @@ class Progress:
             self.refused[reason] += len(step.records)
 
     def stopped(self, error: ExportError) -> ExportError:
-        """Add to a failure what was settled before it."""
+        """Return a failure with the counts of what was settled before it."""
         error.delivered, error.refused = self.delivered, dict(self.refused)
         return error
 
@@ -69,7 +69,7 @@ class StepwiseExporter(BaseExporter):
         raise NotImplementedError
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
-        """Send a batch; called again with the same one, send what of it is still to be sent."""
+        """Send a batch. Called again with the same batch, send only what was not settled."""
         progress = self._progress
         if progress is None or progress.batch is not batch:
             progress = Progress(batch)
@@ -85,7 +85,7 @@ class StepwiseExporter(BaseExporter):
         return progress.refused
 
     def explain(self, answer: Answer) -> str:
-        """Say in the log why a request was refused; a subclass may add what a person can do."""
+        """Return the log line for a refusal; a subclass may add what a person can do."""
         failure = answer.failure()
         return f"{failure.reason}: {str(failure)[:200]}"
 
@@ -94,7 +94,7 @@ class StepwiseExporter(BaseExporter):
         self._progress = None
 
     def _do(self, step: Step, progress: Progress) -> None:
-        """Send one request and settle its records; what fails for now raises."""
+        """Send one request and settle its records; raise where another attempt may succeed."""
         try:
             answer = step.send(step.records)
         except ExportError as error:

@@ -17,7 +17,7 @@ class ConsoleExporter(BaseExporter):
     """Writes ``llmeval extract_field 1.24 s | context_precision 0.60 | trace 4bf9…`` lines.
 
     A trace has a line when its root ends, and another when scores arrive later. Several evaluations
-    of one name are folded: their mean, or how often each category was given.
+    of one name are shown as one: by their mean, or by how often each category occurred.
     """
 
     name = "console"
@@ -26,7 +26,7 @@ class ConsoleExporter(BaseExporter):
         pass
 
     def export(self, batch: Batch, /) -> None:
-        """Print what a batch says of each trace, in one write."""
+        """Print the lines of a batch's traces in one write."""
         text = "".join(f"{line}\n" for line in _lines(batch))
         stream = sys.stderr
         if not text or stream is None:
@@ -34,7 +34,7 @@ class ConsoleExporter(BaseExporter):
         try:
             stream.write(text)
             stream.flush()
-        except (OSError, ValueError) as error:  # closed, or a pipe that nobody reads
+        except (OSError, ValueError) as error:  # stderr is closed, or a pipe that nobody reads
             raise ExportError("stderr_closed", str(error)) from error
 
     def flush(self, timeout: float, /) -> None:

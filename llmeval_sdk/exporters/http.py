@@ -1,7 +1,7 @@
-"""A small HTTP client for exporters: one kept connection, one deadline, every failure named.
+"""A small HTTP client for exporters: it keeps one connection and names the reason of every failure.
 
-For use by one thread. The deadline is for a request as a whole: a server that sends one byte a
-second does not hold us longer than one that sends none.
+It is for use by one thread. A deadline holds for a request as a whole, so that a server that sends
+one byte a second holds us up no longer than one that sends none.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from llmeval_sdk.errors import ConfigurationError, ExportError
 MAX_ANSWER = 1 << 20
 RETRYABLE = frozenset((408, 429, 502, 503, 504))
 NOT_A_BACKEND = "not_a_backend"
-"""The reason where something else answers: a proxy, a sign-in page, another server."""
+"""The reason of a failure where something else answered: a proxy, a sign-in page, another
+server."""
 
 
 class Answer(NamedTuple):
-    """What a server said."""
+    """The answer of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,7 +35,7 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Say whether the request was taken; a web page says nothing of the kind."""
+        """Whether the request was taken. A web page is no answer of a backend."""
         return 200 <= self.status < 300 and not self._is_page
 
     @property
@@ -42,7 +43,7 @@ class Answer(NamedTuple):
         return self.headers.get("content-type", "").startswith("text/html")
 
     def failure(self) -> ExportError:
-        """Describe an answer that is not ok, for delivery."""
+        """Return the error for an answer that is not ok."""
         if 200 <= self.status < 300:
             return ExportError(NOT_A_BACKEND, "the answer is a web page: check the address")
         if 300 <= self.status < 400:
@@ -84,7 +85,7 @@ class Sender:
             )
         self._secure = parts.scheme == "https"
         self.path = parts.path.rstrip("/")
-        """The path in the server's address, to be put before every other."""
+        """The path in the server's address, which begins every other path."""
         self._timeout = timeout
         self._tls = tls or Tls()
         self._connection: HTTPConnection | None = None
@@ -190,7 +191,8 @@ class Sender:
 
 
 _left: list[Any] = []
-"""Connections of a parent: a finaliser here would say goodbye to its server."""
+"""Connections of the parent of this process, kept alive: a finaliser here would close them for
+it."""
 
 
 def _lost(error: Exception) -> ExportError:
@@ -215,7 +217,7 @@ def retry_after(text: str | None) -> float | None:
 
 
 class _Bounded(io.RawIOBase):
-    """A socket whose every read and write ends by one deadline."""
+    """A socket of which every read and write ends by the same deadline."""
 
     def __init__(self, inner: socket) -> None:
         self._inner = inner
@@ -247,7 +249,7 @@ class _Bounded(io.RawIOBase):
         return self._inner.recv_into(buffer)
 
     def close(self) -> None:
-        """Close, once nobody reads any more: the client closes before it reads a last answer."""
+        """Close the socket after its last reader: the client closes first and then reads on."""
         self._ended = True
         if not self._readers:
             self._inner.close()
@@ -259,7 +261,7 @@ class _Bounded(io.RawIOBase):
 
 
 class _Reader(io.RawIOBase):
-    """What the response is read from; closing it leaves the connection open."""
+    """Reads a response; closing it leaves the connection open."""
 
     def __init__(self, source: _Bounded) -> None:
         self._source = source

@@ -23,22 +23,22 @@ _STARTED_NS = time.time_ns()
 class LocalExporter(BaseExporter):
     """Writes to the SQLite file that the settings name; nothing is opened before the first batch.
 
-    A file that cannot be written is replaced by a store in memory, which one log line says. Forks
-    need no help: the store closes its connection before each.
+    If the file cannot be written, a store in memory takes its place, and the log has one line about
+    it. Before a fork the store closes its connection itself.
     """
 
     name = "local"
     keeps_foreign = True
-    """Spans that another library made, and evaluations are of, are stored too."""
+    """Spans of other libraries are stored too, so that their evaluations have a span."""
 
     def __init__(self, settings: Settings) -> None:
         self.store = StoreWriter(settings.store, settings.store_max_bytes, settings.store_max_days)
         self._losses: Callable[[], Losses] = dict
         self._noted: Losses = {}
-        self._told = False
+        self._warned = False
 
     def connect(self, services: Services) -> None:
-        """Note in the store, too, what no exporter could deliver."""
+        """Take what counts the records that no exporter could deliver; the store notes them."""
         self._losses = services.losses
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
@@ -47,8 +47,8 @@ class LocalExporter(BaseExporter):
         if self.store.fallback_reason:
             gone = sum(refused.values()) if refused else 0
             self.in_memory += len(batch.spans) + len(batch.evaluations) - gone
-            if not self._told:
-                self._told = True
+            if not self._warned:
+                self._warned = True
                 _log.warning("llmeval: %s", self.store.fallback_reason)
         self._note_losses()
         return refused
@@ -56,12 +56,12 @@ class LocalExporter(BaseExporter):
     def _note_losses(self) -> None:
         lost = self._losses()
         if lost != self._noted:
-            with suppress(ExportError):  # it is noted with the next batch
+            with suppress(ExportError):  # the next batch tries again
                 self.store.note_losses(key_of(_STARTED_NS, os.getpid()), lost)
                 self._noted = lost
 
     def after_fork(self) -> None:
-        """Begin to count anew in a child."""
+        """Begin to count anew in a forked child."""
         self.in_memory = 0
 
     def flush(self, timeout: float, /) -> None:

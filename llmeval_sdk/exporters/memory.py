@@ -11,7 +11,7 @@ from llmeval_sdk.protocols import BaseExporter
 
 
 MAX_RECORDS = 20_000
-"""Of each kind; the oldest go first."""
+"""How many records of each kind are kept; the oldest go first."""
 
 _T = TypeVar("_T")
 
@@ -21,7 +21,7 @@ _not_run: deque[NotRun] = deque(maxlen=MAX_RECORDS)
 
 
 class MemoryExporter(BaseExporter):
-    """Adds to what this module's functions return; all exporters of a process share it."""
+    """Keeps records for the functions of this module; all exporters of a process share them."""
 
     name = "memory"
 

@@ -23,7 +23,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 
 
 PATIENCE = 10.0
-"""Seconds to wait for a trace that others send, before its scores are refused."""
+"""How many seconds scores wait for a trace that another library sends, before they are refused."""
 API = "/api/2.0/mlflow/experiments"
 _SOURCES = {
     "heuristic": "CODE",
@@ -34,7 +34,7 @@ _SOURCES = {
 
 
 class MlflowExporter(StepwiseExporter):
-    """Spans to an MLflow server unless the app's own provider sends them; scores as feedback."""
+    """Sends scores to MLflow as feedback, and spans unless the app's own provider sends them."""
 
     name = "mlflow"
 
@@ -50,7 +50,7 @@ class MlflowExporter(StepwiseExporter):
             self.live = self.bridge = OtelBridge()
 
     def plan(self, batch: Batch, progress: Progress) -> None:
-        """Plan the spans, then what is said of their traces."""
+        """Plan the spans, then the assessments of their traces."""
         if self._settings.otel != "global" and self._traces is None and batch.spans:
             self._experiment = self._experiment or self._find_experiment()
             self._traces = self._client.traces(**{"x-mlflow-experiment-id": self._experiment})

@@ -21,7 +21,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent
 
 
 SPANS = "/v1/span_annotations?sync=false"
-"""Not in sync: Phoenix then keeps a score whose span has not arrived yet."""
+"""Asynchronous, so that Phoenix keeps a score whose span has not arrived yet."""
 DOCUMENTS = "/v1/document_annotations?sync=false"
 _KINDS = {"heuristic": "CODE", "judge": "LLM", "decision": "LLM", "human": "HUMAN"}
 
@@ -82,7 +82,7 @@ class PhoenixExporter(StepwiseExporter):
         return self._client.call("POST", path, {"data": records})
 
     def _documents(self, event: EvaluationEvent) -> Iterable[dict[str, Any]]:
-        """Make one annotation for each chunk that a judge rated, on the retrieval's span."""
+        """Return one annotation for each chunk that a judge rated, on the retrieval's span."""
         about = event.evaluation.metadata
         ratings = about.get("ratings")
         if not isinstance(ratings, (list, tuple)) or not ratings:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk._process.shield import caught, swallow, tell
+from llmeval_sdk.config import SCORES, Settings
+from llmeval_sdk.config.learning import LearnedSettings
 from llmeval_sdk.learning import file
 from llmeval_sdk.learning.fit import Slices
 from llmeval_sdk.learning.groups import advanced_groups
@@ -151,7 +153,7 @@ class Learning:
 
     def hear(self, item: object) -> None:
         """Take in what a judge or a person said; anything else is no outcome."""
-        if type(item) is EvaluationEvent and item.evaluation.evaluator_kind != "heuristic":
+        if type(item) is EvaluationEvent and item.evaluation.evaluator_kind in ("judge", "human"):
             self._hearing.hear(item, self._scores)
 
     # -- studying, in the worker ------------------------------------------------------------------
@@ -285,6 +287,14 @@ class Learning:
         }
         file.write(self._path, parts, self._now())
         self._stamp = file.stamp(self._path)
+
+
+def make(settings: Settings) -> Learning | None:
+    """Return what re-fits risk scores beside the store, or ``None`` where it is switched off."""
+    if not settings.of(LearnedSettings).learn:
+        return None
+    names = settings.capture_content != SCORES
+    return Learning(Path(settings.store).expanduser(), names=names)
 
 
 def _taken(waiting: deque[T]) -> list[T]:

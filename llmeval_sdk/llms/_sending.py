@@ -74,8 +74,10 @@ class Sender:
         )
 
     async def _post(self, body: Body) -> Any:
-        self._ask_for_another()
         seconds = self.deadline - time.monotonic()
+        if seconds <= 0:
+            raise CallFailed("timeout", "no time is left for another request", retryable=True)
+        self._ask_for_another()
         if self.request_timeout is not None:
             seconds = min(seconds, self.request_timeout)
         return await self.post(body, seconds)

@@ -25,6 +25,7 @@ from llmeval_sdk.model._nouns import (
     SpanKind,
     Usage,
     is_stand_in,
+    tier_name,
 )
 from llmeval_sdk.model._questions import Answer, Decision, Option, Question
 
@@ -58,4 +59,5 @@ __all__ = [
     "Target",
     "Usage",
     "is_stand_in",
+    "tier_name",
 ]

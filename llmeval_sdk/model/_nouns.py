@@ -222,6 +222,16 @@ class Evaluation:
 
 JUDGING: tuple[EvaluatorKind, ...] = ("judge", "decision")
 """The kinds of evaluations that answer what a judge asks, by either kind of model."""
+
+
+def tier_name(judge: str, kind: EvaluatorKind) -> str:
+    """Return the name under which one tier of a judge is counted.
+
+    What a decision model was asked in a judge's place is counted apart: ``groundedness.decision``.
+    """
+    return f"{judge}.decision" if kind == "decision" else judge
+
+
 JUDGE_TAG = "llmeval.judge"
 """The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
 STAND_IN = "stand-in"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -39,6 +39,18 @@ class Subject:
     def is_evaluated(self) -> bool:
         """Whether it is a request of its own, and not a step of one above it."""
         return self.span.owner is None if self.is_foreign else self.span.is_evaluated
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What judges are considered for: a record with its scores, and who asked for judges."""
+
+    subject: Subject
+    record: Record
+    target: Target
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    named: Sequence[Judge] = ()
+    """The judges that the span itself names."""
 
 
 class Evaluating:
@@ -95,9 +107,8 @@ class Evaluating:
             is_ours = evaluation.name in HEURISTICS
             (self._outlet.emit if is_ours else self._outlet.emit_written)(event)
         named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
-        for judge in self._considered(span, named):
-            is_named = judge in named
-            self._decide(subject, judge, record, evaluations, target, is_named=is_named)
+        judges = list(self._considered(span, named))
+        self._consider(Case(subject, record, target, evaluations, named), judges)
 
     def _hand_on(self, subject: Subject) -> Target:
         span = subject.span
@@ -122,8 +133,7 @@ class Evaluating:
         judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
         if judges and span.response is not None:
             record = self._priced(record_of(span, span.gathered), span)
-            for judge in judges:
-                self._decide(subject, judge, record, {}, target, is_named=False)
+            self._consider(Case(subject, record, target), judges)
 
     def _priced(self, record: Record, span: Span) -> Record:
         """Add what the model calls cost: prices are looked up here, not on the app's thread."""
@@ -148,32 +158,43 @@ class Evaluating:
         yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
         background.learn(record)
 
+    def _consider(self, case: Case, judges: list[Judge]) -> None:
+        """Ask the decision model in place of the judges that it can stand in for, then the others.
+
+        A judge that is escalated by a decision waits for it.
+        """
+        futures = case.subject.judgements
+        if (decisions := self._judging.decisions) is not None:
+            judges, decision = decisions.take(case, judges, self._outlet.emit, self._decide)
+            futures += [] if decision is None else [decision]
+        for judge in judges:
+            judgement = self._decide(case, judge, case.evaluations)
+            futures += [] if judgement is None else [judgement]
+
     def _decide(
         self,
-        subject: Subject,
+        case: Case,
         judge: Judge,
-        record: Record,
-        evaluations: dict[str, Evaluation],
-        target: Target,
-        *,
-        is_named: bool,
-    ) -> None:
+        evaluations: Mapping[str, Evaluation],
+        chance: float = 1.0,
+    ) -> Future[None] | None:
         """Submit a record to a judge, or report why the judge does not run.
 
-        A judge that the span does not name needs a judge model that was configured.
+        A judge that the span does not name needs a judge model that was configured. ``chance`` is
+        that of the decisions that the judge's escalation reads.
         """
-        may_spend = is_named or self._plan.has_model or not judge.needs_model
+        may_spend = judge in case.named or self._plan.has_model or not judge.needs_model
+        record, target = case.record, case.target
         decision = self._plan.gate.decide(
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )
         if isinstance(decision, Refused):
             self._outlet.emit(not_run(judge, target, decision.reason, decision.detail))
-            return
-        if not subject.is_whole:
+            return None
+        if not case.subject.is_whole:
             self._outlet.emit(not_run(judge, target, "error", "the redaction failed"))
-            return
+            return None
         if self._plan.learning is not None:
             self._plan.learning.admitted(record)
-        job = Job(judge, own_copy(record), target, decision)
-        if (judgement := self._judging.submit(job)) is not None:
-            subject.judgements.append(judgement)
+        admitted = replace(decision, probability=decision.probability * chance)
+        return self._judging.submit(Job(judge, own_copy(record), target, admitted))

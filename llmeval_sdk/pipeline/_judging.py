@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
 from dataclasses import replace
 from time import time_ns
 from typing import Any
 
 from llmeval_sdk._process.due import left
-from llmeval_sdk._process.shield import shield, swallow, tell
-from llmeval_sdk._process.threads import DaemonLoop, OneThread
+from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.evaluation import Crew, addressed, judge_record
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.model import (
@@ -25,13 +22,13 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.pipeline._delivery import Emitted
+from llmeval_sdk.pipeline._judges_loop import JudgesLoop
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Job, Turn, Turns
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS
-from llmeval_sdk.tracing._inner import new_span_id, new_trace_id, off
+from llmeval_sdk.tracing._inner import new_span_id, new_trace_id
 
 
-READY_SECONDS = 5.0
 MAX_WAITING = 1_000
 
 
@@ -42,39 +39,25 @@ class Judging:
     """Runs admitted judges in the background and emits their verdicts."""
 
     def __init__(self, plan: Plan, emit: Emit) -> None:
-        self.usage = Usage()
+        self._usage = Usage()
         """What all judgements used together; only the judges' thread adds to it."""
         self.cut_prompts = 0
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
         self._emit = emit
         self._verdicts = RecentVerdicts()
-        self._waiting: dict[Future[None], Turn] = {}
+        self._waiting: dict[Future[None], Turn[Job]] = {}
         self._turns = Turns()
         self._crew = Crew(plan.concurrency, self._next)
-        self._thread = OneThread(self._serve, name="llmeval-judges")
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._ready = threading.Event()
+        self._loop = JudgesLoop()
         self._models = plan.models()
         self._shut = False
+        self.decisions = None if plan.tier is None else plan.tier.begun(plan, self._loop, emit)
+        """Asks the decision model on the same thread; ``None`` where there is none."""
 
     def start(self) -> bool:
         """Start the judges' thread if it does not run; False where none can start."""
-        return self._thread.start()
-
-    def _serve(self) -> None:
-        off()  # a judge that calls the app's decorated helpers is not traced, nor judged
-        loop = self._loop = DaemonLoop()
-        loop.call_soon(self._ready.set)
-        while not self._shut:
-            with shield("judges' loop", on_own_thread=True):  # a sys.exit() in a judge ends it
-                loop.run_forever()
-        with shield("judges' loop"):
-            for task in asyncio.all_tasks(loop):
-                task.cancel()
-            loop.run_until_complete(asyncio.sleep(0))
-            loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 1.0))
-            loop.close()  # the clients' connections were closed by the line above
+        return self._loop.start()
 
     def submit(self, job: Job) -> Future[None] | None:
         """Take a job, or emit why it does not run. For the worker only."""
@@ -82,14 +65,13 @@ class Judging:
             self._emit(job.not_run("shutdown", "the process was ending"))
         elif len(self._waiting) >= MAX_WAITING and not self._make_room(job):
             self._emit(job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting"))
-        elif not (self.start() and self._ready.wait(READY_SECONDS)):
+        elif not self._loop.is_ready():
             self._emit(job.not_run("no_worker", "no thread could be started"))
         else:
-            assert self._loop is not None
             turn = Turn(job)
             self._waiting[turn.done] = turn
             self._turns.add(turn)
-            self._loop.call_soon_threadsafe(self._run_more)
+            self._loop.call(self._run_more)
             return turn.done
         return None
 
@@ -104,27 +86,33 @@ class Judging:
         return True
 
     @property
+    def usage(self) -> Usage:
+        """What all judgements and decisions used together."""
+        return self._usage if self.decisions is None else self._usage + self.decisions.usage
+
+    @property
     def pending(self) -> int:
         """How many judgements wait or run."""
-        return len(self._waiting)
+        return len(self._waiting) + (0 if self.decisions is None else self.decisions.pending)
 
     def join(self, deadline: float) -> bool:
         """Wait until all submitted jobs are done, at most until a monotonic deadline."""
-        waiting = list(self._waiting)
+        decisions = self.decisions
+        waiting = [*([] if decisions is None else decisions.waiting), *self._waiting]
         return not waiting or not wait(waiting, left(deadline)).not_done
 
     def shut(self) -> None:
         """Give up all jobs that wait or run, and emit each as not run."""
         self._shut = True
         self._crew.dismiss()
+        if self.decisions is not None:
+            self.decisions.shut()
         for turn in list(self._waiting.values()):
             if turn.take():
                 self._emit(turn.job.not_run("shutdown", "the process was ending"))
             if self._waiting.pop(turn.done, None) is not None and turn.done.cancel():
                 turn.done.set_running_or_notify_cancel()  # wakes whoever waits for it
-        if self._loop is not None:
-            with suppress(RuntimeError):  # another thread has shut it already
-                self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.shut()
 
     # -- on the judges' thread ------------------------------------------------------------------
 
@@ -137,7 +125,7 @@ class Judging:
         turn = None if self._shut else self._turns.next()
         return None if turn is None else self._take(turn)
 
-    async def _take(self, turn: Turn) -> None:
+    async def _take(self, turn: Turn[Job]) -> None:
         """Judge, and emit the outcome unless the worker has given the job up meanwhile."""
         job = turn.job
         try:
@@ -158,7 +146,7 @@ class Judging:
                 self._emit(item)
         self._settle(turn)
 
-    def _settle(self, turn: Turn) -> None:
+    def _settle(self, turn: Turn[Job]) -> None:
         """Wake whoever waits until a job is dealt with."""
         if self._waiting.pop(turn.done, None) is not None:
             turn.done.set_result(None)
@@ -185,7 +173,7 @@ class Judging:
         if error is not None and not judgement.calls and _is_refusal(error):
             return [job.not_run(error.type, error.message)]
         if verdict.usage is not None:
-            self.usage += verdict.usage
+            self._usage += verdict.usage
         self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(verdict.metadata)
         items: list[Emitted] = [
             addressed(verdict, job.target),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from llmeval_sdk._process.counters import Count, Counts
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk._stats import Stats
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, tier_name
 from llmeval_sdk.pipeline._delivery import Delivery, Emitted
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy, bare
@@ -83,7 +83,7 @@ class Outlet:
         if type(item) is EvaluationEvent:
             self._evaluations.add("judged")
             if item.evaluation.error is None:
-                self.judged.add(item.evaluation.name)
+                self.judged.add(tier_name(item.evaluation.name, item.evaluation.evaluator_kind))
         elif type(item) is SpanData:
             self._spans.add()
         self.emit_written(item)

@@ -169,11 +169,7 @@ class Pipeline:
             self._intake.sweep()
         if self._spooling is not None:
             self._spooling.close(delivered=delivered)
-        with shield.shield("the budget's books"):
-            self.plan.keeper.close()
-        if self.plan.learning is not None:
-            with shield.shield("learned weights"):
-                self.plan.learning.close()
+        self.plan.close()
         shield.write_notices()
         self._done.set()
         return replace(self.stats(), complete=complete and delivered)
@@ -281,7 +277,8 @@ class Pipeline:
         """Start the threads that the worker may need at exit, when Python 3.12 starts none."""
         for delivery in self._deliveries.values():
             delivery.start()
-        if self.plan.has_model or any(judge.model for judge in self.plan.judges):
+        plan = self.plan
+        if plan.has_model or plan.tier or any(judge.model for judge in plan.judges):
             self._worker.judging.start()
 
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from llmeval_sdk import config, registry
-from llmeval_sdk._process.shield import tell
+from llmeval_sdk._process.shield import shield, tell
 from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import Heuristics, Models, configured_model
@@ -23,6 +23,14 @@ from llmeval_sdk.evaluation.resolve import (
     standing_heuristics,
 )
 from llmeval_sdk.pipeline._destinations import make_exporters
+from llmeval_sdk.pipeline._from_settings import (
+    ledger_of,
+    make_redactor,
+    recent_scores_of,
+    role_of,
+    spool_of,
+    what_may_leave,
+)
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.gate import JudgeGate
@@ -31,7 +39,7 @@ from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.protocols import LLM, BaseExporter, Evaluator, Exporter, Heuristic, Judge
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.spool import Folder, children_folder
-from llmeval_sdk.tracing._inner import off, state
+from llmeval_sdk.tracing._inner import state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +82,19 @@ class Plan:
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
+    tier: Any = None
+    """Which decision model is asked in the place of which judges; ``None`` where none is."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
+
+    def close(self) -> None:
+        """Let go of the files of the budgets and of the learned weights."""
+        for part in (self.keeper, self.tier, self.learning):
+            if part is not None:
+                with shield("the files of a plan"):
+                    part.close()
 
     def prefers_llm(self, judge: Judge) -> bool:
         """Return whether a judge looks at ``llm`` spans rather than at the requests above them.
@@ -111,6 +128,7 @@ def make_plan(
     rules: Sequence[SamplingRule] | str | None = None,
     budget: Budget | None = None,
     llm: Any = None,
+    decisions: Any = None,
     exporters: Sequence[Exporter] = (),
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
@@ -129,6 +147,7 @@ def make_plan(
         rules: sampling rules; see ``configure()``.
         budget: what judges may use; by default as the settings say.
         llm: the judge model; by default that of the settings.
+        decisions: the decision model; by default that of the settings.
         exporters: objects, beside those that the settings name.
         redact: the app's own redaction.
         strict: raise mistakes of the environment too, because a person is watching.
@@ -143,21 +162,31 @@ def make_plan(
     requested = requested_evaluators(evaluators, settings, complain)
     if strict:
         _check_decorators(settings)
-    named = any(evaluator.kind == "judge" for evaluator in requested) or bool(escalations)
+    tier, left = None, requested
+    if (make_tier := _part(registry.DECIDING)) is not None:
+        tier = make_tier(decisions, settings, requested, escalations, problems, strict=strict)
+        if tier is not None:
+            left = [evaluator for evaluator in requested if not tier.decides(evaluator)]
+            requested, escalations = tier.requested, tier.escalations
+    elif decisions is not None:
+        registry.load(registry.DECIDING)
+    named = any(evaluator.kind == "judge" for evaluator in left) or bool(escalations)
     spending = llm is not None or bool(settings.judge_model) or named
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
     inline, background = _divided([*requested, *read_by(escalations, settings)], settings)
-    if (learning := _learning(settings)) is not None:
+    make_learning = _part(registry.LEARNING)
+    learning = None if make_learning is None else make_learning(settings)
+    if learning is not None:
         background = list(map(learning.taught, background))
     budget = budget or _budget(settings)
-    role = _role(settings, problems, strict=strict)
+    role = role_of(settings, problems, strict=strict)
     sinks: tuple[BaseExporter, ...] = ()
     if role != "off":
         sinks = make_exporters(settings, exporters, problems, strict=strict)
     sink_names = [sink.name for sink in sinks]
-    redactor = _redactor(settings, redact, problems, strict=strict)
-    captured = _captured(settings)
+    redactor = make_redactor(settings, redact, problems, strict=strict)
+    captured = what_may_leave(settings)
     return Plan(
         exporters=sinks,
         inline=Heuristics(inline),
@@ -167,7 +196,7 @@ def make_plan(
         gate=JudgeGate(_rules(rules, settings, problems), escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
-        keeper=BudgetKeeper(budget, _ledger(settings)),
+        keeper=BudgetKeeper(budget, ledger_of(settings)),
         concurrency=budget.concurrency,
         judge_timeout=settings.judge_timeout,
         retrieved=settings.retrieved_context,
@@ -175,15 +204,16 @@ def make_plan(
         content=captured is True,
         names=captured != SCORES,
         redactor=redactor,
-        spool=_spool(settings),
+        spool=spool_of(settings),
         children=None
         if settings.spool
         else children_folder(settings.store, sink_names, max_bytes=settings.spool_max_bytes),
         role=role,
-        recent=partial(_recent, settings) if "local" in sink_names else None,
+        recent=partial(recent_scores_of, settings) if "local" in sink_names else None,
         queue_records=settings.queue_records,
         queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
+        tier=tier,
         learning=learning,
         prices=settings.prices,
     )
@@ -198,7 +228,7 @@ def recording_plan(
         ConfigurationError: an exporter that is not known or lacks its library.
     """
     plan = make_plan(settings, problems, exporters=exporters, escalations=[], strict=True)
-    plan = replace(plan, background=Heuristics(), judges=())
+    plan = replace(plan, background=Heuristics(), judges=(), tier=None)
     return plan if exports else replace(plan, exporters=())
 
 
@@ -226,10 +256,11 @@ def _divided(
     return inline, [heuristic for place, heuristic in heuristics if place == "worker"]
 
 
-def _learning(settings: Settings) -> Any:
+def _part(path: str) -> Any:
+    """Return what makes a part of the package; ``None`` where its files were deleted."""
     try:
-        return registry.load(registry.LEARNING)(settings)
-    except ConfigurationError:  # that part was deleted
+        return registry.load(path)
+    except ConfigurationError:
         return None
 
 
@@ -250,65 +281,3 @@ def _rules(
     rules = parse_rules(configured if configured is not None else settings.sampling_rules)
     problems.extend(rules.problems)
     return rules
-
-
-def _captured(settings: Settings) -> bool | str:
-    """Return what content may leave. Raises `ConfigurationError` for any other word."""
-    if settings.capture_content not in (True, False, SCORES):
-        raise ConfigurationError(
-            f"capture_content={settings.capture_content!r}: use True, False or {SCORES!r}"
-        )
-    return settings.capture_content
-
-
-def _redactor(
-    settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
-) -> Redactor:
-    """Make the redactor. After a mistake in the environment it takes out all it can."""
-
-    def quietly(text: str) -> str:
-        off()  # decorated helpers of the redactor must not make spans that need redaction
-        assert custom is not None
-        return custom(text)
-
-    own = None if custom is None else quietly
-    try:
-        return Redactor(settings.redact, own)
-    except ConfigurationError as error:
-        if strict:
-            raise
-        problems.append(f"{error}; using all detectors")
-        return Redactor(("all",), own)
-
-
-def _spool(settings: Settings) -> Folder | None:
-    if not settings.spool:
-        return None
-    return Folder(
-        settings.spool, file_bytes=settings.spool_bytes, max_bytes=settings.spool_max_bytes
-    )
-
-
-def _role(settings: Settings, problems: list[str], *, strict: bool) -> str:
-    """Return the role of this process. Without a spool no other process can do its work."""
-    if settings.worker == "thread" or settings.spool:
-        return settings.worker
-    problem = f"worker={settings.worker!r} needs a spool: set LLMEVAL_SPOOL to a folder"
-    if strict:
-        raise ConfigurationError(problem)
-    problems.append(f"{problem}; using a thread")
-    return "thread"
-
-
-def _recent(settings: Settings, name: str) -> list[tuple[str | None, float]]:
-    """Read an evaluator's latest scores from the store, if there is one; see `Plan.recent`."""
-    from llmeval_sdk.store.reader import recent_scores
-
-    return recent_scores(settings.store, name)
-
-
-def _ledger(settings: Settings) -> Any:
-    from llmeval_sdk.store.files import path_of
-    from llmeval_sdk.store.ledger import HostLedger
-
-    return HostLedger(path_of(settings.store).with_suffix(".budget"))

@@ -7,10 +7,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
 from time import time_ns
+from typing import Generic, TypeVar
 
 from llmeval_sdk.model import NotRun, Record, Target
 from llmeval_sdk.policy.admission import Admitted
 from llmeval_sdk.protocols import Judge
+
+
+JobT = TypeVar("JobT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +31,12 @@ class Job:
         return not_run(self.judge, self.target, reason, detail)
 
 
-class Turn:
+class Turn(Generic[JobT]):
     """A job that waits or runs; whoever takes it first emits its outcome, and nobody else does."""
 
     __slots__ = ("_taken", "done", "job")
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: JobT) -> None:
         self.job = job
         self.done: Future[None] = Future()
         self._taken = count()
@@ -46,14 +50,14 @@ class Turns:
     """The waiting jobs. The worker adds and gives up, the judges' thread takes the next one."""
 
     def __init__(self) -> None:
-        self._escalated: deque[Turn] = deque()
-        self._others: deque[Turn] = deque()
+        self._escalated: deque[Turn[Job]] = deque()
+        self._others: deque[Turn[Job]] = deque()
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: Turn[Job]) -> None:
         """Add a job behind those of its kind, escalated or not."""
         (self._escalated if turn.job.admitted.escalated else self._others).append(turn)
 
-    def next(self) -> Turn | None:
+    def next(self) -> Turn[Job] | None:
         """Take the escalated job that waited longest, else another; ``None`` where none waits."""
         for waiting in (self._escalated, self._others):
             if waiting:
@@ -63,7 +67,7 @@ class Turns:
                     continue
         return None
 
-    def give_up(self) -> Turn | None:
+    def give_up(self) -> Turn[Job] | None:
         """Take the newest job that was not escalated, to make room for one that was."""
         try:
             return self._others.pop()

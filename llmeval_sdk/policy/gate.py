@@ -69,6 +69,7 @@ class JudgeGate:
         evaluations: Evaluations,
         *,
         off: NotRunReason | None = None,
+        everywhere: bool = False,
     ) -> Admitted | Refused:
         """Decide once per judge and record.
 
@@ -77,13 +78,14 @@ class JudgeGate:
             record: what it would judge.
             evaluations: what the heuristics said, by name.
             off: why this judge cannot run at all, such as ``no_judge_model``.
+            everywhere: whether it is asked about all traffic, whatever its escalations say.
         """
         absent = lacking(judge, record)
         if absent is not None:
             return Refused("missing_inputs", f"the record has no {absent}")
         if off is not None:
             return Refused(off, _OFF.get(off, f"{judge.name} is switched off"))
-        escalated = self._escalate(judge.name, record, evaluations)
+        escalated = None if everywhere else self._escalate(judge.name, record, evaluations)
         if escalated is not None and not escalated.run:
             return Refused("not_escalated", escalated.why)
         sampled, rate = self._rules.decide(judge.name, record.span_name, record.trace_id)

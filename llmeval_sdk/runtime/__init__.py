@@ -18,7 +18,7 @@ from llmeval_sdk.pipeline import Pipeline, Stats, make_plan, recording_plan
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.sampling import SamplingRule
-from llmeval_sdk.protocols import LLM, Exporter, Heuristic, Judge
+from llmeval_sdk.protocols import LLM, DecisionModel, Exporter, Heuristic, Judge
 from llmeval_sdk.runtime._lifecycle import (
     configure_from_environment,
     deliver,
@@ -35,6 +35,7 @@ def configure(
     sampling_rules: Sequence[SamplingRule] | str | None = None,
     budget: Budget | None = None,
     llm: LLM | str | Callable[..., Any] | None = None,
+    decisions: DecisionModel | str | Callable[..., Any] | None = None,
     exporters: Sequence[Exporter | str] | None = None,
     prices: Mapping[str, tuple[float, float]] | None = None,
     redact: Callable[[str], str] | Sequence[str] | str | None = None,
@@ -56,6 +57,11 @@ def configure(
         budget: What judges may use at most.
         llm: The judge model: a name such as ``"gpt-4o"``, an `LLM`, or a callable. Naming one
             allows the SDK to spend money on it.
+        decisions: The decision model, which answers typed questions with probabilities: a name such
+            as ``"openai/gpt-6-luna"``, a `DecisionModel`, or a callable. It is asked in the place
+            of the judges among ``evaluators``, with one request for each record, and judges that
+            are escalated are asked of the judge model. Naming one allows the SDK to spend money on
+            it.
         exporters: Where spans and scores go: names or `Exporter` objects.
         prices: Your own prices by model, for judges and for the app's calls: USD per million input
             and output tokens.
@@ -81,6 +87,8 @@ def configure(
     names = tuple(name for name in exporters or () if isinstance(name, str))
     if isinstance(llm, str):
         settings["judge_model"], llm = llm, None
+    if isinstance(decisions, str):
+        settings["decision_model"], decisions = decisions, None
     if redact is not None and not callable(redact):
         settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
     if prices is not None:
@@ -99,6 +107,7 @@ def configure(
         rules=sampling_rules,
         budget=budget,
         llm=llm,
+        decisions=decisions,
         exporters=tuple(item for item in exporters or () if not isinstance(item, str)),
         redact=redact if callable(redact) else None,
         strict=True,

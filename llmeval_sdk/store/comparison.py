@@ -13,10 +13,10 @@ from llmeval_sdk.estimates.standardised import (
     ALPHA,
     FEWEST,
     Standardised,
-    Tally,
     needed,
     standardised_difference,
 )
+from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.versions import Collected, Version, collect
 from llmeval_sdk.store.views import known_names

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.estimates.sequence import Seen
+from llmeval_sdk.store.effective import UNJUDGED
 
 
 HOUR_NS = 3_600_000_000_000
@@ -111,7 +112,8 @@ def late(
         return dropped if time_ns - time_ns % HOUR_NS in left_out else hour
 
     def predicted(span_id: str) -> float | None:
-        row = connection.execute(_PREDICTED_ONE, (span_id, wanted.predictor)).fetchone()
+        about = {"span": span_id, "name": wanted.evaluator, "predictor": wanted.predictor}
+        row = connection.execute(_PREDICTED_ONE, about).fetchone()
         return None if row is None else float(row[0])
 
     period = before_ns - LATE_NS, before_ns
@@ -139,6 +141,8 @@ def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -
     if wanted.predictor is not None:
         about = {"name": wanted.predictor, "start": start - HOUR_NS, "end": end}
         predicted = dict(connection.execute(_PREDICTED, about).fetchall())
+    about = {"name": wanted.evaluator, "start": start - HOUR_NS, "end": end}
+    predicted = dict(connection.execute(_DECIDED, about).fetchall()) or predicted
 
     def at(time_ns: int) -> Hour:
         begin = time_ns - time_ns % HOUR_NS
@@ -165,7 +169,8 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
     about: dict[str, Any] = {
         "name": wanted.evaluator, "span": wanted.span_name, "start": period[0], "end": period[1],
     }  # fmt: skip
-    scored = _SCORED.format(condition.format("name"))
+    unjudged = UNJUDGED.format(table="evaluations")
+    scored = _SCORED.format(condition.format("name"), unjudged=unjudged)
     for row in connection.execute(scored, {**about, "after": after and after.scored}):
         _add_score(at(row[0]), row, predicted)
     steps: dict[str, str | None] = {}
@@ -235,7 +240,7 @@ _SCORED = """
 SELECT time_ns, span_id, value, inclusion_probability, evaluator_version,
   CASE evaluator_kind WHEN 'judge' THEN metadata END
 FROM evaluations
-WHERE {} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
+WHERE {} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL) AND {unjudged}
 """
 
 _NOT_RUN = """
@@ -248,9 +253,17 @@ SELECT span_id, value FROM evaluations
 WHERE name = :name AND time_ns >= :start AND time_ns < :end AND typeof(value) = 'real'
 """
 
+_DECIDED = """
+SELECT span_id, probability FROM evaluations
+WHERE name = :name AND time_ns >= :start AND time_ns < :end AND evaluator_kind = 'decision'
+  AND probability IS NOT NULL
+"""
+
 _PREDICTED_ONE = """
-SELECT value FROM evaluations
-WHERE span_id = ? AND name = ? AND typeof(value) = 'real' ORDER BY seq DESC LIMIT 1
+SELECT CASE evaluator_kind WHEN 'decision' THEN probability ELSE value END AS score FROM evaluations
+WHERE span_id = :span AND typeof(score) = 'real' AND (
+  name = :predictor OR (name = :name AND evaluator_kind = 'decision'))
+ORDER BY evaluator_kind = 'decision' DESC, seq DESC LIMIT 1
 """
 
 _WENT_ON = """

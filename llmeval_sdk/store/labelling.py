@@ -15,6 +15,8 @@ from llmeval_sdk.store.feedback import add_feedback
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import predictor_of
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.summary import Scope
+from llmeval_sdk.store.verdicts import scores_by_span, usable, verdicts
 
 
 PLANNED = 100
@@ -57,15 +59,14 @@ def queue(
     Raises `ConfigurationError` where there is nothing of that judge to label.
     """
     predictor = predictor_of(judge)
-    scores = reader.scores_by_span(predictor) if predictor else {}
+    scores = reader.read(lambda c: scores_by_span(c, predictor)) if predictor else {}
     candidates: dict[str, Candidate] = {}
     outside = False
-    for judged in reader.judged(since_ns, None, judge).values():
-        rows = zip(judged.span_ids, judged.values, judged.chances, strict=True)
-        for span_id, value, chance in rows:
-            outside |= not 0 <= value <= 1
-            if span_id and chance > 0:
-                candidates[span_id] = Candidate(span_id, value, chance, scores.get(span_id))
+    for each in reader.read(lambda c: list(verdicts(c, Scope(since_ns, evaluator=judge)))):
+        outside |= not 0 <= each.value <= 1
+        if each.span_id and each.chance:
+            score = scores.get(each.span_id)
+            candidates[each.span_id] = Candidate(each.span_id, each.value, each.chance, score)
     if outside:
         raise ConfigurationError(f"scores of {judge} leave 0..1, so labels cannot correct them")
     if not candidates:
@@ -81,11 +82,8 @@ def queue(
 
 def judges_of(reader: StoreReader) -> list[str]:
     """Return the judges whose verdicts can be labelled, those with the most verdicts first."""
-    counts: dict[str, int] = {}
-    for (name, _, _), found in reader.judged().items():
-        usable = sum(chance > 0 for chance in found.chances)
-        counts[name] = counts.get(name, 0) + usable
-    return sorted((name for name in counts if counts[name]), key=lambda name: (-counts[name], name))
+    counts = reader.read(usable)
+    return sorted(counts, key=lambda name: (-counts[name], name))
 
 
 def shown(reader: StoreReader, span_id: str) -> Shown | None:

@@ -16,6 +16,7 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk.model import JUDGING
 from llmeval_sdk.store import walks
+from llmeval_sdk.store.effective import STANDING
 from llmeval_sdk.store.walks import Place, Query
 
 
@@ -140,7 +141,7 @@ FROM spans WHERE seq IN ({})
 _SAID = f"""
 SELECT span_id, name, value, label, error_type, evaluator_kind,
   instr(ifnull(metadata, ''), '"{_values.NEAR_CONSTANT}":true') FROM {{}}
-WHERE span_id IN ({{}}) ORDER BY time_ns, seq
+WHERE span_id IN ({{}}) ORDER BY {STANDING}, time_ns, seq
 """  # noqa: S608
 
 _REFUSALS = "SELECT span_id, evaluator, reason FROM not_run WHERE span_id IN ({}) ORDER BY seq"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from sqlite3 import Connection
 from typing import Any, TypeAlias
 
 from llmeval_sdk import _values, registry
-from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.estimates.correction import Correction, Labelled, corrected_mean
+from llmeval_sdk.estimates.assisted import FEW
+from llmeval_sdk.estimates.correction import Correction, Labelled, tallied_correction
 from llmeval_sdk.estimates.funnel import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, stands_for
+from llmeval_sdk.estimates.tally import Tally, tallied_mean
+from llmeval_sdk.store.effective import decided
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.samples import Judged
+from llmeval_sdk.store.samples import Judged, Key, judged
+from llmeval_sdk.store.summary import Group, Scope, groups
+from llmeval_sdk.store.verdicts import Verdict, predicted, scores_by_span, verdicts
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
 
 
@@ -48,70 +54,34 @@ class Population:
     """Judged records that people labelled."""
 
 
-def populations(
-    reader: StoreReader,
-    given: tuple[Any, ...],
-    predictor: str | None,
-    period_ns: int = 0,
-    *,
-    labels: LabelSource = None,
-) -> list[Population]:
-    """Estimate for every judge and span name, and for every period where periods have a length.
+class Scores:
+    """What several estimates need, each read once: sums, and free scores and labels by span.
 
-    ``labels`` is the name of the feedback that corrects judges, or labels by span id; by default
-    each judge is corrected by the feedback under its own name.
+    Args:
+        reader: the store.
+        predictor: the free score that predicts the verdicts of every judge; by default each judge
+            declares its own.
+        labels: the name of the feedback that corrects judges, or labels by span id; by default each
+            judge is corrected by the feedback under its own name.
     """
-    scores = _Scores(reader, predictor, labels)
-    return [
-        _population(*key, found, scores)
-        for key, found in reader.judged(*given, period_ns=period_ns).items()
-    ]
-
-
-def overall(
-    reader: StoreReader, given: tuple[Any, ...], predictor: str | None, evaluator: str
-) -> Population:
-    """Estimate for one evaluator over the spans of all names."""
-    since, until, _, span_name = given
-    whole = Judged()
-    for found in reader.judged(since, until, evaluator, span_name, every_kind=True).values():
-        whole.add(found)
-    return _population(evaluator, None, None, whole, _Scores(reader, predictor))
-
-
-def over_time(
-    reader: StoreReader, given: tuple[Any, ...], evaluator: str, period_ns: int
-) -> list[Population]:
-    """Estimate for one evaluator over the spans of all names, period by period."""
-    since, until, _, span_name = given
-    found: dict[int, Judged] = {}
-    every = reader.judged(since, until, evaluator, span_name, period_ns=period_ns, every_kind=True)
-    for (_, _, period), judged in every.items():
-        found.setdefault(period or 0, Judged()).add(judged)
-    scores = _Scores(reader, None)
-    return [
-        _population(evaluator, None, period, judged, scores)
-        for period, judged in sorted(found.items())
-    ]
-
-
-def predictor_of(judge: str) -> str | None:
-    """Return the free score that says most about a judge's verdicts, as the judge declares."""
-    name: str | None = getattr(registry.known(judge), "predictor", None)
-    return name
-
-
-class _Scores:
-    """Free scores and labels by span, read once for each that is needed."""
 
     def __init__(
-        self, reader: StoreReader, predictor: str | None, labels: LabelSource = None
+        self, reader: StoreReader, predictor: str | None = None, labels: LabelSource = None
     ) -> None:
         self._reader = reader
         self._predictor = predictor
         self._labels = labels
-        self._known: dict[str, dict[str, float]] = {}
+        self._decided: dict[str, dict[str, float]] = {}
+        self._scores: dict[str, dict[str, float]] = {}
+        self._groups: dict[tuple[Scope, int], list[Group]] = {}
         self._labelled: dict[str, Mapping[str, Label]] = {}
+
+    def groups(self, scope: Scope, period_ns: int = 0) -> list[Group]:
+        """Return what the evaluations of a scope add up to."""
+        key = scope, period_ns
+        if key not in self._groups:
+            self._groups[key] = self._reader.read(lambda c: groups(c, scope, period_ns))
+        return self._groups[key]
 
     def labels(self, judge: str) -> Mapping[str, Label]:
         """Return what people said of the records of a judge, by span."""
@@ -123,101 +93,192 @@ class _Scores:
         return self._labelled[name]
 
     def of(self, judge: str) -> dict[str, float]:
-        """Return the scores that say most about a judge's verdicts, as the judge declares."""
+        """Return the scores that say most about a judge's verdicts.
+
+        They are the probabilities of decisions on the same question, where there are any, else the
+        free score that the judge declares.
+        """
+        if self._predictor is None:
+            decisions = self._decided.get(judge)
+            if decisions is None:
+                decisions = self._decided[judge] = self._reader.read(lambda c: decided(c, judge))
+            if decisions:
+                return decisions
         name = self._predictor or predictor_of(judge)
         if name is None:
             return {}
-        if name not in self._known:
-            self._known[name] = self._reader.scores_by_span(name)
-        return self._known[name]
+        if name not in self._scores:
+            self._scores[name] = self._reader.read(lambda c: scores_by_span(c, name))
+        return self._scores[name]
 
 
-def _population(
-    judge: str, span_name: str | None, period: int | None, found: Judged, scores: _Scores
+def populations(
+    reader: StoreReader,
+    scope: tuple[Any, ...],
+    scores: Scores | None = None,
+    period_ns: int = 0,
+) -> list[Population]:
+    """Estimate for every judge and span name, and for every period where periods have a length.
+
+    ``scope`` is a `Scope`, or its fields in their order.
+    """
+    return _estimated(reader, Scope(*scope), scores, period_ns)
+
+
+def overall(
+    reader: StoreReader, scope: tuple[Any, ...], scores: Scores | None, evaluator: str
 ) -> Population:
-    steps = funnel(found.answered, found.reasons)
-    estimate, note = _estimate(judge, steps, found, scores)
-    is_mean = found.values and not _names_categories(found)
-    mean = sum(found.values) / len(found.values) if is_mean else None
-    words = dict(found.categories.most_common())
-    labelled = _labelled(found, scores.labels(judge)) if found.values else []
-    correction = None
-    if estimate is not None and min(found.values) >= 0 and max(found.values) <= 1:
-        known = [place for place, chance in enumerate(found.chances) if chance > 0]
-        correction = corrected_mean(
-            [found.values[place] for place in known],
-            [found.chances[place] for place in known],
-            labelled,
-            mean=estimate.mean,
-        )
-    return Population(
-        judge, span_name, period, steps, mean, estimate, note, found.cost_usd, words, correction,
-        len(labelled),
-    )  # fmt: skip
+    """Estimate for one evaluator over the spans of all names."""
+    mine = Scope(*scope)._replace(evaluator=evaluator)
+    whole = _estimated(reader, mine, scores, all_names=True)
+    return whole[0] if whole else _population((evaluator, None, None), Judged(), None, [])
 
 
-def _labelled(found: Judged, labels: Mapping[str, Label]) -> list[Labelled]:
-    """Return the judged records that people labelled."""
-    if not labels:
-        return []
-    rows = zip(found.span_ids, found.values, found.chances, strict=True)
+def over_time(
+    reader: StoreReader,
+    scope: tuple[Any, ...],
+    scores: Scores | None,
+    evaluator: str,
+    period_ns: int,
+) -> list[Population]:
+    """Estimate for one evaluator over the spans of all names, period by period."""
+    mine = Scope(*scope)._replace(evaluator=evaluator)
+    return _estimated(reader, mine, scores, period_ns, all_names=True)
+
+
+def predictor_of(judge: str) -> str | None:
+    """Return the free score that says most about a judge's verdicts, as the judge declares."""
+    name: str | None = getattr(registry.known(judge), "predictor", None)
+    return name
+
+
+def _estimated(
+    reader: StoreReader,
+    scope: Scope,
+    scores: Scores | None,
+    period_ns: int = 0,
+    *,
+    all_names: bool = False,
+) -> list[Population]:
+    """Estimate for each judge and period; with ``all_names`` for the spans of all names together.
+
+    Then heuristics are estimated as well as judges.
+    """
+    scores = scores or Scores(reader)
+
+    def place(key: Key) -> Key:
+        return (key[0], None, key[2]) if all_names else key
+
+    samples: dict[Key, Judged] = {}
+    parts = scores.groups(scope, period_ns)
+    sums = reader.read(lambda c: judged(c, scope, parts, period_ns=period_ns, every_kind=all_names))
+    for key, sample in sums.items():
+        samples.setdefault(place(key), Judged()).join(sample)
+    known: dict[Key, Tally] = {}
+    people: dict[Key, list[Labelled]] = {}
+    for judge in {key[0] for key in samples}:
+        mine = {key: sample for key, sample in samples.items() if key[0] == judge}
+        narrow = scope._replace(evaluator=judge)
+        by_span = scores.of(judge) if any(map(_can_be_assisted, mine.values())) else {}
+        if by_span:
+            read: Callable[[Connection], dict[Key, Tally]] = partial(
+                predicted, scope=narrow, scores=by_span, period_ns=period_ns, every_kind=all_names,
+                origin=next(iter(mine.values())).origin,
+            )  # fmt: skip
+            for key, tally in reader.read(read).items():
+                known.setdefault(place(key), Tally()).join(tally)
+        labels = scores.labels(judge)
+        if labels and any(sample.tally.judged for sample in mine.values()):
+            for row in reader.read(partial(_rows, narrow, labels, every_kind=all_names)):
+                begin = row.time_ns - row.time_ns % period_ns if period_ns else None
+                label = labels[row.span_id]
+                people.setdefault(place((judge, row.span_name, begin)), []).append(
+                    Labelled(row.value, label.value, row.chance, label.chance)
+                )
     return [
-        Labelled(value, labels[span_id].value, chance, labels[span_id].chance)
-        for span_id, value, chance in rows
-        if chance > 0 and span_id in labels
+        _population(key, sample, known.get(key), people.get(key, []))
+        for key, sample in sorted(samples.items(), key=_order)
     ]
 
 
-def _names_categories(found: Judged) -> bool:
+def _rows(
+    scope: Scope, spans: Mapping[str, Label], connection: Connection, *, every_kind: bool
+) -> list[Verdict]:
+    """Return the verdicts on some spans that have an inclusion probability."""
+    rows = verdicts(connection, scope, every_kind=every_kind, spans=spans)
+    return [row for row in rows if row.chance]
+
+
+def _order(item: tuple[Key, Judged]) -> tuple[str, str, int]:
+    judge, span_name, period = item[0]
+    return judge, span_name or "", period or 0
+
+
+def _can_be_assisted(sample: Judged) -> bool:
+    """Say whether a free score can narrow an estimate: some records were judged and some not."""
+    return bool(sample.passed_over and sample.tally.judged and sample.tally.effective >= FEW)
+
+
+def _population(
+    key: Key, sample: Judged, scored: Tally | None, labelled: Sequence[Labelled]
+) -> Population:
+    steps = funnel(sample.answered, sample.reasons)
+    estimate, note = _estimate(steps, sample, scored)
+    correction = None
+    if estimate is not None and not sample.is_out_of_scale:
+        correction = tallied_correction(
+            sample.tally, sample.passed_weight, sample.passed, labelled, mean=estimate.mean
+        )
+    return Population(
+        *key,
+        steps,
+        None if _names_categories(sample) else sample.mean,
+        estimate,
+        note,
+        sample.cost_usd,
+        dict(sample.categories.most_common()),
+        correction,
+        len(labelled),
+    )
+
+
+def _names_categories(sample: Judged) -> bool:
     """Say whether a judge gave a word that neither is a number nor neutral: then no mean is one."""
-    return any(not _values.is_neutral(word) for word in found.categories)
+    return any(not _values.is_neutral(word) for word in sample.categories)
 
 
-def _estimate(
-    judge: str, steps: Funnel, found: Judged, scores: _Scores
-) -> tuple[Estimate | None, str]:
-    if _names_categories(found):
+def _estimate(steps: Funnel, sample: Judged, scored: Tally | None) -> tuple[Estimate | None, str]:
+    """Return the estimate and what to know about it, or no estimate and why there is none."""
+    tally = sample.tally
+    if _names_categories(sample):
         return None, CATEGORIES
-    if not found.values:
-        return None, _nothing(found, steps)
-    known = [place for place, chance in enumerate(found.chances) if chance > 0]
-    if not known:
+    if not sample.numbers:
+        return None, _nothing(sample, steps)
+    if not tally.judged:
         return None, NO_CHANCE
-    values = [found.values[place] for place in known]
-    chances = [found.chances[place] for place in known]
-    spans = [found.span_ids[place] for place in known]
-    if found.passed_over and not _stands_for_all(chances, steps):
+    if sample.passed_over and not _stands_for_all(tally, steps):
         return None, NO_CONTROL
-    bounds = (0.0, 1.0) if min(values) >= 0 and max(values) <= 1 else None
-    by_span = scores.of(judge) if found.passed_over else {}
-    everywhere = _predicted([*spans, *found.passed_over], by_span)
-    estimate = assisted_mean(values, chances, everywhere[: len(spans)], everywhere, bounds=bounds)
-    return estimate, _note(len(found.values) - len(known), steps, found.versions)
+    if scored is not None and scored.scored:
+        tally = tally.with_scores(scored, sample.passed_over)
+    bounds = (0.0, 1.0) if sample.low >= 0 and sample.high <= 1 else None
+    estimate = tallied_mean(tally, bounds=bounds, origin=sample.origin)
+    return estimate, _note(sample.numbers - tally.judged, steps, sample.versions)
 
 
-def _nothing(found: Judged, steps: Funnel) -> str:
+def _nothing(sample: Judged, steps: Funnel) -> str:
     """Say why there is no number although a judge may have answered."""
-    if found.answered:
+    if sample.answered:
         return "no answer applies: each is neutral, such as skipped or abstained"
     return "nothing was judged" if steps.eligible else "nothing could be judged"
 
 
-def _stands_for_all(chances: list[float], steps: Funnel) -> bool:
+def _stands_for_all(tally: Tally, steps: Funnel) -> bool:
     """Say whether the judged records can stand for all eligible ones.
 
     Records that could have been judged only if no judgement had been lost are not expected in it.
     """
-    weights = [1 / chance for chance in chances]
-    expected = steps.eligible * len(chances) / steps.selected
-    return stands_for(sum(weights), sum(w * (w - 1) for w in weights), expected)
-
-
-def _predicted(spans: Iterable[str], by_span: dict[str, float]) -> list[float]:
-    """Return the free score of each span; one without any gets the mean, which predicts nothing."""
-    found = [by_span.get(span_id) for span_id in spans]
-    known = [score for score in found if score is not None]
-    middle = sum(known) / len(known) if known else 0.0
-    return [middle if score is None else score for score in found]
+    expected = steps.eligible * tally.judged / steps.selected
+    return stands_for(tally.w, tally.ww - tally.w, expected)
 
 
 def _note(unknown: int, steps: Funnel, versions: set[str]) -> str:

@@ -51,7 +51,7 @@ def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:
         connection.execute(
             f"DELETE FROM {table} WHERE time_ns < ? AND seq IN "  # noqa: S608
             f"(SELECT seq FROM {table} ORDER BY seq LIMIT ?)",
-            (limit, 4 * SLICE),
+            (limit, 2 * SLICE),
         )
 
 

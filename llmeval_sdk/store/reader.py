@@ -7,17 +7,16 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import STAND_IN, EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.store import rows, samples, schema, summary
+from llmeval_sdk.store import rows, schema, summary
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 from llmeval_sdk.store.rows import COLUMNS, Row
-from llmeval_sdk.store.samples import Judged, Key
 from llmeval_sdk.store.schema import EmptyError
-from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary
 
 
 _T = TypeVar("_T")
@@ -115,8 +114,8 @@ class StoreReader:
 
         ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
         """
-        where, given = _where("name", since, until, evaluator, span_name)
-        return tuple(self.read(lambda c: summary.score_summary(c, where, given)))
+        scope = Scope(since, until, evaluator, span_name)
+        return tuple(self.read(lambda c: summary.score_summary(c, scope, summary.groups(c, scope))))
 
     def not_run_summary(
         self,
@@ -126,33 +125,8 @@ class StoreReader:
         span_name: str | None = None,
     ) -> tuple[NotRunSummary, ...]:
         """Count the judges that did not run, by judge and reason; see `score_summary`."""
-        where, given = _where("evaluator", since, until, evaluator, span_name)
-        return tuple(self.read(lambda c: summary.not_run_summary(c, where, given)))
-
-    def judged(
-        self,
-        since: int | None = None,
-        until: int | None = None,
-        evaluator: str | None = None,
-        span_name: str | None = None,
-        *,
-        period_ns: int = 0,
-        every_kind: bool = False,
-    ) -> dict[Key, Judged]:
-        """Collect judgements, and the records without one, by judge, span name and period.
-
-        See `score_summary` for the arguments; a ``period_ns`` of 0 is one period for all, and with
-        ``every_kind`` heuristics count as judges.
-        """
-        scores = _where("name", since, until, evaluator, span_name)
-        not_run = _where("evaluator", since, until, evaluator, span_name)
-        return self.read(
-            lambda c: samples.judged(c, scores, not_run, period_ns=period_ns, every_kind=every_kind)
-        )
-
-    def scores_by_span(self, name: str) -> dict[str, float]:
-        """Return an evaluator's scores by span id."""
-        return self.read(lambda c: samples.scores_by_span(c, name))
+        scope = Scope(since, until, evaluator, span_name)
+        return tuple(self.read(lambda c: summary.not_run_summary(c, scope)))
 
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""
@@ -269,16 +243,3 @@ _COUNTS = """
 SELECT (SELECT count(*) FROM spans), (SELECT count(*) FROM evaluations),
   (SELECT count(*) FROM not_run), (SELECT count(*) FROM feedback)
 """
-
-
-def _where(
-    name: str, since: int | None, until: int | None, evaluator: str | None, span_name: str | None
-) -> tuple[str, tuple[Any, ...]]:
-    given = {
-        f"{name} = ?": evaluator,
-        "span_name = ?": span_name,
-        "time_ns >= ?": since,
-        "time_ns < ?": until,
-    }
-    wanted = {condition: value for condition, value in given.items() if value is not None}
-    return f"WHERE {' AND '.join(wanted)}" if wanted else "", tuple(wanted.values())

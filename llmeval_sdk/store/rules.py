@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.caught import caught_at
+from llmeval_sdk.store.effective import UNJUDGED
 
 
 JUDGE = "extraction_correctness"
@@ -84,7 +85,7 @@ def compare(connection: sqlite3.Connection, threshold: float, since_ns: int | No
     )
 
 
-_CHECKED = """
+_CHECKED = f"""
 WITH checked AS (
   SELECT span_id, max(value) AS label, NULL AS verdict, NULL AS chance
   FROM feedback WHERE time_ns >= ? AND span_id != '' GROUP BY span_id
@@ -92,6 +93,7 @@ WITH checked AS (
   SELECT span_id, NULL, value, inclusion_probability
   FROM evaluations
   WHERE name = ? AND time_ns >= ? AND error_type IS NULL AND span_id != ''
+    AND {UNJUDGED.format(table="evaluations")}
     AND span_id NOT IN (SELECT span_id FROM feedback)
   LIMIT ?
 )
@@ -103,4 +105,4 @@ LEFT JOIN evaluations AS recall
   ON recall.span_id = checked.span_id AND recall.name = 'context_recall_heuristic'
 LEFT JOIN evaluations AS warning
   ON warning.span_id = checked.span_id AND warning.name = 'recall_warning'
-"""
+"""  # noqa: S608 - constants

@@ -127,7 +127,20 @@ ALTER TABLE evaluations ADD COLUMN probability REAL;
 ALTER TABLE feedback ADD COLUMN probability REAL;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE)
+WORD = "CASE typeof(value) WHEN 'real' THEN NULL ELSE value END"
+"""What an evaluation says unless it is a score: a category, or 1 or 0 for pass and fail."""
+
+_SUMMED = f"""
+-- What reports sum up, in the order in which they group it: nothing is sorted, and no row is read.
+-- Scores stand in the order of time, so that new ones go to the end of their group.
+CREATE INDEX evaluations_summed ON evaluations (
+  name, span_name, evaluator_kind, evaluator_version, {WORD}, time_ns, value, error_type,
+  inclusion_probability, cost_usd, total_tokens, probability
+);
+CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED)
 
 
 class SchemaError(Exception):

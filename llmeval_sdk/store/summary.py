@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import Any
+from math import inf, isfinite, nextafter
+from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
+from llmeval_sdk.store.schema import WORD
 
 
 BINS = 10
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +54,121 @@ class NotRunSummary:
     """The detail of the latest of them."""
 
 
-class _Group:
-    """The running sums for one evaluator and span name."""
+class Scope(NamedTuple):
+    """Which evaluations, or which judgements that did not run, are summed up.
 
-    __slots__ = (
-        "categories", "cost", "errors", "not_applicable", "probabilities", "scores", "tokens",
-    )  # fmt: skip
+    ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
+    """
 
-    def __init__(self) -> None:
-        self.scores = array("d")
-        self.probabilities = array("d")
-        self.categories: Counter[str] = Counter()
-        self.errors = self.not_applicable = self.tokens = 0
-        self.cost: float | None = None
+    since: int | None = None
+    until: int | None = None
+    evaluator: str | None = None
+    span_name: str | None = None
+
+    def where(self, evaluator: str, *conditions: str) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition in SQL, and its arguments.
+
+        Args:
+            evaluator: the column that names the evaluator.
+            conditions: further conditions, which come first; an empty one is none.
+        """
+        bounds = {
+            f"{evaluator} = ?": self.evaluator,
+            "+span_name = ?": self.span_name,  # + keeps SQLite from sorting what is in order
+            "time_ns >= ?": self.since,
+            "time_ns < ?": self.until,
+        }
+        present = {bound: value for bound, value in bounds.items() if value is not None}
+        texts = [*filter(None, conditions), *present]
+        return f"WHERE {' AND '.join(texts) or '1'}", tuple(present.values())
+
+
+class Group(NamedTuple):
+    """What the evaluations of one evaluator, span name, kind, version and word add up to.
+
+    All scores of a group stand in one `Group` whose ``word`` is ``None``, with the evaluations that
+    have no value. The inclusion probabilities that are added up are those of words, because sums of
+    scores need more than these (see `samples`).
+    """
+
+    name: str
+    span_name: str | None
+    evaluator_kind: str
+    version: str | None
+    period: int | None
+    word: Any
+    """A category, 1 or 0 for pass and fail, or ``None``."""
+    rows: int
+    values: int
+    errors: int
+    not_applicable: int
+    low: Any
+    high: Any
+    total: float | None
+    cost_usd: float | None
+    total_tokens: int | None
+    known: int | None
+    """How many have an inclusion probability, and neither an error nor no value."""
+    least_chance: float | None
+    w: float | None
+    """The sum of the inverses of those probabilities."""
+    ww: float | None
+    """The sum of the squares of the inverses."""
+    probable: int
+    """How many say how likely the outcome is good."""
+    probability: float | None
+    """The sum of those probabilities."""
+
+
+def groups(connection: sqlite3.Connection, scope: Scope, period_ns: int = 0) -> list[Group]:
+    """Add up the evaluations of a scope, in one pass over them.
+
+    The index ``evaluations_summed`` has them in the order of their groups. Without it SQLite would
+    sort the rows first, which takes longer than all the rest.
+    """
+    where, arguments = scope.where("name")
+    period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+    by_period = f", {period}" if period_ns else ""
+    sql = _GROUPS.format(where=where, period=period, by_period=by_period)
+    return [Group(*row) for row in connection.execute(sql, arguments)]
+
+
+@dataclass(slots=True)
+class _Summed:
+    """The sums for one evaluator and span name, over versions and words."""
+
+    scores: int = 0
+    total: float = 0.0
+    low: float = inf
+    high: float = -inf
+    categories: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    not_applicable: int = 0
+    cost: float | None = None
+    tokens: int = 0
+    probable: int = 0
+    probability: float = 0.0
+
+    def add(self, group: Group) -> None:
+        """Add what one version said, or said in one word."""
+        if group.word is not None:
+            text = group.word if type(group.word) is str else _values.word(group.word)
+            self.categories[text] += group.rows
+        elif group.values:
+            self.scores += group.values
+            self.total += group.total or 0.0
+            self.low, self.high = min(self.low, group.low), max(self.high, group.high)
+        self.errors += group.errors
+        self.not_applicable += group.not_applicable
+        self.tokens += group.total_tokens or 0
+        self.probable += group.probable
+        self.probability += group.probability or 0.0
+        if group.cost_usd is not None:
+            self.cost = (self.cost or 0.0) + group.cost_usd
 
     def mean(self) -> float | None:
         """Return the mean, or ``None`` if any answer is neither a number nor neutral."""
-        count, total = len(self.scores), sum(self.scores)
+        count, total = self.scores, self.total
         for word, times in self.categories.items():
             if (rating := _values.number(word)) is not None:
                 count += times
@@ -81,89 +178,129 @@ class _Group:
         return total / count if count else None
 
 
-def score_summary(connection: sqlite3.Connection, where: str, arguments: Row) -> list[ScoreSummary]:
-    """Summarise the evaluations that a condition selects, in one pass over them.
-
-    The sums are made here because SQLite's GROUP BY would sort the rows first, which doubles the
-    time for millions of them.
-    """
-    groups: dict[tuple[str, str, str | None], _Group] = {}
-    for name, kind, span_name, value, failed, cost, tokens, probability in connection.execute(
-        _SCORES.format(where), arguments
-    ):
-        group = groups.get((name, kind, span_name))
-        if group is None:
-            group = groups[name, kind, span_name] = _Group()
-        if type(value) is float:
-            group.scores.append(value)
-        elif value is not None:
-            group.categories[value if type(value) is str else _values.word(value)] += 1
-        elif not failed:
-            group.not_applicable += 1
-        group.errors += failed
-        if cost is not None:
-            group.cost = (group.cost or 0.0) + cost
-        if tokens:
-            group.tokens += tokens
-        if probability is not None:
-            group.probabilities.append(probability)
-    keys = sorted(groups, key=lambda key: tuple(part or "" for part in key))
-    return [_summary(*key, groups[key]) for key in keys]
+def score_summary(
+    connection: sqlite3.Connection, scope: Scope, parts: Iterable[Group]
+) -> list[ScoreSummary]:
+    """Summarise the evaluations of a scope; ``parts`` is what `groups` made of it."""
+    summed: dict[tuple[str, str, str | None], _Summed] = {}
+    for part in parts:
+        key = part.name, part.evaluator_kind, part.span_name
+        summed.setdefault(key, _Summed()).add(part)
+    keys = sorted(summed, key=lambda key: tuple(part or "" for part in key))
+    return [_summary(connection, scope, key, summed[key]) for key in keys]
 
 
-def not_run_summary(
-    connection: sqlite3.Connection, where: str, arguments: Row
-) -> list[NotRunSummary]:
+def not_run_summary(connection: sqlite3.Connection, scope: Scope) -> list[NotRunSummary]:
     """Count the judges that did not run, by judge and reason, most frequent first."""
+    where, arguments = scope.where("evaluator")
+    counts: Counter[tuple[str, str]] = Counter()
+    latest: dict[tuple[str, str], tuple[int, str | None]] = {}
     rows = connection.execute(_NOT_RUN.format(where), arguments)
-    return [NotRunSummary(row[0], row[1], row[2], row[3] or "") for row in rows]
+    for evaluator, reason, span_name, times, last_ns in rows:
+        key = evaluator, reason
+        counts[key] += times
+        if key not in latest or latest[key][0] < last_ns:
+            latest[key] = last_ns, span_name
+    summaries = []
+    for (evaluator, reason), times in counts.items():
+        last_ns, span_name = latest[evaluator, reason]
+        found = connection.execute(_DETAIL, (evaluator, span_name, reason, last_ns)).fetchone()
+        summaries.append(NotRunSummary(evaluator, reason, times, found[0] or ""))
+    return sorted(summaries, key=lambda each: (each.evaluator, -each.count, each.reason))
 
 
-_SCORES = """
-SELECT name, evaluator_kind, span_name, value, error_type IS NOT NULL, cost_usd, total_tokens,
-  probability
-FROM evaluations {}
+GROUP = "name, span_name, evaluator_kind, evaluator_version"
+"""The beginning of the index, in whose order nothing has to be sorted.
+
+A condition such as ``evaluator_kind = 'judge'`` needs a ``+`` before the column: SQLite leaves a
+column that is constant out of the grouping, and then takes the rest to be in no order.
 """
+LEAST_CHANCE = 1e-9
+"""A smaller inclusion probability is none: one record would outweigh all others."""
+_COUNTS = f"error_type IS NULL AND value IS NOT NULL AND inclusion_probability > {LEAST_CHANCE}"
+_CHANCE = f"CASE WHEN {_COUNTS} THEN inclusion_probability END"
+
+_GROUPS = f"""
+SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
+  sum(value IS NULL AND error_type IS NULL), min(value), max(value),
+  sum(CASE typeof(value) WHEN 'real' THEN value END), sum(cost_usd), sum(total_tokens),
+  count({_CHANCE}), min({_CHANCE}), sum(1 / {_CHANCE}),
+  sum(CASE WHEN {_COUNTS} THEN 1 / (inclusion_probability * inclusion_probability) END),
+  count(probability), sum(probability)
+FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
+"""  # noqa: S608 - constants
 
 _NOT_RUN = """
-SELECT evaluator, reason, count(*) AS times, detail, max(time_ns)
-FROM not_run {} GROUP BY evaluator, reason ORDER BY evaluator, times DESC, reason
+SELECT evaluator, reason, span_name, count(*), max(time_ns) FROM not_run {}
+GROUP BY evaluator, span_name, reason
+"""
+
+_DETAIL = """
+SELECT detail FROM not_run
+WHERE evaluator = ? AND span_name IS ? AND reason IS ? AND time_ns = ? ORDER BY seq LIMIT 1
 """
 
 
-def _summary(evaluator: str, kind: str, span_name: str | None, group: _Group) -> ScoreSummary:
-    low, high = (min(group.scores), max(group.scores)) if group.scores else (None, None)
+def _summary(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    key: tuple[str, str, str | None],
+    group: _Summed,
+) -> ScoreSummary:
+    evaluator, kind, span_name = key
+    low, high = (group.low, group.high) if group.scores else (None, None)
     if low is not None and high is not None and low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     return ScoreSummary(
         evaluator,
         kind,
         span_name,
-        count=len(group.scores) + group.categories.total(),
+        count=group.scores + group.categories.total(),
         errors=group.errors,
         not_applicable=group.not_applicable,
         mean=group.mean(),
         low=low,
         high=high,
-        histogram=_histogram(group.scores, low, high),
+        histogram=_histogram(connection, scope, key, low, high),
         categories=dict(sorted(group.categories.items(), key=lambda item: (-item[1], item[0]))),
         cost_usd=group.cost,
         total_tokens=group.tokens,
-        mean_probability=_mean(group.probabilities),
+        mean_probability=group.probability / group.probable if group.probable else None,
     )
 
 
-def _mean(numbers: array[float]) -> float | None:
-    return sum(numbers) / len(numbers) if numbers else None
+def _histogram(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    key: tuple[str, str, str | None],
+    low: float | None,
+    high: float | None,
+) -> tuple[int, ...]:
+    """Count the scores in each of ten equal parts of the range, by how many are below its end."""
+    if low is None or high is None or not isfinite(high - low):
+        return ()
+    if not isfinite(BINS / ((high - low) or 1.0)):
+        return ()
+    edges = [edge(low, high, number) for number in range(1, BINS)]
+    below = ", ".join(["sum(value < ?)"] * len(edges))
+    where, arguments = scope._replace(evaluator=None, span_name=None).where(
+        "name", "name = ?", "evaluator_kind IS ?", "span_name IS ?", "typeof(value) = 'real'"
+    )
+    query = f"SELECT {below}, count(*) FROM evaluations {where}"  # noqa: S608 - constants
+    counts = connection.execute(query, (*edges, *key, *arguments)).fetchone()
+    return tuple(upper - lower for lower, upper in zip((0, *counts), counts, strict=False))
 
 
-def _histogram(scores: array[float], low: float | None, high: float | None) -> tuple[int, ...]:
-    if low is None or high is None:
-        return ()
-    bins = [0] * BINS
-    scale = BINS / ((high - low) or 1.0)
-    if not isfinite(scale) or not isfinite(high - low):
-        return ()
-    for value in scores:
-        bins[min(int((value - low) * scale), BINS - 1)] += 1
-    return tuple(bins)
+def bin_of(value: float, low: float, high: float) -> int:
+    """Say in which of the ten parts of a range a value lies, the lowest being 0."""
+    return min(int((value - low) * (BINS / ((high - low) or 1.0))), BINS - 1)
+
+
+def edge(low: float, high: float, number: int) -> float:
+    """Return the smallest value that `bin_of` puts into a part of a range, or above it."""
+    value = low + number * ((high - low) or 1.0) / BINS
+    while bin_of(value, low, high) >= number:
+        value = nextafter(value, -inf)
+    while bin_of(value, low, high) < number:
+        value = nextafter(value, inf)
+    return value

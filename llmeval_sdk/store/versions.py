@@ -12,7 +12,7 @@ from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.funnel import step_of
 from llmeval_sdk.estimates.sequence import Seen
-from llmeval_sdk.estimates.standardised import Tally
+from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import predictor_of
 
@@ -101,8 +101,8 @@ def dimensions(connection: sqlite3.Connection) -> list[str]:
     """Return the tags, and ``model`` and ``prompt``, that the latest spans of a store have."""
     tags = [name for (name,) in connection.execute(_TAGS, (_RECENT,))]
     model, prompt = connection.execute(_OTHERS, (_RECENT,)).fetchone()
-    found = [f"tag:{name}" for name in tags if _TAG.fullmatch(f"tag:{name}")]
-    return found + ["model"] * bool(model) + ["prompt"] * bool(prompt)
+    known_tags = [f"tag:{name}" for name in tags if _TAG.fullmatch(f"tag:{name}")]
+    return known_tags + ["model"] * bool(model) + ["prompt"] * bool(prompt)
 
 
 def collect(

@@ -119,11 +119,11 @@ def _next(reader: StoreReader, chosen: Queue, skipped: list[str], wanted: str) -
     return next((record for record in records if record is not None), None)
 
 
-def _count(given: str | None) -> int:
-    return (
-        min(max(int(given), 1), MOST) if given and given.isdecimal() and len(given) < 7 else PLANNED
-    )
+def _count(text: str | None) -> int:
+    is_count = text and text.isdecimal() and len(text) < 7
+    return min(max(int(text), 1), MOST) if text and is_count else PLANNED
 
 
-def _skipped(given: str) -> list[str]:
-    return [quote(each, safe="") for each in given[:2_000].split(",") if each][-MAX_SKIPPED:]
+def _skipped(text: str) -> list[str]:
+    ids = [quote(span_id, safe="") for span_id in text[:2_000].split(",") if span_id]
+    return ids[-MAX_SKIPPED:]

@@ -139,7 +139,7 @@ def _periods(
     reader: StoreReader, window: tuple[Any, ...], judge: JudgeFigures, period: int
 ) -> list[Population]:
     """Return estimates by period, or none of them if all periods together cannot be estimated."""
-    populations = over_time(reader, window, judge.figures.name, period)
+    populations = over_time(reader, window, None, judge.figures.name, period)
     if judge.population.estimate is None:
         return [replace(population, estimate=None) for population in populations]
     return populations

@@ -211,6 +211,25 @@ def test_a_failure_after_an_answer_costs_the_rest_only(serve, ask):
     assert decision.requests == len(server.decisions) == 4
 
 
+@pytest.mark.parametrize("fault", ["html", "cut", "not_the_wire"])
+def test_a_reply_that_cannot_be_read_costs_the_questions_of_its_request_only(serve, ask, fault):
+    """What was answered stands, and what was not asked yet is asked."""
+    server = serve("good", fault)
+    decision = ask(server, "logprobs", yes_no("a", "b", "c"))
+    answer = {"yes": 0.75, "no": 0.25}
+    assert numbers(decision) == {"a": answer, "b": "malformed", "c": answer}
+    assert decision.requests == 3
+
+
+def test_nothing_is_sent_once_the_time_is_over(serve, ask):
+    """A request that nobody could wait for is not made, and not asked of the budget."""
+    server = serve()
+    with pytest.raises(JudgeError, match="no time is left") as caught:
+        ask(server, "openai", timeout=0.0)
+    assert caught.value.type == "timeout"
+    assert server.requests == []
+
+
 def test_the_limits_are_those_of_a_record_of_ours(serve, ask):
     """Five judges and twenty chunks are one request on every wire that takes several questions."""
     for wire in ("openai", "systemone"):

@@ -171,3 +171,21 @@ def test_switched_off_it_says_so(tmp_path):
     result = demo(tmp_path, "--limit", "1", "--fields", "license", LLMEVAL_ENABLED="false")
     assert result.returncode == 2
     assert "LLMEVAL_ENABLED" in result.stderr
+
+
+def test_a_cascade_shows_three_tiers_and_calls_stand_ins_stand_ins(tmp_path):
+    """--cascade: each tier with its share and cost, what it found, and that no model spoke."""
+    result = demo(tmp_path, "--cascade", "--limit", "3", "--store", "traces.db")
+    assert result.returncode == 0, result.stderr
+    assert "Three tiers of extraction_correctness (stand-ins, no models)" in result.stdout
+    for tier in ("1 free score", "2 decision model", "3 judge model, where uncertain"):
+        assert re.search(rf"^{tier}.*%", result.stdout, re.MULTILINE)
+    assert "Both models are STAND-INS" in result.stdout
+    with StoreReader(tmp_path / "traces.db") as store:
+        kinds = {
+            event.evaluation.evaluator_kind
+            for ref in store.find("", limit=1000)
+            for event in store.evaluations_of(ref.span_id)
+            if event.evaluation.name == "extraction_correctness"
+        }
+    assert "decision" in kinds

@@ -12,8 +12,9 @@ import llmeval_sdk
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.offline.report.outputs import columns, output_of
-from llmeval_sdk.store.populations import _Scores, populations
+from llmeval_sdk.store.populations import Scores, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.verdicts import scores_by_span
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 
@@ -102,8 +103,8 @@ def test_a_share_of_the_traffic_and_its_estimate_have_it(new_judge, stand_in, tm
             seen.drain()
     with StoreReader(str(store)) as reader:
         found = {each.judge: each for each in populations(reader, (None, None, None, None), None)}
-        predicted = _Scores(reader, None).of("politeness")
-        assert predicted == reader.scores_by_span("groundedness_risk") != {}
+        predicted = Scores(reader).of("politeness")
+        assert predicted == reader.read(lambda c: scores_by_span(c, "groundedness_risk")) != {}
     assert "politeness" in found
     assert found["politeness"].estimate is not None
 

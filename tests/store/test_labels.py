@@ -8,7 +8,7 @@ import pytest
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
 from llmeval_sdk.store.labels import labels_from, labels_of, thumbs
-from llmeval_sdk.store.populations import populations
+from llmeval_sdk.store.populations import Scores, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.words import percent
 from llmeval_sdk.store.writer import StoreWriter
@@ -66,8 +66,8 @@ def test_labels_of_another_name_or_of_a_file_are_used_when_asked_for(path, tmp_p
     assert labels[f"{0:016x}"].chance == 0.5
     assert labels[f"{1:016x}"].chance is None
     with StoreReader(path) as reader:
-        (by_file,) = populations(reader, ALL, None, labels=labels)
-        (by_name,) = populations(reader, ALL, None, labels="helpful")
+        (by_file,) = populations(reader, ALL, Scores(reader, labels=labels))
+        (by_name,) = populations(reader, ALL, Scores(reader, labels="helpful"))
     assert by_file.labels == 30
     assert by_file.correction is not None
     assert (by_name.labels, by_name.correction) == (10, None)

@@ -1,4 +1,4 @@
-"""Datadog LLM Observability: real ddtrace spans, evaluations by a delivery of our own.
+"""Datadog LLM Observability: spans are real ddtrace spans, evaluations are sent by ourselves.
 
 A span of ours opens ddtrace's span of the same kind while it is active, so that what ddtrace
 instruments nests below it; it is annotated and finished by the delivery thread. Evaluations do not

@@ -1,4 +1,4 @@
-"""What a finished span says -> the arguments that ddtrace's ``annotate`` takes. Pure."""
+"""Makes the arguments of ddtrace's ``annotate`` of a finished span, without side effects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _output(span: SpanData) -> Any:
 
 
 def metadata(span: SpanData) -> dict[str, Any]:
-    """Return the app's metadata, and what of ours has no field of its own in Datadog."""
+    """Return the app's metadata, with those of our fields that Datadog has no field for."""
     sent: dict[str, Any] = {str(key): finite(value) for key, value in span.attributes.items()}
     if span.kind != "retrieval" and span.retrieved_context is not None:
         sent["retrieved_context"] = [document(chunk) for chunk in span.retrieved_context]
@@ -99,7 +99,7 @@ def document(chunk: Chunk) -> dict[str, Any]:
 
 
 def prompt_of(prompt: Any) -> dict[str, Any] | None:
-    """Write a Prompt, or what an app gives as one, the way ddtrace reads it."""
+    """Write a prompt as ddtrace reads it."""
     captured = prompt if type(prompt) is Prompt else to_prompt(prompt) if prompt else None
     if captured is None:
         return None
@@ -128,7 +128,7 @@ def messages(value: Any, role: str) -> list[dict[str, Any]] | None:
 
 
 def _turns(value: Any) -> Sequence[Mapping[str, Any]] | None:
-    """Find the turns in a chat request, a list of messages or a completion."""
+    """Return the turns of a chat request, a list of messages or a completion."""
     if type(value) is dict:
         for key in ("messages", "choices"):
             if type(value.get(key)) is list:
@@ -146,7 +146,7 @@ def _within(turn: Any) -> Any:
 
 def _all_turns(turns: list[Any]) -> list[dict[str, Any]] | None:
     fit = turns and all(
-        type(each) is dict and ("role" in each or "content" in each) for each in turns
+        type(turn) is dict and ("role" in turn or "content" in turn) for turn in turns
     )
     return turns if fit else None
 
@@ -185,7 +185,7 @@ def _texts(value: Any) -> Any:
     if type(value) is dict:
         value = value.get("input", dumps(value))
     if type(value) is list:
-        return [each if type(each) is str else dumps(each) for each in value]
+        return [text if type(text) is str else dumps(text) for text in value]
     return value if value is None or type(value) is str else dumps(value)
 
 
@@ -210,7 +210,7 @@ def finite(value: Any) -> Any:
     if type(value) is float:
         return value if math.isfinite(value) else str(value)
     if type(value) is dict:
-        return {str(key): finite(each) for key, each in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return [finite(each) for each in value]
+        return [finite(item) for item in value]
     return value

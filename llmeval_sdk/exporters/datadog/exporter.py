@@ -1,4 +1,4 @@
-"""The evaluation endpoint: blocking requests of bounded size and time, every answer read."""
+"""Sends evaluations to Datadog's endpoint: requests of bounded size and time, answers are read."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MAX_BODY = 3 << 20
 MAX_METRICS = 500
 COMPRESS_FROM = 4_096
 NOT_COMPRESSED = frozenset((400, 415))
-"""What a server may answer that does not read gzip."""
+"""Answers of a server that may not read gzip."""
 
 
 class ScoreIntake:
-    """Posts metrics to where ddtrace would post them in the mode in force."""
+    """Posts metrics to where ddtrace would post them in its present mode."""
 
     def __init__(self, library: Library, *, timeout: float) -> None:
         self._library = library
@@ -44,7 +44,7 @@ class ScoreIntake:
     def post(self, metrics: list[bytes]) -> Answer:
         """Send one request; raises `ExportError` where there is no answer."""
         where = self._library.destination
-        if self._sender is None or where != self._where:  # the app may enable ddtrace anew
+        if self._sender is None or where != self._where:  # the app may have enabled ddtrace anew
             self.close()
             self._where = where
             self._sender = _sender(where[0], self._timeout)
@@ -74,7 +74,7 @@ class ScoreIntake:
 
 
 def explain(answer: Answer) -> str:
-    """Say what a person can do about a refusal."""
+    """Return the log line for a refusal, with what a person can do about it."""
     if answer.status in (401, 403):
         return f"http_{answer.status}: Datadog refuses the API key; check DD_API_KEY and DD_SITE"
     failure = answer.failure()
@@ -101,7 +101,7 @@ def _sender(address: str, timeout: float) -> Sender:
 
 
 class _UnixSender(Sender):
-    """Reaches an agent by its socket file."""
+    """A connection to an agent by its socket file."""
 
     def __init__(self, address: str, *, timeout: float) -> None:
         super().__init__("http://localhost", timeout=timeout)
@@ -123,11 +123,11 @@ class _UnixSender(Sender):
 
 
 _at_signal: set[Callable[[], None]] = set()
-"""What ddtrace calls on SIGTERM already."""
+"""The functions that ddtrace calls on SIGTERM already."""
 
 
 class DatadogExporter(StepwiseExporter):
-    """A span counts as delivered when ddtrace took it, an evaluation when Datadog answered."""
+    """A span counts as delivered once ddtrace has it, an evaluation once Datadog has answered."""
 
     name = "datadog"
 
@@ -181,7 +181,7 @@ class DatadogExporter(StepwiseExporter):
         self._flushing.join(timeout)
 
     def close(self, timeout: float, /) -> None:
-        """Flush; ddtrace itself stays enabled, it is the app's too."""
+        """Flush. ddtrace itself stays enabled, because the app may use it too."""
         self.flush(timeout)
         self._intake.close()
 
@@ -193,11 +193,11 @@ class DatadogExporter(StepwiseExporter):
         self._intake.after_fork()
 
     def explain(self, answer: Answer) -> str:
-        """Say what a person can do about a refusal."""
+        """Return the log line for a refusal, with what a person can do about it."""
         return explain(answer)
 
     def connect(self, services: Services) -> None:
-        """Redact as the app does, and be part of what ddtrace does on SIGTERM and in its flush."""
+        """Take the app's redaction, and join what ddtrace does on SIGTERM and in its flush."""
         self._open_spans.use_redaction(services.redaction)
         if services.end not in _at_signal:  # ddtrace handles SIGTERM, and must not be told twice
             _at_signal.add(services.end)
@@ -222,7 +222,7 @@ class DatadogExporter(StepwiseExporter):
     def _ids(self, target: Target) -> dict[str, str | None]:
         try:
             ids = self._open_spans.ids(target.trace_id or "0", target.span_id or "0")
-        except ValueError:  # ids of somebody else's making
+        except ValueError:  # ids that are not Datadog's
             return {"span_id": target.span_id, "trace_id": target.trace_id}
         return {
             "span_id": ids["span_id"] if target.span_id else None,

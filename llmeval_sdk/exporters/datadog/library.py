@@ -1,4 +1,4 @@
-"""ddtrace itself: its version, its import and its start, with the traps of each defused.
+"""Imports and starts ddtrace, around the traps of both.
 
 All that the exporter uses of ddtrace beyond its public interface is named here.
 """
@@ -35,7 +35,7 @@ class Library:
 
     @property
     def active(self) -> Any:
-        """Return what keeps the active LLM Observability span; a new one after each enable()."""
+        """The provider of the active LLM Observability span; each enable() makes a new one."""
         return self.llmobs._instance._llmobs_context_provider
 
     @property
@@ -46,7 +46,7 @@ class Library:
 
     @property
     def destination(self) -> tuple[str, str, dict[str, str]]:
-        """Return the address, path and headers that evaluations go to in the mode in force."""
+        """The address, path and headers for evaluations in ddtrace's present mode."""
         writer = self.llmobs._instance._llmobs_eval_metric_writer
         path = writer._endpoint
         return writer._intake, path if path.startswith("/") else f"/{path}", dict(writer._headers)
@@ -78,7 +78,7 @@ class Library:
         self.llmobs.flush = flush
 
     def rename(self, opened: Any, trace_id: str, parent_id: str | None) -> None:
-        """Put a new root of LLM Observability into a trace, below a span of another process."""
+        """Place a new root of LLM Observability in a trace, below a span of another process."""
         trace: Any = trace_id
         if type(self._utils.get_llmobs_trace_id(opened)) is int:
             trace = int(trace_id, 16)
@@ -154,7 +154,7 @@ def _no_rules(_: Any) -> list[Any]:
 
 
 def agentless(settings: Settings) -> bool:
-    """Decide about the agent without waiting for its answer: with a key, is anybody listening?"""
+    """Decide about the agent without waiting for its answer: with a key, check if it listens."""
     if settings.datadog_agentless is not None:
         return settings.datadog_agentless
     if settings.datadog_api_key is None or settings.datadog_agent_url:
@@ -205,7 +205,7 @@ def _enable(ddtrace: Any, llmobs: Any, settings: Settings) -> None:
 
 
 def _heed(ddtrace: Any, llmobs: Any) -> None:
-    """Let what the app says in an enable() of its own count although ours came first.
+    """Make the arguments of the app's own enable() count although ours came first.
 
     By itself, ddtrace ignores a second call: names, instrumented libraries and all.
     """

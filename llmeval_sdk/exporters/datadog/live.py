@@ -1,4 +1,4 @@
-"""The app's side: ddtrace's span is open while ours is. Only opened and left here, never finished.
+"""Keeps ddtrace's span open while ours is, on the app's thread; delivery finishes it.
 
 Our ids are Datadog's while this is on: a span takes the span id of ddtrace's, and a root the trace
 id of LLM Observability. An evaluation finds its span by them, from any process and at any time.
@@ -22,16 +22,16 @@ from llmeval_sdk.redaction import Redactor
 
 KEY = "datadog"
 OWN = "llmeval.own"
-"""Item on ddtrace's spans that are ours, so that a TraceFilter does not take them in again."""
+"""Marks ddtrace's spans that are ours, so that a TraceFilter does not take them in again."""
 MODELS = frozenset(("llm", "embedding"))
 KNOWN_TRACES = 10_000
 KNOWN_TEXTS = 1_000
-"""Names and sessions whose redaction is remembered: every span begins with some."""
+"""How many redacted names and sessions are remembered, because every span begins with some."""
 MAX_FRAMES = 30
 
 
 class OpenSpan:
-    """ddtrace's span of a span of ours, and what was active before it."""
+    """The ddtrace span of one of our spans, and what was active before it."""
 
     __slots__ = ("around", "around_apm", "finished", "frames", "process", "span", "type")
 
@@ -64,7 +64,7 @@ class Live(LiveSpans, ContextBridge):
         """Replaced in a child after a fork: spans of the parent are the parent's to finish."""
 
     def use_redaction(self, redaction: Redaction) -> None:
-        """Redact by this from now on; until it is called, all built-in detectors do."""
+        """Redact by this from now on; before it is called, all built-in detectors are used."""
         self._detect = redaction.detect
         self._has_custom = redaction.has_custom
         self._detect_text: Callable[[str], str] = lru_cache(KNOWN_TEXTS)(redaction.detect)
@@ -89,7 +89,7 @@ class Live(LiveSpans, ContextBridge):
                 raise
 
     def on_drop(self, span: Any) -> None:
-        """Finish ddtrace's span where delivery will not: it would hold back its whole trace."""
+        """Finish ddtrace's span where delivery will not; it would hold back the whole trace."""
         theirs = span.context.get(KEY) if span.context else None
         if theirs is not None and not theirs.finished and theirs.process is self.process:
             theirs.finished = True
@@ -159,7 +159,7 @@ class Live(LiveSpans, ContextBridge):
     # -- inside ---------------------------------------------------------------------------------
 
     def _text(self, text: Any) -> str | None:
-        """Return a name or a session as it may leave."""
+        """Return a name or a session redacted."""
         return self._detect_text(str(text)) if text and self._names else None
 
     def _prompt(self, prompt: Any) -> dict[str, Any] | None:
@@ -171,7 +171,7 @@ class Live(LiveSpans, ContextBridge):
         return fields and self._plain(fields)
 
     def _plain(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Redact what the app gave, whose texts may be of classes of its own."""
+        """Redact a value of the app, whose texts may be of classes of its own."""
         redacted: dict[str, Any] = self._detect(json.loads(dumps(fields)))
         return redacted
 
@@ -205,7 +205,7 @@ class Live(LiveSpans, ContextBridge):
             self._agree(span, opened, around, below=mine is not None)
 
     def _agree(self, span: Any, opened: Any, around: Any, *, below: bool) -> None:
-        """Agree on the trace id where ddtrace's parent is not the span of our parent."""
+        """Make both trace ids the same where ddtrace's parent is not the span of our parent."""
         trace = self._library.trace_of(opened)
         number = int(trace, 16)
         if below:
@@ -228,7 +228,7 @@ class Live(LiveSpans, ContextBridge):
             library.apm.activate(theirs.around_apm)
         if span.error is not None and self._names:
             _keep_traceback(span.error.type, theirs, None if self._content else "")
-        if not span.flags & 1:  # another library's sampler left it out
+        if not span.flags & 1:  # another library's sampler has dropped it
             self.on_drop(span)
 
 

@@ -1,4 +1,4 @@
-"""Names of evaluators -> labels that Datadog takes: a letter, then letters, digits, underscores."""
+"""Makes the metrics that Datadog takes, with a label of letters, digits and underscores each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def label_of(name: str) -> str:
     if _GOOD.fullmatch(name):
         return name
     label = _OTHER.sub("_", name.replace(":", "__"))
-    if not label.strip("_"):  # nothing of the name is left: two such names must stay apart
+    if not label.strip("_"):  # nothing is left of the name, and two such names must stay apart
         label = f"evaluation_{crc32(name.encode('utf-8', 'replace')):08x}"
     elif not label[0].isalpha():
         label = f"e{label}" if label[0] == "_" else f"e_{label}"
@@ -40,7 +40,7 @@ def label_of(name: str) -> str:
 
 
 class Labels:
-    """Labels of one process; tells once where two names share one."""
+    """The labels of one process; logs once if two names share one."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -62,7 +62,7 @@ class Labels:
 
 ASSESSMENTS = ("pass", "fail")
 JOIN_KEY = "join_on"
-"""In an Evaluation's metadata: what to join on instead of a span."""
+"""Key in an Evaluation's metadata of what to join on instead of a span."""
 
 
 class UnsendableError(ValueError):
@@ -121,7 +121,7 @@ def _value(evaluation: Evaluation) -> tuple[str, Any]:
 def _target(
     evaluation: Evaluation, metadata: dict[str, Any], ids: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    """Say what the evaluation is about; feedback of people has its ids at the top."""
+    """Add what the evaluation is about; feedback of people has its ids at the top level."""
     span_id = ids.get("span_id")
     other = metadata.pop(JOIN_KEY, None)
     scope = str(metadata.pop("eval_scope", None) or "span")

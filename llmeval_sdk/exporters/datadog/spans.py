@@ -1,4 +1,4 @@
-"""On the delivery thread: ddtrace's spans are annotated and finished with our own times.
+"""Annotates and finishes ddtrace's spans with our own times, on the delivery thread.
 
 Spans without one of ddtrace's (a judge's run, a record of another process) get one here, with our
 ids.
@@ -32,7 +32,7 @@ class Spans:
         self._bytes = 0
 
     def finish(self, spans: Sequence[SpanData]) -> Counter[str]:
-        """Finish the spans of one batch; returns how many could not be, by reason."""
+        """Finish the spans of a batch; return how many could not be finished, by reason."""
         refused: Counter[str] = Counter()
         made = self._make([span for span in spans if not (span.context and KEY in span.context)])
         for span in spans:
@@ -47,7 +47,7 @@ class Spans:
         return refused
 
     def send(self) -> None:
-        """Have ddtrace send what was finished."""
+        """Let ddtrace send the finished spans."""
         self._count = self._bytes = 0
         self._library.send_spans()
 
@@ -76,7 +76,7 @@ class Spans:
         self._bytes += 2_000 + _weight(fields)
 
     def _annotate(self, opened: Any, fields: dict[str, Any]) -> None:
-        """Annotate; a field that ddtrace does not take costs only itself."""
+        """Annotate a span; a field that ddtrace refuses is left out."""
         annotate = self._library.llmobs.annotate
         with shield("exporter datadog: annotate", calls_out=True):
             annotate(span=opened, **fields)
@@ -89,7 +89,7 @@ class Spans:
         """Open spans of ddtrace's for those that have none, parents first."""
         made: dict[str, OpenSpan] = {}
         library = self._library
-        for span in sorted(spans, key=lambda each: each.start_ns):
+        for span in sorted(spans, key=lambda span: span.start_ns):
             parent = made.get(span.parent_id or "")
             library.active.activate(parent.span if parent else None)
             library.apm.activate(parent.span if parent else None)
@@ -114,14 +114,14 @@ class Spans:
         return made
 
     def _rename(self, opened: Any, span: SpanData, *, root: bool) -> None:
-        """Give a new span our ids, by which its evaluations find it."""
+        """Give a new span our ids, so that its evaluations find it."""
         opened.span_id = int(span.span_id, 16)
         if root:
             self._library.rename(opened, span.trace_id, span.parent_id)
 
 
 def _fail(opened: Any, failure: Failure, theirs: OpenSpan) -> None:
-    """Write an error as ddtrace does; the exception itself is gone, its traceback was kept."""
+    """Write an error as ddtrace does, from the traceback that was kept of the exception."""
     kind = theirs.type or failure.type
     opened.error = 1
     opened.set_tag("error.type", kind)

@@ -12,7 +12,7 @@ from llmeval_sdk.protocols import Exporter
 
 
 def make(settings: Settings) -> Exporter:
-    """Make the exporter ``otlp`` as the settings say."""
+    """Make the exporter ``otlp`` by the settings."""
     if settings.otel == "global":
         made: Exporter = registry.load("llmeval_sdk.exporters.otel.app:AppOtelExporter")(settings)
         return made

@@ -1,4 +1,4 @@
-"""Our spans and evaluations through the app's own OpenTelemetry providers.
+"""Sends spans and evaluations through the app's own OpenTelemetry providers.
 
 A span of theirs is open while ours is, so their sampler and processors decide; it gets its
 attributes and its end from the delivery thread, because a processor may export at once. Our ids
@@ -30,11 +30,11 @@ MAX_ROOTS = 1_000
 
 
 class AppOtelExporter(BaseExporter, OtelBridge):
-    """The exporter ``otlp`` with ``otel="global"``; providers may be given to it."""
+    """The exporter ``otlp`` with ``otel="global"``; uses the global providers by default."""
 
     name = "otlp"
     gives_ids = True
-    """Our span takes the ids of theirs, so it has to be asked before other exporters."""
+    """Our spans take the ids of OpenTelemetry's, before other exporters see them."""
 
     def __init__(
         self,
@@ -62,18 +62,18 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         self._end: Callable[[], None] | None = None
 
     def connect(self, services: Services) -> None:
-        """Take our end, which has to come before that of the app's provider."""
+        """Take what ends the SDK, which has to come before the end of the app's provider."""
         self._end = services.end
 
     # -- on the caller's thread -----------------------------------------------------------------
 
     def _enter(self, span: Any) -> None:
-        """Begin a span of theirs; where their sampler says no, ours goes nowhere either."""
+        """Begin OpenTelemetry's span; where its sampler drops it, ours is not exported either."""
         api, context = self._api, self._context
         before = context.get_current()
         around = api.get_current_span(before).get_span_context()
         parent = before
-        if span.parent_number and around.trace_id != span.trace_number:  # ours came another way
+        if span.parent_number and around.trace_id != span.trace_number:  # ours has another parent
             remote = self._span_context(span.trace_number, span.parent_number, span.flags)
             parent = api.set_span_in_context(api.NonRecordingSpan(remote), before)
         live = self._started(span, parent)
@@ -93,7 +93,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
     def _started(self, span: Any, parent: Any) -> Any:
         if self._tracer is None:
             provider = self._tracers() if callable(self._tracers) else self._tracers
-            if self._end is not None:  # registered after theirs, so it runs before theirs
+            if self._end is not None:  # registered after the provider's, so it runs before it
                 atexit.register(self._end)
             self._tracer = provider.get_tracer(names.SCOPE, version(), schema_url=names.SCHEMA_URL)
         known = {names.KIND: span.kind, names.OI_KIND: names.OI_KINDS[span.kind]}
@@ -108,7 +108,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         )
 
     def on_end(self, span: Any) -> None:
-        """Put back the context; what is not sampled ends here."""
+        """Restore the context; a span that is not sampled ends here."""
         entered = span.context.get(KEY) if span.context else None
         if entered is None:
             return
@@ -145,7 +145,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         return refused
 
     def flush(self, timeout: float, /) -> None:
-        """Ask the providers to send what they hold."""
+        """Let the providers send what they hold."""
         for source in (self._tracers, self._loggers):
             provider = source() if callable(source) else source
             with shield("otel force_flush", calls_out=True), suppress(AttributeError):
@@ -168,7 +168,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         live.end(span.end_ns)
 
     def _judge(self, span: SpanData) -> Any:
-        """Begin a span of a judge's run, which was never open: a trace of its own, with a link."""
+        """Begin a span of a judge's run: a trace of its own, with a link to what it judged."""
         if self._tracer is None:
             return None
         api = self._api
@@ -190,7 +190,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
     def _own_logger(self) -> Any:
         if self._logger is None:
             provider = self._loggers() if callable(self._loggers) else self._loggers
-            if not hasattr(provider, "force_flush"):  # the API's stand-in
+            if not hasattr(provider, "force_flush"):  # the no-op provider of the API
                 return None
             self._logger = provider.get_logger(names.SCOPE, version(), schema_url=names.SCHEMA_URL)
         return self._logger

@@ -1,4 +1,4 @@
-"""Finished spans and evaluations -> names, kinds and attributes, the same whoever sends them."""
+"""Makes names, kinds and attributes of spans and evaluations, the same whoever sends them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from llmeval_sdk.model import JUDGE_TAG, Evaluation, EvaluationEvent, SpanData
 
 
 Attribute = str | bool | int | float | Sequence[str]
-"""What an attribute's value may be; a sequence holds strings."""
+"""The types of an attribute's value; a sequence holds strings."""
 MAX_EXPLANATION = 8_000
-"""Characters."""
+"""How many characters a text may have."""
 MAX_OWN = 30
-"""Tags, metrics and scores a span may carry, of each: many backends stop at 128 attributes."""
+"""How many tags, metrics and scores a span may have each: many backends stop at 128 attributes."""
 
 
 def name_of(span: SpanData) -> str:
-    """Return the span's name as the conventions build it."""
+    """Return the span's name by the rules of the conventions."""
     if is_judge(span):
         return f"evaluation {span.name}"
     operation = names.OPERATIONS.get(span.kind)
@@ -40,7 +40,7 @@ def kind_of(span: SpanData) -> int:
 
 
 def is_judge(span: SpanData) -> bool:
-    """Say whether this is a judge's own run."""
+    """Return whether a span belongs to a judge's run."""
     return bool(span.links) and JUDGE_TAG in span.tags
 
 
@@ -124,13 +124,13 @@ def _retrieval(span: SpanData, attributes: dict[str, Attribute]) -> None:
 
 
 def _source(span: SpanData) -> str | None:
-    """Return what the app calls the place that was searched."""
+    """Return the app's name of the place that was searched."""
     source = span.attributes.get("data_source")
     return source if type(source) is str else None
 
 
 def _completion(response: dict[str, Any], attributes: dict[str, Attribute]) -> str | None:
-    """Read what a chat completion says of itself; returns why it ended."""
+    """Add what a chat completion says about itself, and return why it ended."""
     for name, key in ((names.RESPONSE_ID, "id"), (names.RESPONSE_MODEL, "model")):
         if type(response.get(key)) is str:
             attributes[name] = response[key]
@@ -151,7 +151,7 @@ def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
         attributes[names.PROVIDER] = span.model_provider
     usage = span.usage
     if usage is not None:
-        if span.kind in ("llm", "embedding"):  # what others carry is a sum, and would count twice
+        if span.kind in ("llm", "embedding"):  # other spans have sums, which would count twice
             attributes[names.INPUT_TOKENS] = usage.input_tokens
             attributes[names.OUTPUT_TOKENS] = usage.output_tokens
         if usage.cost_usd is not None:
@@ -226,7 +226,7 @@ def value_and_label(evaluation: Evaluation) -> tuple[float | None, str | None]:
 
 
 class LogEvent(NamedTuple):
-    """What a log record says, besides when and about which span."""
+    """A log record without its time and its span."""
 
     severity: int
     severity_text: str
@@ -275,7 +275,7 @@ def event_of(event: EvaluationEvent) -> LogEvent:  # noqa: C901
 
 
 def explanation_of(event: EvaluationEvent) -> str | None:
-    """Return why an evaluation came out as it did, or why it failed, bounded."""
+    """Return the explanation of an evaluation or of its failure, within bounds."""
     evaluation = event.evaluation
     text = evaluation.explanation
     if text is None and evaluation.error is not None:

@@ -1,4 +1,4 @@
-"""Context both ways: ours under the app's active OpenTelemetry span, its spans under ours.
+"""Nests our spans under the app's active OpenTelemetry span, and its spans under ours.
 
 The app's ``opentelemetry`` is used only once the app has loaded it: before that, no span of it can
 be active. What we attach is a span that records nothing and has our ids, so that instrumented
@@ -19,14 +19,14 @@ KEY = "otlp"
 
 
 class OtelBridge(LiveSpans, ContextBridge):
-    """For an exporter that has no live span of its own. Cheap and without a lock."""
+    """The bridge of an exporter without live spans of its own. It is cheap and takes no lock."""
 
     def __init__(self) -> None:
         self._api: Any = None
         self._context: Any = None
 
     def _loaded(self) -> bool:
-        """Say whether the app has loaded OpenTelemetry, as a whole."""
+        """Whether the app has loaded all of OpenTelemetry."""
         api, context = (
             sys.modules.get("opentelemetry.trace"),
             sys.modules.get("opentelemetry.context"),
@@ -37,15 +37,16 @@ class OtelBridge(LiveSpans, ContextBridge):
         return True
 
     def parent(self) -> Any:
-        """Return what a root nests under: our span, ids and flags of theirs, or ``None``."""
+        """Return the parent of a root: our span, the ids and flags of theirs, or ``None``."""
         if self._api is None and not self._loaded():
             return None
         span = self._api.get_current_span()
         ours = getattr(span, "llmeval_span", None)
-        if ours is not None:  # a thread to which only OpenTelemetry's context was carried
+        if ours is not None:  # only OpenTelemetry's context was passed to this thread
             return ours
-        found = span.get_span_context()
-        return (found.trace_id, found.span_id, int(found.trace_flags)) if found.is_valid else None
+        theirs = span.get_span_context()
+        flags = int(theirs.trace_flags)
+        return (theirs.trace_id, theirs.span_id, flags) if theirs.is_valid else None
 
     def get(self) -> Any:
         """Return the context that is current."""
@@ -85,7 +86,7 @@ class OtelBridge(LiveSpans, ContextBridge):
                 raise
 
     def on_end(self, span: Any) -> None:
-        """Put back what was there, unless the code between left something else."""
+        """Restore the context, unless the code in between has made another one current."""
         entered = span.context.pop(KEY, None) if span.context else None
         if entered is None:
             return
@@ -94,7 +95,7 @@ class OtelBridge(LiveSpans, ContextBridge):
             self._context.attach(before)
 
     def _enter(self, span: Any) -> None:
-        if span.context and KEY in span.context:  # another exporter of this kind was first
+        if span.context and KEY in span.context:  # another exporter of this kind has done it
             return
         before = self._context.get_current()
         around = self._api.get_current_span(before).get_span_context()
@@ -104,7 +105,7 @@ class OtelBridge(LiveSpans, ContextBridge):
                 return
         elif around.trace_id == span.trace_number:
             flags = around.trace_flags
-            span.parent_number = around.span_id  # which may be a library's span inside ours
+            span.parent_number = around.span_id  # maybe a span of another library inside ours
         else:
             return
         api = self._api

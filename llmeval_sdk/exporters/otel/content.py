@@ -1,4 +1,4 @@
-"""Captured requests, responses and chunks -> the JSON strings that backends understand.
+"""Writes captured requests, responses and chunks as the JSON strings that backends understand.
 
 Structured attribute values are legal in OTLP, but Phoenix flattens them and no longer sees the
 messages, so all structure goes as text.
@@ -39,7 +39,7 @@ def text_of(value: Any) -> tuple[str, str]:
 
 
 def input_messages(request: Any) -> tuple[str, str | None]:
-    """Return the messages of a request, and its system instructions apart, both as JSON."""
+    """Return the messages of a request and, separately, its system instructions, as JSON."""
     if type(request) is str:
         return f"[{_message('user', request)}]", None
     turns = _turns(request)
@@ -97,7 +97,7 @@ def _message(role: str, text: str, finish_reason: str | None = None) -> str:
 
 
 def _turns(request: Any) -> list[dict[str, Any]] | None:
-    """Find the turns of a chat request: ``messages``, or ``history`` and ``query``."""
+    """Return the turns of a chat request: ``messages``, or ``history`` and ``query``."""
     if type(request) is dict:
         turns = request.get("messages")
         if type(turns) is not list and "query" in request:

@@ -1,4 +1,4 @@
-"""Sends spans and evaluations as OTLP over HTTP, to where OpenTelemetry's own variables say."""
+"""Sends spans and evaluations as OTLP over HTTP, as OpenTelemetry's own variables configure it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from llmeval_sdk.model import Batch
 
 T = TypeVar("T")
 MAX_BODY = 3 << 20
-"""Bytes of one request before compression; collectors commonly take 4 MB at most."""
+"""The most bytes of a request before compression; collectors commonly take 4 MB at most."""
 DEFAULT = "http://localhost:4318"
 
 
 class OtlpExporter(StepwiseExporter):
-    """Traces to ``/v1/traces``, evaluations to ``/v1/logs``; answers are read and counted."""
+    """Sends spans to ``/v1/traces`` and evaluations to ``/v1/logs``, and counts by the answers."""
 
     name = "otlp"
 
@@ -46,7 +46,7 @@ class OtlpExporter(StepwiseExporter):
         self.live = self.bridge = OtelBridge()
 
     def plan(self, batch: Batch, progress: Progress) -> None:
-        """Plan spans first: whoever reads the events may look for their spans."""
+        """Plan the spans first: a reader of the evaluations may look for their spans."""
         if self._histogram is not None:
             for event in batch.evaluations:
                 self._histogram.record(event.evaluation)
@@ -72,7 +72,7 @@ class OtlpExporter(StepwiseExporter):
 
 
 class OtlpWriter:
-    """Writes records into requests for endpoints, under one description of the app."""
+    """Makes requests of records, each with the description of the app."""
 
     def __init__(self, settings: Settings, **more: str) -> None:
         self._settings = settings
@@ -86,18 +86,18 @@ class OtlpWriter:
         write: Callable[[T], bytes],
         progress: Progress,
     ) -> None:
-        """Add the requests for some records; where there is no endpoint, nothing is owed."""
+        """Add the requests for some records; without an endpoint there are none."""
         if endpoint is None:
             progress.delivered += len(records)
             return
-        if self._envelope is None:  # made here, so that a child process tells its own id
+        if self._envelope is None:  # made late, so that it has the id of a forked child
             self._envelope = Envelope(resource(self._settings, **self._more), version())
         wrap, send = self._envelope.wrap, endpoint.send
         for part in _parts(_written(records, write, progress)):
             progress.steps.append(Step(lambda records: send(wrap(records)), part, True, rejected))
 
     def after_fork(self) -> None:
-        """Describe the child anew."""
+        """Make the description of the app anew, for a forked child."""
         self._envelope = None
 
 
@@ -122,14 +122,14 @@ class Endpoint:
 
 
 class Endpoints(NamedTuple):
-    """Where spans go and where evaluations go; ``None`` where they do not."""
+    """The endpoints of spans and of evaluations; ``None`` where they are not sent."""
 
     traces: Endpoint | None
     logs: Endpoint | None
 
 
 def endpoints(settings: Settings) -> Endpoints:
-    """Read both from the settings. One given alone says that the other signal stays here."""
+    """Return both endpoints. Where only one has an address, the other signal is not sent."""
     base, traces, logs = (
         settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint,
     )  # fmt: skip
@@ -143,7 +143,7 @@ def endpoints(settings: Settings) -> Endpoints:
 
 
 def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
-    """Make one signal's endpoint: what is said of OTLP holds where nothing is of the signal."""
+    """Make the endpoint of a signal. Settings of the signal come before those of all of OTLP."""
 
     def of_signal(what: str) -> Any:
         own = getattr(settings, f"otlp_{signal}_{what}")
@@ -162,7 +162,7 @@ def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
 
 
 def _written(records: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:
-    """Write each record; one that cannot be written does not cost the others."""
+    """Write the records; one that cannot be written is left out."""
     written = []
     for record in records:
         try:
@@ -175,7 +175,7 @@ def _written(records: Sequence[T], write: Callable[[T], bytes], progress: Progre
 
 
 def _parts(records: list[bytes]) -> list[list[bytes]]:
-    """Split records so that no request is larger than servers take."""
+    """Divide records into requests that are no larger than servers take."""
     parts: list[list[bytes]] = []
     size = MAX_BODY
     for record in records:

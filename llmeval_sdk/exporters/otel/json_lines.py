@@ -1,4 +1,4 @@
-"""Spans and evaluations as lines of OTLP JSON, as a collector's file receiver reads them.
+"""Writes spans and evaluations as lines of OTLP JSON, which a collector's file receiver reads.
 
 Ids are hexadecimal, 64-bit numbers are strings and enumerations are numbers, as the JSON mapping of
 OTLP wants it: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding

@@ -1,4 +1,4 @@
-"""OpenTelemetry metrics of the app's meter provider: scores, and the SDK's own counters."""
+"""Gives scores and the SDK's counters to the app's meter provider as OpenTelemetry metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Histogram:
         )
 
     def record(self, evaluation: Evaluation) -> None:
-        """Record a score; categories and failures have none."""
+        """Record a score; a category or a failure has none."""
         value, label = value_and_label(evaluation)
         if value is None:
             return
@@ -48,14 +48,14 @@ Points = Iterator[tuple[float, dict[str, str]]]
 
 
 class Instrument(NamedTuple):
-    """One instrument: its name and unit, and how its points are read from the counters."""
+    """One instrument: its name, its unit, and how its points are read from the counters."""
 
     name: str
     unit: str
     description: str
     points: Callable[[Any], Points]
     falls: bool = False
-    """True for what goes down again, such as a queue; the others only count."""
+    """True for a value that can go down again, such as the length of a queue."""
 
 
 def _exporters(field: str) -> Callable[[Any], Points]:

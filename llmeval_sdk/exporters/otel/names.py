@@ -29,7 +29,7 @@ OPERATIONS: dict[SpanKind, str] = {
     "embedding": "embeddings",
     "llm": "chat",
 }
-"""A task has none: the conventions have no such operation, and a made-up one would be wrong."""
+"""A task has no operation name: the conventions have none for it."""
 WIRE_KINDS: dict[SpanKind, int] = {"retrieval": CLIENT, "embedding": CLIENT, "llm": CLIENT}
 """The others are INTERNAL."""
 NAME_OF: dict[SpanKind, str] = {
@@ -91,7 +91,7 @@ OI_PROJECT: Final = "openinference.project.name"
 KIND: Final = "llmeval.span.kind"
 EXTRACTIONS: Final = "llmeval.extractions"
 EXPECTED: Final = "llmeval."
-"""Before ``expected_response`` and its siblings."""
+"""Begins the attributes of ``expected_response`` and the like."""
 COST: Final = "llmeval.usage.cost_usd"
 TAG: Final = "llmeval.tag."
 METRIC: Final = "llmeval.metric."

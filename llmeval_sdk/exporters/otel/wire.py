@@ -1,4 +1,4 @@
-"""OTLP in protobuf: requests of spans and of evaluations, and what their responses say.
+"""Writes requests of spans and evaluations as OTLP in protobuf, and reads the responses.
 
 Written by hand because OTLP needs a few kinds of field only, no package that could clash with the
 app's protobuf, and less time than filling generated message objects takes.
@@ -31,7 +31,7 @@ _DOUBLE = Struct("<d").pack
 _ONE_BYTE = [bytes((number,)) for number in range(128)]
 _MAX_KEYS = 4_000
 _keys: dict[str, bytes] = {}
-"""Keys of attributes as they are written, since there are few different ones."""
+"""Encoded keys of attributes, of which there are few different ones."""
 
 
 def varint(number: int) -> bytes:
@@ -50,7 +50,7 @@ def varint(number: int) -> bytes:
 
 
 def tag(field: int, kind: int) -> bytes:
-    """Write a field's number and kind: 0 varint, 1 eight bytes, 2 a length and bytes, 5 four."""
+    """Write a field's number and kind: 0 varint, 1 eight bytes, 2 counted bytes, 5 four bytes."""
     return varint(field << 3 | kind)
 
 
@@ -100,7 +100,7 @@ def key_values(tag: bytes, attributes: Mapping[str, Attribute]) -> list[bytes]:
     parts: list[bytes] = []
     for key, value in attributes.items():
         start = _keys.get(key) or _key(key)
-        if type(value) is str:  # most are: without a call for each
+        if type(value) is str:  # most values are texts: this saves a call
             try:
                 data = value.encode()
             except UnicodeEncodeError:
@@ -166,7 +166,7 @@ _ERROR = 2
 
 
 class Envelope:
-    """The resource and scope around every request, written once."""
+    """The resource and scope of every request, encoded once."""
 
     def __init__(self, resource: Mapping[str, Attribute], version: str) -> None:
         self._resource = block(_T1, b"".join(key_values(_T1, resource)))
@@ -175,7 +175,7 @@ class Envelope:
         self._schema = block(_T3, names.SCHEMA_URL.encode())
 
     def wrap(self, records: Sequence[bytes]) -> bytes:
-        """Make a request of spans or of log records; both are built alike."""
+        """Make a request of spans or of log records, which have the same structure."""
         parts = [self._scope]
         for record in records:
             parts += (_T2, varint(len(record)), record)
@@ -219,7 +219,7 @@ def _exception(span: SpanData) -> bytes:
 
 
 def event_bytes(event: EvaluationEvent) -> bytes:
-    """Write an evaluation as a log record on the context of its target."""
+    """Write an evaluation as a log record with the ids of its target."""
     described = event_of(event)
     body = any_value(described.body)
     parts = [
@@ -248,7 +248,7 @@ def _ids(target: Target) -> tuple[bytes, bytes] | None:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """Read how many records a successful response says were not taken, and why.
+    """Read from a successful response how many records were not taken, and why.
 
     Raises ValueError where it is neither protobuf nor JSON.
     """
@@ -275,7 +275,7 @@ def _rejected_in_json(response: bytes) -> tuple[int, str]:
 
 
 def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
-    """Describe the app: what the environment says of it, and where it runs."""
+    """Return what describes the app: from the environment, and where it runs."""
     own = dict(settings.resource_attributes or {})
     name = settings.service_name or own.get("service.name") or "llmeval"
     return {

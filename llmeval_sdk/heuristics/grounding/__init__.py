@@ -1,5 +1,5 @@
-"""Is a value found in a text: as it stands, normalised, as the same number or date, or nearly.
+"""Whether a text has a value: as it stands, normalised, as the same number or date, or nearly.
 
-`support` answers it; the other files each know one kind of value. Every regular expression here
-matches in time linear in the text, whatever the text is.
+`support` answers that, and each of the other files knows one kind of value. Every regular
+expression here takes time linear in the length of the text, whatever the text is.
 """

@@ -1,8 +1,8 @@
-"""Aligning a value with a text word by word, for names and addresses that are nearly there.
+"""Aligns a value with a text word by word, to find names and addresses that are nearly there.
 
-Scanned and typed texts have misread letters, split and joined words, and words in between; a wrong
-value has another word. So every word of the value must stand in its place, with few letters off in
-each and in all, and with every figure right.
+In scanned and typed texts letters are misread, words are split or joined, and other words stand in
+between. A wrong value, in contrast, has another word. So every word of the value must stand in its
+place with every figure right, and only few letters may differ, in each word and in all of them.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from llmeval_sdk.heuristics._budget import WorkBudget
 
 
 MAX_WORDS = 200
-"""Longer values are only looked for as they stand."""
+"""Values of more words than this are only looked for as they stand."""
 
 MAX_LETTERS = 64
-"""Longer words are compared as they are: no name or misread word has so many."""
+"""Longer words must be equal, because no name and no misread word has so many letters."""
 
 _SHARE_OFF = 0.1
-"""Share of a value's letters that may be off in all; one may in a value of 7 and more."""
+"""The part of a value's letters that may differ in all. From 7 letters on, one always may."""
 _GAP_COST = 0.5
-"""What a word in between costs, in letters."""
+"""How many differing letters a word in between counts as."""
 _PLACES = 40
 """A word that stands more often than this in a text says nothing about where to look."""
 _WINDOWS = 3
 _JOINED = 3
-"""Into how many words a text may split one, or a value two."""
+"""Into how many words a text may split one word of the value, and the other way round."""
 _LINKS = frozenset(("the", "of", "and", "an"))
 """Words that may be missing."""
 _LABELS = frozenset(("version", "ver", "v", "no", "nr", "number", "license", "licence"))
-"""Words of a text that only name what follows: any may stand in between, as in ``Apache License,
-Version 2.0`` for ``Apache-2.0``."""
+"""Words that only name what follows. Any number of them may stand in between, as in ``Apache
+License, Version 2.0`` for ``Apache-2.0``."""
 _LOOKALIKES = str.maketrans("oqdciltjsbzgxvh", "000011115826kun")
-"""Letters that scanners take for one another or for a figure -> one of each family."""
+"""For each letter that scanners confuse with others or with a figure, one of its family."""
 _FIGURES = str.maketrans("oqdilsbzg", "000115826")
 
 
@@ -52,7 +52,7 @@ class Words:
 
 
 class _State(NamedTuple):
-    """The cheapest way so far to the end of a word: cost, letters off and words in between."""
+    """The cheapest alignment up to a word: its cost, differing letters, and words in between."""
 
     cost: float = 0.0
     off: int = 0
@@ -60,7 +60,7 @@ class _State(NamedTuple):
 
 
 def aligned(value: Sequence[str], text: Words, budget: WorkBudget) -> bool:
-    """Say whether the folded words of a value stand in a text, in order and nearly as they are."""
+    """Return whether a text has the folded words of a value in order, each nearly as it is."""
     if not value or len(value) > MAX_WORDS:
         return False
     letters = sum(map(len, value))
@@ -72,7 +72,7 @@ def aligned(value: Sequence[str], text: Words, budget: WorkBudget) -> bool:
 
 
 def _windows(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[Sequence[str]]:
-    """Yield the stretches of a text that have most words of a value at their places."""
+    """Yield the stretches of a text that have most words of a value in their places."""
     slack = len(value) // 2 + 2
     votes: Counter[int] = Counter()
     for index, word in enumerate(value):
@@ -87,7 +87,7 @@ def _windows(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[
 
 
 def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[int]:
-    """Find where a value may begin in a text that has none of its words as they are."""
+    """Find where a value may begin in a text that has none of its words exactly."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
@@ -109,7 +109,7 @@ def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[i
 def _fits(
     value: Sequence[str], window: Sequence[str], allowed: int, least: int, budget: WorkBudget
 ) -> bool:
-    """Say whether a stretch of a text holds every word of a value, in order.
+    """Return whether a stretch of a text has every word of a value, in order.
 
     ``rows[i][j]`` is the cheapest way to find the first ``i`` words before place ``j``.
     """
@@ -117,7 +117,7 @@ def _fits(
 
     budget.spend(100 + 5 * len(value) + len(window))
     if least > 0 and LCSseq.similarity(value, window) < least:
-        return False  # more words are missing than misread and joined ones could explain
+        return False  # misread and joined words cannot explain so many missing ones
     rows: list[dict[int, _State]] = [{} for _ in range(len(value) + 1)]
     rows[0] = dict.fromkeys(range(len(window)), _State())
     most_between = len(value) // 2
@@ -168,7 +168,7 @@ def _keep(row: dict[int, _State], place: int, state: _State) -> None:
 def _steps(
     value: Sequence[str], index: int, window: Sequence[str], place: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield how many words of value and text can be taken together, and the letters off."""
+    """Yield how many words of value and text match together, and how many letters differ."""
     if place >= len(window):
         return
     word, word_there = value[index], window[place]
@@ -188,7 +188,7 @@ def _steps(
 
 
 def _letters_off(word: str, other: str) -> int | None:  # noqa: PLR0911
-    """Count the letters in which two words differ; ``None`` where they are two different words.
+    """Count the letters in which two words differ, or return ``None`` for different words.
 
     Figures must be right; words of up to 3 letters may differ by letters that look alike.
     """
@@ -214,7 +214,7 @@ def _letters_off(word: str, other: str) -> int | None:  # noqa: PLR0911
 
 
 def _joined_off(word: str, parts: Sequence[str]) -> int | None:
-    """Count the letters in which a word differs from several written as one: at most one."""
+    """Count the letters in which a word differs from several that are joined; one may."""
     joined = "".join(parts)
     if not 4 <= len(word) <= MAX_LETTERS or abs(len(word) - len(joined)) > 1:
         return None

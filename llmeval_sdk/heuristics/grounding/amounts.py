@@ -27,17 +27,17 @@ _PART = re.compile(r"\d+")
 
 
 class Amount(NamedTuple):
-    """One number of a text and what stands with it."""
+    """A number in a text, with its currency, unit, sign and scale."""
 
     readings: tuple[float, ...]
-    """What it may be: ``1.234`` is 1.234 or 1234."""
+    """The values that it may have: ``1.234`` is 1.234 or 1234."""
     currencies: tuple[str, ...] = ()
     unit: str | None = None
     negative: bool = False
     place: int = 0
     """The token where it stands."""
     tokens: range = range(0)
-    """The tokens it takes up, currency and unit too; none for a part of a date or a list."""
+    """Its tokens, with currency and unit. There are none if it is part of a date or a list."""
 
 
 class Tokens:
@@ -123,7 +123,7 @@ def _close(tokens: Tokens, index: int) -> bool:
 
 
 def _signed(tokens: Tokens, index: int) -> bool:
-    """Say whether a minus, or a bracket as accountants use it, stands right before."""
+    """Return whether a minus sign, or an accountant's bracket, stands right before a token."""
     start = tokens.spans[index][0]
     return start > 0 and tokens.text[start - 1] in "-−–—("
 
@@ -150,7 +150,7 @@ def _unit(tokens: Tokens, index: int) -> tuple[str | None, int]:
 
 
 def only_amounts(text: str) -> list[Amount]:
-    """Read a text that is one amount and nothing else, or several that each have a unit."""
+    """Read a text that is one amount and nothing else, or several amounts with units."""
     tokens = Tokens(text)
     found = [amount for amount in amounts(tokens) if amount.tokens]
     if len(found) > 1 and not all(amount.unit or amount.currencies for amount in found):

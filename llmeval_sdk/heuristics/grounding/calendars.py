@@ -1,4 +1,4 @@
-"""What a date is here: readings of a day, of which a text may leave several open."""
+"""A date is one or several readings of a day, because a text may leave open which it means."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Date(NamedTuple):
-    """One reading of a date; what the text leaves open is ``None``."""
+    """One reading of a date. A part that the text leaves out is ``None``."""
 
     year: int | None
     month: int
     day: int | None
     order: str | None = None
-    """``dmy``, ``mdy`` or ``ymd`` where the figures could be read in several orders."""
+    """``dmy``, ``mdy`` or ``ymd`` if the figures could be read in several orders."""
 
 
 class Found(NamedTuple):
@@ -38,7 +38,7 @@ def same(value: Date, other: Date) -> bool:
 
 
 def exists(year: int | None, month: int, day: int | None) -> bool:
-    """Say whether there is such a day."""
+    """Return whether the calendar has such a day."""
     return (
         1 <= month <= 12
         and (year is None or 1700 <= year < 2200)
@@ -47,7 +47,7 @@ def exists(year: int | None, month: int, day: int | None) -> bool:
 
 
 def years(figures: str, *, time_follows: bool) -> list[int]:
-    """Read a year of two or four figures, into which a time of day such as 8:13 may have run."""
+    """Read a year of two or four figures. A time of day such as 8:13 may be stuck to it."""
     candidates = []
     if len(figures) == 4 or (len(figures) in (5, 6) and time_follows):
         candidates.append(int(figures[:4]))
@@ -57,5 +57,5 @@ def years(figures: str, *, time_follows: bool) -> list[int]:
 
 
 def century(year: int) -> int:
-    """Complete a year of two figures: 1970 to 2069."""
+    """Complete a year of two figures to one from 1970 to 2069."""
     return year + (2000 if year < 70 else 1900)

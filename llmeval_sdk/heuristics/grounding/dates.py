@@ -1,4 +1,4 @@
-"""Dates in texts: all in figures, or with the name of the month; and times of day."""
+"""Finds dates, in figures or with the name of the month, and times of day in texts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dates(text: str) -> Iterator[Found]:
 def only_date(text: str) -> tuple[tuple[Date, ...], int | None]:
     """Read a text that is one date and nothing else: its readings, and a time of day if it has one.
 
-    Midnight is no time of day; the readings are empty where the text is no such date.
+    Midnight does not count as a time of day. The readings are empty if the text is no such date.
     """
     for found in dates(text):
         rest = f"{text[: found.start]} | {text[found.end :]}"

@@ -1,4 +1,4 @@
-"""A text that values are looked for in; each view of it is made when it is first needed."""
+"""A text in which values are looked for. Each view of it is made when it is first needed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def plain(text: str) -> str:
 
 
 def rounded(value: float) -> float:
-    """Drop what floats add to a number, so that equal numbers are equal."""
+    """Round away what floating point adds to a number, so that equal numbers compare as equal."""
     return float(f"{value:.12g}")
 
 
 class Evidence:
     """A text and its views: folded, without spaces, as words, dates and amounts.
 
-    Each view takes its work from the budget; the views raise `TooLargeError` when there is no more.
+    Each view spends work of the budget, and raises `TooLargeError` when none is left.
     """
 
     def __init__(self, text: str, budget: WorkBudget | None = None) -> None:
@@ -41,7 +41,7 @@ class Evidence:
         self._spent = False
 
     def _spend(self, units_per_character: float) -> None:
-        """Spend by the length that compatibility forms grow to: one character can be eighteen."""
+        """Spend by the length after expansion, because one character can become eighteen."""
         self.budget.spend(units_per_character * len(self.text))
         if not self._spent and not self.text.isascii():
             for at in range(0, len(self.text), _PIECE):
@@ -57,20 +57,20 @@ class Evidence:
 
     @lazy
     def folded(self) -> str:
-        """Its folded words, with a space before and after each."""
+        """The folded words, with a space before and after each."""
         self._spend(1)
         return f" {fold(self.text)} "
 
     @lazy
     def squashed(self) -> tuple[str, list[str], list[int]]:
-        """Its folded words written as one, the words, and where each begins; then the end."""
+        """The folded words joined, the words, and where each begins, followed by the end."""
         self._spend(1)
         found = self.folded.split()
         return "".join(found), found, [0, *accumulate(map(len, found))]
 
     @lazy
     def words(self) -> Words:
-        """Its words, for alignment."""
+        """The words, for alignment."""
         self._spend(2)
         return Words(words(self.text))
 
@@ -94,7 +94,7 @@ class Evidence:
 
     @lazy
     def amounts(self) -> dict[float, list[Amount]]:
-        """Every number -> where it stands and with what; 6 % is also 0.06."""
+        """The amounts in the text by their number; 6 % stands under 0.06 too."""
         self._spend(6)
         found: dict[float, list[Amount]] = {}
         for amount in amounts(self.tokens):

@@ -23,7 +23,7 @@ _GAP = 4
 
 
 class _Number(NamedTuple):
-    """A number beside the name of a month: what it can be, and its place."""
+    """A number beside the name of a month: what it may be, and where it stands."""
 
     day: int | None
     years: list[int]
@@ -33,7 +33,7 @@ class _Number(NamedTuple):
 
 
 class _Text:
-    """The words and figures of a text, with what of them are numbers."""
+    """The words and figures of a text, with the numbers among them."""
 
     __slots__ = ("pieces", "text", "words")
 
@@ -88,7 +88,7 @@ class _Text:
 
 
 def named_dates(text: str) -> Iterator[Found]:
-    """Yield every date of a text in lower case that names its month, in all its readings."""
+    """Yield each date in a lower-case text that names its month, in all its readings."""
     if not text:
         return
     parts = _Text(text)
@@ -107,7 +107,7 @@ def named_dates(text: str) -> Iterator[Found]:
 def _orders(
     month: int, before: _Number | None, after: _Number | None, then: _Number | None
 ) -> Iterator[tuple[int | None, int | None, int, int]]:
-    """Yield year, day, first token and token after the last, for each way to read the numbers."""
+    """Yield year, day, first token and the token behind, for each way to read the numbers."""
     full = []
     if before and before.day and after:  # 12 March 2021
         full += [(year, before.day, before.first, after.after) for year in after.years]

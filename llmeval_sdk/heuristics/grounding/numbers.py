@@ -1,4 +1,4 @@
-"""Reading numbers: in figures with any separators, and in English words."""
+"""Reads numbers that are written in figures, with any separators, or in English words."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from llmeval_sdk.heuristics.grounding.words import NUMBER_WORDS, SCALES
 
 
 MAX_DIGITS = 30
-"""Longer strings of figures are not numbers but identifiers."""
+"""Longer strings of figures are identifiers and not numbers."""
 
 _MARK = re.compile(r"[^\d]")
 
 
 def readings(figures: str) -> tuple[float, ...]:
-    """Read figures with separators in every way that makes sense; none if there is no such way.
+    """Read figures with separators in every way that makes sense, if there is any.
 
     ``1.234`` is 1.234 or 1234; ``1,234.50``, ``1.234,50`` and ``1 234,50`` are one number each.
     """
@@ -38,7 +38,7 @@ def readings(figures: str) -> tuple[float, ...]:
 
 
 def _grouped(parts: Sequence[str]) -> bool:
-    """Say whether figures are grouped in threes, or as in India in twos and a last three."""
+    """Return whether figures are grouped in threes, or in twos and a last three as in India."""
     return (
         1 <= len(parts[0]) <= 3
         and parts[0][0] != "0"
@@ -74,7 +74,7 @@ def spelled(words: Sequence[str], index: int) -> tuple[float, int] | None:
 
 
 def _room(value: float) -> float:
-    """What the next word must stay below to belong to the same number."""
+    """The bound that the next word must stay below to belong to the same number."""
     return 10.0 if value >= 20 and value % 10 == 0 else 0.0
 
 

@@ -20,12 +20,12 @@ from llmeval_sdk.heuristics.grounding.words import MEASURES, SHARED_SIGNS
 
 How = Literal["verbatim", "normalised", "date", "money", "unit", "number", "aligned", "unsupported"]
 WAYS: tuple[How, ...] = get_args(How)
-"""From the strictest to the loosest."""
+"""The ways in which a text can support a value, from the strictest to the loosest."""
 
 _EXACT = 2.0**53
-"""Larger integers are compared as text."""
+"""Integers from here on are compared as text."""
 _SHORT = 100
-"""Characters; what is longer is neither a date nor an amount."""
+"""How many characters a date or an amount may have."""
 _SQUASHED = 4
 _FIGURES = re.compile(r"\d+")
 _IDENTIFIER = re.compile(r"(?=(?:\D*\d){6})[\d\s()/+-]+")
@@ -34,7 +34,7 @@ _WINDOW = 4
 
 
 def support(value: Any, evidence: Evidence) -> How | None:  # noqa: PLR0911
-    """Say how a text supports one value; ``None`` where there is nothing to check.
+    """Return how a text supports one value, or ``None`` if there is nothing to check.
 
     A value in words has to stand in the text as it is, normalised, or nearly; a number, amount or
     date may be written differently there but has to be the same. Booleans, ``None`` and what has no
@@ -73,7 +73,7 @@ def _text_of(value: Any) -> str:
 
 
 def _parsed(text: str, evidence: Evidence) -> How | None:
-    """Look for a date, an amount or an identifier; ``None`` where the text is none of them."""
+    """Look for a date, an amount or an identifier. ``None`` if the value is none of these."""
     lowered = plain(text)
     if len(text) <= 8 and text[-1] in "+-#":  # a grade such as BBB+
         return (
@@ -95,7 +95,7 @@ def _parsed(text: str, evidence: Evidence) -> How | None:
 
 
 def _stands_in(text: str, value: str, budget: WorkBudget) -> bool:
-    """Say whether a value stands in a text character for character, and not inside a word."""
+    """Return whether a text has a value character for character, and not inside a word."""
     start = text.find(value)
     for _ in range(_OCCURRENCES):
         if start < 0:
@@ -109,7 +109,7 @@ def _stands_in(text: str, value: str, budget: WorkBudget) -> bool:
 
 
 def _goes_on(text: str, edge: int, step: int) -> bool:
-    """Say whether the word or number at an edge goes on beyond it."""
+    """Return whether the word or number at an edge goes on beyond it."""
     beside = text[max(edge + step, 0) : edge + step + 1]
     if not beside:
         return False
@@ -128,7 +128,7 @@ def _is_normalised_in(text: str, evidence: Evidence) -> bool:
 
 
 def _is_squashed_in(value: list[str], evidence: Evidence, *, apart: bool = False) -> bool:
-    """Say whether words stand in a text with other spaces; ``apart`` lets figures be split too."""
+    """Return whether a text has words with other spaces; ``apart`` allows split figures too."""
     joined = "".join(value)
     if len(joined) < _SQUASHED:
         return False
@@ -148,7 +148,7 @@ def _is_squashed_in(value: list[str], evidence: Evidence, *, apart: bool = False
 
 
 def _is_aligned_in(value: list[str], evidence: Evidence) -> bool:
-    """Say whether words stand nearly in a text; of a name, the last word may come first."""
+    """Return whether a text nearly has some words. The last word of a name may come first."""
     if aligned(value, evidence.words, evidence.budget):
         return True
     if not 2 <= len(value) <= 4 or not "".join(value).isalpha():
@@ -158,7 +158,7 @@ def _is_aligned_in(value: list[str], evidence: Evidence) -> bool:
 
 
 def _has_amount(value: Amount, evidence: Evidence) -> bool:
-    """Say whether a text has an amount, in another writing or a unit that converts exactly."""
+    """Return whether a text has an amount, in any spelling or in a unit that converts exactly."""
     if value.unit:
         return any(_same_measure(value, reading, evidence) for reading in value.readings)
     return any(
@@ -169,7 +169,7 @@ def _has_amount(value: Amount, evidence: Evidence) -> bool:
 
 
 def _agree(value: Amount, candidate: Amount) -> bool:
-    """Compare what stands with two equal numbers: sign and currency, where both have them."""
+    """Return whether two equal numbers agree in sign and currency, if both have them."""
     if value.negative and not candidate.negative:
         return False
     if not value.currencies:
@@ -195,6 +195,6 @@ def _same_measure(value: Amount, reading: float, evidence: Evidence) -> bool:
 
 
 def _unit_is_near(number: Amount, what: str, size: float, evidence: Evidence) -> bool:
-    """Say whether a bare number has its unit a few words off, as in a table's heading."""
+    """Return whether the unit of a bare number stands a few words off, as in a heading."""
     near = evidence.tokens.words[max(number.place - _WINDOW, 0) : number.place + _WINDOW + 1]
     return any(MEASURES.get(word) == (what, size) for word in near)

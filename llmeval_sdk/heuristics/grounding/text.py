@@ -1,4 +1,4 @@
-"""Folding text: case, accents, compatibility forms, punctuation and space stop to matter."""
+"""Folds text, so that case, accents, compatibility forms, punctuation and spaces do not matter."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _REMEMBERED = 20_000
 
 
 def is_dense(character: str) -> bool:
-    """Say whether a character is of a script that puts no space between words."""
+    """Return whether a character is of a script that puts no spaces between words."""
     code = ord(character)
     return code >= 0x0E00 and any(first <= code <= last for first, last in _DENSE)
 
 
 class _Folding(dict[int, str]):
-    """What each character becomes, decided when it is first met."""
+    """The folded form of each character, computed when the character first comes."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -65,12 +65,12 @@ _FOLDING = _Folding()
 
 
 def without_accents(text: str) -> str:
-    """Resolve compatibility forms and drop accents, and nothing else."""
+    """Resolve compatibility forms and drop accents."""
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 def fold(text: str) -> str:
-    """Return the words of a text, folded, with one space between two.
+    """Return the folded words of a text, separated by one space.
 
     NFKC, case, accents, punctuation and spacing are gone; characters of scripts that are written
     without spaces become words of their own.
@@ -86,7 +86,7 @@ def fold(text: str) -> str:
 def words(text: str) -> list[str]:
     """Return the folded words of a text, for alignment.
 
-    Initials written close, such as ``A.B.C.``, are one word, and numbers in words are figures.
+    Initials without spaces, such as ``A.B.C.``, are one word. Numbers in words become figures.
     """
     folded = fold(_INITIALS.sub(r"\1", text) if "." in text else text)
     return [_FIGURES.get(word, word) for word in folded.split()]

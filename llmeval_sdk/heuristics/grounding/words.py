@@ -21,7 +21,7 @@ SCALES = {
 """Words that multiply the number before them."""
 
 MONEY_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9}
-"""Letters that multiply it too, but only next to a currency."""
+"""Letters that multiply a number too, but only beside a currency."""
 
 ORDINALS: dict[str, int] = {
     word: value
@@ -63,7 +63,7 @@ WEEKDAYS = frozenset(
 DATE_FILLERS = frozenset(
     "on as of the dated date effective from by until at and day t z utc gmt 日 일".split()
 )
-"""Words that may stand beside a date without being more than a date."""
+"""Words that may stand beside a date and belong to it."""
 
 AMOUNT_FILLERS = frozenset("approximately approx about circa ca around only just and".split())
 
@@ -83,7 +83,7 @@ CURRENCIES: dict[str, str] = {
     "₺": "TRY", "uah": "UAH", "₴": "UAH", "ils": "ILS", "₪": "ILS", "aed": "AED",
     "sar": "SAR", "zar": "ZAR", "ngn": "NGN", "₦": "NGN",
 }  # fmt: skip
-"""Signs, codes and words, folded -> the code, or the sign where several currencies share it."""
+"""The currency code of each folded sign, code and word. A sign that several share stays a sign."""
 
 SHARED_SIGNS = {
     "$": frozenset("USD AUD CAD SGD HKD NZD MXN".split()),
@@ -134,7 +134,7 @@ _SAME = {
 MEASURES: dict[str, tuple[str, float]] = {
     word: measure for measure, words in _SAME.items() for word in words.split()
 }
-"""Unit words -> what they measure, and how much of it one is."""
+"""What each unit measures, and how much of that one unit is."""
 
 BETWEEN = frozenset("calendar consecutive successive full business working additional".split())
 """Words that may stand between a number and its unit."""

@@ -1,4 +1,4 @@
-"""The retrieved context as sets of stems, read once per passage and shared by the risk scores."""
+"""The retrieved context as the risk scores see it. Each passage is read once for all of them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from llmeval_sdk.heuristics.risk.words import SCALES
 
 
 MAX_CHARACTERS = 40_000
-"""Of a context; see `passage` for its tokens and sentences."""
+"""How many characters of a context are read. `passage` limits its tokens and sentences too."""
 PREFIX = 5
 _GRAM = 4
 _LONGEST = 24
-"""Letters of a word that are cut into parts."""
+"""How many letters of a word are cut into parts."""
 _SAMPLE = 60
-"""Tokens of a passage that show its language."""
+"""How many tokens of a passage decide which language it is in."""
 _SCALES = frozenset(SCALES)
 _KEPT_CONTEXTS = 8
 _KEPT_PASSAGES = 128
 _KEPT_CHARACTERS = 100_000
-"""Of all passages that are kept: what they hold in memory is about thirty times that."""
+"""How many characters the passages that are kept may have in all. In memory they take about thirty
+times as many bytes."""
 
 
 class Context:
-    """What the features ask of a context; treat it as frozen once built."""
+    """A context, with what the features ask of it. It must not be changed once it is built."""
 
     __slots__ = (
         "_cited",
@@ -72,9 +73,9 @@ class Context:
         self.english = self.language.english if english is None else english
         self.stems: set[str] = set()
         self.bigrams: set[int] = set()
-        """A pair with a `BREAK` is among them; no response has one."""
+        """The pairs of neighbours. Some of them have a `BREAK`, which no response has."""
         self.chunks: list[int] = []
-        """Sentence -> passage, by rank."""
+        """The rank of the passage that each sentence belongs to."""
         self._flat: list[str] = []
         for rank, passage in enumerate(passages):
             stems, pairs = passage.view(english=self.english)
@@ -89,12 +90,12 @@ class Context:
         self._parts: set[str] | None = None
         self._negating: dict[int, bool] = {}
         self._postings: dict[str, list[int]] = {}
-        """Stem -> sentences, of the stems that were looked for; nobody changes them."""
+        """The sentences of each stem that was looked for so far. The lists are never changed."""
         self._units: dict[str, list[Unit | None]] = {}
 
     @property
     def cited(self) -> list[int]:
-        """Sentence -> the number under which an answer cites its passage."""
+        """The number by which an answer cites the passage of each sentence."""
         if self._cited is None:
             self._cited = _numbering(self._passages)
         return self._cited
@@ -105,7 +106,7 @@ class Context:
         return self._passages[rank].pieces[sentence - self.chunks.index(rank)]
 
     def _find_numbers(self) -> set[str]:
-        """Return the numbers that the context has, spelled-out and multiplied ones too."""
+        """Return the numbers that the context has, including spelled-out and multiplied ones."""
         numbers = {stem for stem in self.stems if stem < ":"}  # they start with a digit
         if self.english and not _SCALES.isdisjoint(self.stems):
             multiplied = (scaled(*pair) for pair in pairwise(self._flat) if BREAK < pair[0] < ":")
@@ -115,7 +116,7 @@ class Context:
         return numbers
 
     def where(self, wanted: set[str]) -> dict[str, list[int]]:
-        """Return in which sentences each wanted stem stands, for those that do.
+        """Return the sentences of each wanted stem that the context has.
 
         Stems that were wanted before, by this score or another, are not looked for again.
         """
@@ -140,7 +141,7 @@ class Context:
         return postings
 
     def resembles(self, stem: str, word: str) -> float:
-        """Say how much of a word the context has in others, 0..1: the same root, or a compound."""
+        """Return how much of a word the context has inside other words, 0..1."""
         parts = self._parts
         if parts is None:
             parts = self._parts = self._cut()
@@ -157,7 +158,7 @@ class Context:
         return {gram for word in words for gram in _grams(languages.fold(word))}
 
     def negates(self, sentence: int) -> bool:
-        """Say whether a sentence negates."""
+        """Return whether a sentence holds a negation."""
         known = self._negating.get(sentence)
         if known is None:
             known = languages.negates(self._piece(sentence), english=self.english)
@@ -165,7 +166,7 @@ class Context:
         return known
 
     def units(self, digits: str, sentences: Iterable[int]) -> list[Unit | None]:
-        """Return the units behind the places where a number stands; read once per number."""
+        """Return the units that stand with a number. They are read once for each number."""
         known = self._units.get(digits)
         if known is None:
             known = self._units[digits] = list(self._units_in(digits, sentences))
@@ -181,13 +182,13 @@ class Context:
 
 
 def _grams(word: str) -> list[str]:
-    """Cut a word into overlapping parts, shorter ones where letters stand for more."""
+    """Cut a word into overlapping parts. They are shorter in scripts whose letters mean more."""
     width = _GRAM - 1 if word > "\u0590" else _GRAM
     return [word[at : at + width] for at in range(len(word) - width + 1)]
 
 
 def _numbering(passages: Sequence[Passage]) -> list[int]:
-    """Number sentences by the marks in the text where there are several, else by rank."""
+    """Number sentences by the marks in the text if there are several, and else by rank."""
     marked = sum(len(passage.numbered) for passage in passages) > 1
     numbers = []
     for rank, passage in enumerate(passages, start=1):
@@ -204,7 +205,7 @@ Key = TypeVar("Key")
 
 
 class _Kept(Generic[Key, Built]):
-    """The few things read last, by what they were made of."""
+    """A small cache of what was read last, by what it was made of."""
 
     def __init__(self, most: int, size: Callable[[Key], int], largest: int) -> None:
         self._most, self._size, self._room = most, size, largest

@@ -27,7 +27,7 @@ _REFUSES = words(
     doesn't  didn't hasn't haven't
     """
 )
-"""One of these words is in every sentence that the pattern matches."""
+"""Words of which every sentence that the pattern matches has at least one."""
 HEDGES = words(
     """
     may might could possible possibly perhaps likely probably typically generally usually
@@ -65,7 +65,7 @@ _MOST_LOOKED_AT = 400
 
 
 def declines(sentence: str, words: Collection[str], *, english: bool) -> bool:
-    """Say whether a lower-case sentence says that it cannot say; ``words`` are its words."""
+    """Return whether a lower-case sentence, with these words, says that it cannot answer."""
     if english:
         return not _REFUSES.isdisjoint(words) and _REFUSAL.search(sentence) is not None
     return len(sentence) <= _MOST_LOOKED_AT and _refusals().search(sentence) is not None

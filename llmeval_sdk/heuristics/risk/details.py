@@ -1,6 +1,6 @@
-"""Details that make a sentence wrong although its words stand in the context.
+"""Details that make a sentence wrong although the context has its words.
 
-A number in another place or unit, a negation, a passage cited for what another says.
+These are a number in another place or unit, a negation, and a citation of the wrong passage.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from llmeval_sdk.heuristics.risk.passage import bigrams
 
 
 COMMON = 24
-"""A word in more sentences than this aligns with all of them: looking would not be linear."""
+"""A word that stands in more sentences than this is taken to align with all of them. To look each
+of them up would not take linear time."""
 _SHORT = 8
-"""Sentences of a context that is looked at whole."""
+"""A context of at most so many sentences is looked at as a whole."""
 _PLACES = 8
-"""Sentences of the context in which the unit of a number is looked up."""
+"""In how many sentences of the context the unit of a number is looked up."""
 
 
 def numbers(
@@ -29,7 +30,7 @@ def numbers(
     aligned: tuple[int, int],
     features: dict[str, float],
 ) -> None:
-    """Count numbers the context has, but not in an aligned sentence or by the same neighbour."""
+    """Count numbers that the context has, but in another sentence or beside another word."""
     count = far = unpaired = 0
     for word in words:
         if not word.number:
@@ -49,7 +50,7 @@ def numbers(
 def units_changed(
     words: list[Word], sentence: Draft, context: Context, postings: Mapping[str, list[int]]
 ) -> int:
-    """Count numbers that the context has in other units of the same dimension only."""
+    """Count numbers that the context has only with other units of the same dimension."""
     english = context.english
     spelled = text.SPELLED_OUT_NUMBERS[english]
     changed = 0
@@ -72,10 +73,10 @@ def polarity(
     aligned: tuple[int, int],
     features: dict[str, float],
 ) -> None:
-    """Compare whether the sentence negates with whether the context does where it matches.
+    """Compare whether the sentence negates with whether the context does where they match.
 
-    The places are the aligned sentences and those that the question asks about; a short context
-    is looked at whole where there is none.
+    They match in the aligned sentences and in those that the question asks about. Where there is
+    neither, a short context is looked at as a whole.
     """
     context = side.context
     may = not (side.english and languages.NEGATIONS.isdisjoint(lower))
@@ -90,7 +91,7 @@ def polarity(
 
 
 def citation_gap(words: list[Word], cited: list[int], context: Context, total: float) -> float:
-    """Share of the mass that the context has, but not in the passages that are cited for it."""
+    """Return the part of the mass that the context has, but not in the passages that are cited."""
     if not cited:
         return 0.0
     gap = 0.0

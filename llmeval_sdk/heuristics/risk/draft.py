@@ -1,4 +1,4 @@
-"""A sentence of a response as words, each with where the context supports it."""
+"""Splits a sentence of a response into words, and finds where the context has each of them."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ NUMBER_WORD_WEIGHT = 3.0
 
 
 class Sentence(NamedTuple):
-    """One sentence of a response: where it stands, its features by name, its absent numbers."""
+    """One sentence of a response: its place, its features, and numbers that the context lacks."""
 
     start: int
     end: int
     features: dict[str, float]
     numbers_absent: list[str]
-    """As written."""
+    """The numbers that the context lacks, as they were written."""
     own_words: float
-    """Words that neither context nor question have, numbers included."""
+    """How many words neither context nor question have, including numbers."""
     english: bool
 
 
 class Side(NamedTuple):
-    """What a sentence is held against."""
+    """What the sentences of a response are compared with."""
 
     context: Context
     question: Collection[str]
-    """Stems of the question: what it says need not stand in the context too."""
+    """The stems of the question. What the question says need not stand in the context as well."""
     weigh: Callable[[str], float]
     english: bool
     names_by_capitals: bool = True
     asked: frozenset[int] = frozenset()
-    """Sentences of the context that best match the question."""
+    """The sentences of the context that match the question best."""
     asked_missing: float = 0.0
-    """Share of the question's mass that the context does not have."""
+    """The part of the question's mass that the context lacks."""
 
 
 class Draft(NamedTuple):
-    """A sentence as tokens, before it is compared."""
+    """A sentence that is split into tokens and not compared yet."""
 
     start: int
     end: int
@@ -54,12 +54,12 @@ class Draft(NamedTuple):
     item: bool
     tokens: list[str]
     stems: list[str]
-    """Of the tokens; a run of a script without spaces has several."""
+    """The stems of the tokens. A run of a script without spaces has several."""
     cited: list[int]
 
 
 class Word(NamedTuple):
-    """A content word or number: its place among the tokens, its weight, where it is supported."""
+    """A content word or a number, with the sentences of the context that have it."""
 
     stem: str
     token: str
@@ -71,7 +71,7 @@ class Word(NamedTuple):
 
 
 def draft(response: str, start: int, end: int, *, english: bool) -> Draft:
-    """Tokenise a sentence without its list mark and the citations it makes."""
+    """Split a sentence into tokens, without its list mark and its citations."""
     raw = response[start:end]
     item = cues.LIST_ITEM.match(raw)
     claim = raw[item.end() :] if item else raw
@@ -124,7 +124,7 @@ def words_of(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> 
 
 
 def _number_known(digits: str, following: list[str], side: Side) -> bool:
-    """Look a number up with the scale word behind it: "2 million" is not "2 billion"."""
+    """Return whether the context has a number. "2 million" is another number than "2 billion"."""
     numbers = side.context.numbers
     plain = digits in numbers or digits in side.question
     scale = following[0].lower() if following else ""

@@ -1,7 +1,7 @@
-"""Closed word lists of languages other than English, all written for this project.
+"""Word lists of languages other than English, all written for this project.
 
-One union over all languages stands for each list: short answers do not show which language they
-are in, and a wrong guess would cost more than the few words that mean different things in two.
+Each list joins all languages, because short answers do not show which language they are in. A wrong
+guess would cost more than the few words that mean different things in two languages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARABIC_PREFIXES = ("وال", "بال", "فال", "كال", "ال", "لل")
 
 
 def fold(word: str) -> str:
-    """Write a word one way: lower case, no vowel signs, Arabic without its article."""
+    """Bring a word into one form: lower case, no vowel signs, and no Arabic article."""
     word = word.lower()
     if word.isascii():
         return word
@@ -90,7 +90,7 @@ DENSE_NEGATIONS = [
     "ไม่",
     "ห้าม",
 ]
-"""Of scripts that do not part words: searched as they stand."""
+"""Negations in scripts without spaces. They are searched for as they stand."""
 
 _OF_NO_MEANING = [
     "不过",
@@ -118,7 +118,7 @@ _OF_NO_MEANING = [
     "안에",
     "안정",
 ]
-"""Longer words that hold one of them and negate nothing."""
+"""Longer words that contain one of them and negate nothing."""
 
 
 _HARMLESS_BEHIND = _folded(
@@ -167,11 +167,11 @@ _HARMLESS_BEHIND = _folded(
         "ранее",
     ]
 )
-"""Behind a negation they make a bound of it: "not later than", "not only"."""
+"""Words that turn a negation before them into a bound, as in "not later than" and "not only"."""
 
 
 def negates(tokens: Sequence[str], *, english: bool) -> bool:
-    """Say whether tokens, or runs of a script without spaces among them, hold a negation."""
+    """Return whether tokens hold a negation, also inside runs of a script without spaces."""
     if english and NEGATIONS.isdisjoint(map(str.lower, tokens)):
         return False
     words = [fold(token) for token in tokens]

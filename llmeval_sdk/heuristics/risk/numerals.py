@@ -1,4 +1,4 @@
-"""Numbers written one way, whatever their digits and separators."""
+"""Brings numbers into one form, so that "1,500" and "1500.0" are the same."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from llmeval_sdk.heuristics.risk.words import SCALES
 
 _HAN = dict(zip("一二三四五六七八九两兩", (1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 2), strict=True))
 SPELLED_OUT = "="
-"""Before the digits of a number that was written as a word, such as a Chinese numeral."""
+"""Stands before the digits of a number that was written as a word, such as a Chinese numeral."""
 _COUNTED = "个個天日周週年月小分秒人次倍歳歲岁時时か度名位件本台枚回点公米元円"
 NUMERAL = f"(?<!第)(?:[二三四五六七八九十两兩][一二三四五六七八九十]{{0,2}})(?=[{_COUNTED}])"
-"""A Chinese or Japanese numeral below a hundred, before what it counts."""
+"""A Chinese or Japanese numeral below a hundred that stands before what it counts."""
 _SEPARATORS = str.maketrans({"\u00a0": "", "\u202f": "", "\u066c": "", "\u066b": "."})
 
 
 def number(raw: str, *, english: bool = True) -> str:
-    """Write a number one way: ``1,500`` and ``1500.0`` are both ``1500``; ``07`` is ``7``.
+    """Bring a number into one form: ``1,500`` and ``1500.0`` are both ``1500``; ``07`` is ``7``.
 
     Digits of every script become ASCII ones. Outside English, ``1.500`` is 1500 too.
     """
@@ -41,7 +41,7 @@ def number(raw: str, *, english: bool = True) -> str:
 
 
 def numeral(written: str) -> str:
-    """Write a Chinese or Japanese numeral below a hundred as the stem of a spelled-out number."""
+    """Turn a Chinese or Japanese numeral below a hundred into the stem of a spelled-out number."""
     tens, ten, ones = written.rpartition("十")
     value = 10 * (_HAN.get(tens[-1:], 1) if ten else 0) + _HAN.get(ones[-1:], 0)
     return f"{SPELLED_OUT}{value}"
@@ -49,7 +49,7 @@ def numeral(written: str) -> str:
 
 @lru_cache(4096)
 def scaled(value: str, scale: str) -> str | None:
-    """Multiply out "1.5" "million"; ``None`` where the second is no scale or the first is long."""
+    """Multiply "1.5" by "million". ``None`` if the second is no scale or the first is too long."""
     factor = SCALES.get(scale)
     if factor is None or len(value) > 15:
         return None
@@ -74,9 +74,9 @@ _SUFFIXES = {
     if form in {"tag", "tage", "woche", "wochen", "stund", "minut", "monat", "jahr", "dagen"}
 }
 _ENDING = 4
-"""Letters that may follow the listed form of a word: its inflection."""
+"""How many letters of inflection may follow the listed form of a word."""
 _REACH = 3
-"""How many words after a number may be its unit: in "two working days" it is the second."""
+"""How many words behind a number may be its unit. In "two working days" the second one is."""
 
 Unit = tuple[str, str]
 

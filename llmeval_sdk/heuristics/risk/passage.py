@@ -1,4 +1,4 @@
-"""What the risk scores take from a Record: its question, its passages, their language."""
+"""What the risk scores read of a Record: its question, and its passages cut into tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmeval_sdk.model import Record
 
 
 def question(record: Record) -> str:
-    """Return what was asked, as the judges read it; ``""`` where the request is no chat."""
+    """Return what was asked, as the judges read it, or ``""`` if the request is no chat."""
     return _chat.bounded_question(record.request)
 
 
@@ -25,7 +25,7 @@ def passages(record: Record) -> tuple[str, ...]:
 
 
 def question_stems(asked: str, *, english: bool) -> frozenset[str]:
-    """Return the stems of a question, spelled-out numbers as digits too."""
+    """Return the stems of a question. A spelled-out number is there as digits too."""
     stems = text.stems(text.tokens(asked), english=english)
     digits = (text.number_word(stem, english=english) for stem in stems)
     return frozenset(stems) | {number for number in digits if number is not None}
@@ -33,23 +33,23 @@ def question_stems(asked: str, *, english: bool) -> frozenset[str]:
 
 MAX_TOKENS = 8_000
 MAX_SENTENCES = 2_000
-"""Of a context, a sentence counting as one token more; what comes after in rank order is left out,
-and the evaluation says so."""
+"""The tokens of a context that are read; each sentence counts as one more. Passages of a lower rank
+than these are left out, and the evaluation says so."""
 _AT_ONCE = 16
-"""Sentences that are cut into tokens by one search: few passages have more."""
+"""How many sentences one search cuts into tokens. Few passages have more."""
 _WINDOW = 40
 _END = re.compile(r"\d[\])]?:")
 _MARK = re.compile(
     r"[ \t]{0,8}(?:(?:passage|document|source|chunk|context) ?)?[\[#(]?(\d{1,3})[\])]?:",
     re.IGNORECASE,
 )
-"""A mark before a passage, such as "passage 2:" or "[2]:"; `_END` is far cheaper to look for."""
+"""A mark before a passage, such as "passage 2:" or "[2]:". `_END` is far cheaper to look for."""
 _LONGEST = 24
-"""Characters of a mark."""
+"""How many characters a mark may have."""
 
 
 class Passage:
-    """One retrieved text: the tokens of its sentences, and what they are reduced to when asked."""
+    """One retrieved text. Its stems are computed when they are first needed."""
 
     __slots__ = ("_pieces", "_views", "capped", "count", "numbered", "tokens")
 
@@ -58,7 +58,7 @@ class Passage:
         self.capped = len(spans) > MAX_SENTENCES
         """Whether not all of the text was read."""
         self.tokens: list[str] = []
-        """Those of each sentence, at most forty in a row, and a `BREAK` behind them."""
+        """The tokens of each sentence, at most forty of them, followed by a `BREAK`."""
         for at in range(0, min(len(spans), MAX_SENTENCES), _AT_ONCE):
             if len(self.tokens) >= MAX_TOKENS:
                 self.capped = True
@@ -71,15 +71,15 @@ class Passage:
             del self.tokens[end:]
         firsts = _part_long(self.tokens)
         self.count = self.tokens.count(BREAK)
-        """Sentences."""
+        """The number of sentences."""
         self.numbered = _numbers(content, spans, firsts) if ":" in content else {}
-        """Sentence -> the number that a mark before it gives, such as "passage 2:"."""
+        """The number that a mark such as "passage 2:" gives to a sentence, by sentence."""
         self._views: dict[bool, tuple[list[str], list[int]]] = {}
         self._pieces: list[list[str]] | None = None
 
     @property
     def pieces(self) -> list[list[str]]:
-        """The tokens by sentence."""
+        """The tokens, sentence by sentence."""
         if self._pieces is None:
             self._pieces, start = [], 0
             for _ in range(self.count):
@@ -89,7 +89,7 @@ class Passage:
         return self._pieces
 
     def view(self, *, english: bool) -> tuple[list[str], list[int]]:
-        """Return the stems, English ones or those of any language, and their `bigrams`."""
+        """Return the stems, by the rules for English or for any language, and their `bigrams`."""
         known = self._views.get(english)
         if known is None:
             stems = text.stems(self.tokens, english=english)
@@ -98,12 +98,12 @@ class Passage:
 
 
 def bigrams(stems: Sequence[str]) -> list[int]:
-    """Hash each pair of neighbours: numbers cost the garbage collector nothing."""
+    """Hash each pair of neighbours, because numbers cost the garbage collector nothing."""
     return list(map(hash, pairwise(stems)))
 
 
 def _part_long(tokens: list[str]) -> list[int]:
-    """Part sentences of more than forty tokens in place; return where each sentence now starts."""
+    """Split sentences of more than forty tokens in place, and return where each one starts."""
     firsts: list[int] = []
     parted = start = 0
     for _ in range(tokens.count(BREAK)):

@@ -1,8 +1,8 @@
 """How well a retrieved context covers its question: the text features of `retrieval_risk`.
 
 A coverage is a share of the question's mass, the sum of the inverse document frequencies of its
-words. The ``rare_`` features weigh a word once more by how few of the retrieved passages have it:
-what all of them have is the topic, what none has is what was asked.
+words. The ``rare_`` features also weigh a word by how few of the retrieved passages have it: a word
+that all passages have is the topic, and one that few have is what was asked.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Term(NamedTuple):
 
     stem: str
     word: str
-    """As written."""
+    """The word as it was written."""
     weight: float
     sentences: Sequence[int]
-    """Of the context, in order."""
+    """The sentences of the context that have it, in order."""
 
 
 def terms(
     question: str, context: Context, weigh: Callable[[str], float], *, english: bool
 ) -> list[Term]:
-    """Return what a question asks about, each stem once, without the words that only ask."""
+    """Return the words that a question asks about, each stem once."""
     asking = _ASKING if english else languages.STOP_WORDS
     parted = list(_parted(text.tokens(question), english=english))
     wanted = {stem for _, stem in parted} - asking
@@ -58,7 +58,7 @@ def terms(
 
 
 def _parted(tokens: Sequence[str], *, english: bool) -> Iterator[tuple[str, str]]:
-    """Yield tokens and their stems; a run of a script without spaces as its pairs."""
+    """Yield tokens with their stems. A run of a script without spaces comes as pairs of signs."""
     for token in tokens:
         stem = text.stem_of(token, english=english)
         if stem:
@@ -70,7 +70,7 @@ def _parted(tokens: Sequence[str], *, english: bool) -> Iterator[tuple[str, str]
 def measure(
     question: str, wanted: Sequence[Term], context: Context, *, english: bool
 ) -> dict[str, float]:
-    """Compute the features; there must be at least one term."""
+    """Compute the features of at least one term."""
     total = sum(term.weight for term in wanted) or 1.0
     count = 1 + max(context.chunks, default=0)
     sentences: dict[int, float] = {}
@@ -114,7 +114,7 @@ def measure(
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return the standard deviation over the largest: 0 where all are the same."""
+    """Return the standard deviation divided by the largest value; 0 if all are the same."""
     top = max(values, default=0.0)
     if len(values) < 2 or top <= 0:
         return 0.0
@@ -123,7 +123,7 @@ def spread(values: Sequence[float]) -> float:
 
 
 def _window(wanted: Sequence[Term], context: Context, sentences: Mapping[int, float]) -> float:
-    """Mass that the best sentence and the richer of its neighbours cover together."""
+    """Return the mass that the best sentence and the better of its neighbours cover together."""
     best = max(sentences, key=sentences.__getitem__, default=-1)
     if best < 0:
         return 0.0

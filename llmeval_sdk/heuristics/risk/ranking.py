@@ -1,8 +1,7 @@
-"""What the ranks and scores of a hybrid retrieval say: the sides agree, and the best stands out.
+"""The features of a hybrid retrieval: do its methods agree, and does the best chunk stand out?
 
-Scores of one side are compared with each other only, so it doesn't matter on which scale they are.
-
-All of it is known, or none: it takes scores from both sides.
+A score is only compared with others of the same method, so their scales do not matter. The features
+need scores of both methods; without them there are none.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from llmeval_sdk.model import Chunk
 NAMES = ("overlap", "lexical_spread", "lexical_gap", "dense_spread", "dense_gap")
 _DEPTH = 20
 _PERSISTENCE = 0.8
-"""Weight of each rank of the overlap against the one above it: the first five decide."""
+"""How much a rank weighs beside the rank above it. The first five ranks decide."""
 
 
 def measure(chunks: Sequence[Chunk]) -> dict[str, float]:
-    """Compute the features; none where a side has fewer than three positive scores."""
+    """Compute the features. There are none if a method has fewer than three positive scores."""
     ids: dict[str, list[Any]] = {LEXICAL: [], DENSE: []}
     scores: dict[str, list[float]] = {LEXICAL: [], DENSE: []}
     for chunk in chunks:
@@ -44,7 +43,7 @@ def measure(chunks: Sequence[Chunk]) -> dict[str, float]:
 
 
 def _overlap(left: Sequence[Any], right: Sequence[Any]) -> float:
-    """Rank-biased overlap, 0..1, of two rankings as far as both go."""
+    """Return the rank-biased overlap, 0..1, of two rankings, down to the end of the shorter one."""
     seen_left: set[Any] = set()
     seen_right: set[Any] = set()
     total = weight = 0.0

@@ -1,7 +1,9 @@
-"""The trained models: sums of one step function per feature, squashed to a probability.
+"""Reads the data files of the risk scores: trained models, word lists and word weights.
 
-Boosted stumps add up to exactly this, so a model is a few short tables that can be read, drawn
-and scored in microseconds: logit = bias + sum over features of ``steps[bisect(edges, value)]``.
+A model is a sum of step functions, one for each feature, and boosted stumps add up to exactly that.
+So it is a few short tables, which people can read and draw, and scores in microseconds::
+
+    logit = bias + sum over features of steps[bisect(edges, value)]
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ class Table(NamedTuple):
     """The step function of one feature."""
 
     edges: list[float]
-    """Rising; a value equal to an edge takes the step below it."""
+    """The edges in rising order. A value that equals an edge takes the step below it."""
     steps: list[float]
-    """One more than there are edges."""
+    """The height of each step; there is one more step than there are edges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,14 @@ class Additive:
     features: Mapping[str, Table]
 
     def logit(self, values: Mapping[str, float]) -> float:
-        """Return the sum of the steps, from a value for every feature."""
+        """Return the sum of the steps. ``values`` has a value for every feature."""
         logit = self.bias
         for name, (edges, steps) in self.features.items():
             logit += steps[bisect_left(edges, values[name])]
         return logit
 
     def risk(self, values: Mapping[str, float]) -> float:
-        """Return the probability, 0..1, from a value for every feature."""
+        """Return the probability, 0..1. ``values`` has a value for every feature."""
         return squashed(self.logit(values))
 
 
@@ -55,9 +57,9 @@ def from_json(data: Mapping[str, Any]) -> Additive:
 
 
 LETTER, GRAM = 0.75, 1.3
-"""Weights in other languages than English: of a letter, of a pair of signs."""
+"""What one letter weighs, and a pair of signs, in other languages than English."""
 UNKNOWN_WEIGHT = 9.0
-"""Of a word that the background table does not hold."""
+"""What a word weighs that the background table does not hold."""
 
 
 @lru_cache(None)
@@ -69,7 +71,7 @@ def data(name: str) -> Mapping[str, Any]:
 
 
 def lines(name: str) -> list[str]:
-    """Read the lines of ``data/<name>.txt`` that say something."""
+    """Read the lines of ``data/<name>.txt`` that are neither empty nor comments."""
     path = files("llmeval_sdk.heuristics.risk") / "data" / f"{name}.txt"
     found = path.read_text(encoding="utf-8").splitlines()
     return [line for line in found if line and not line.startswith("#")]
@@ -87,7 +89,7 @@ def model(file: str, part: str) -> Additive:
 
 
 class Weights(dict[str, float]):
-    """Stem -> inverse document frequency, also of a stem that is not in the table."""
+    """The inverse document frequency of each stem, including stems that are not in the table."""
 
     def __missing__(self, stem: str) -> float:
         return UNKNOWN_WEIGHT
@@ -95,7 +97,7 @@ class Weights(dict[str, float]):
 
 @lru_cache(None)
 def background() -> Weights:
-    """Return the weights in English text and answers."""
+    """Return how much each stem weighs in English texts and answers."""
     table: Mapping[str, str] = data("background")["stems"]
     return Weights(
         {stem: float(weight) for weight, stems in table.items() for stem in stems.split()}
@@ -103,12 +105,12 @@ def background() -> Weights:
 
 
 def weigher(table: Mapping[str, float] | None = None, *, english: bool) -> Callable[[str], float]:
-    """Return what weighs a stem: the background table for English, else the word's length."""
+    """Return the function that weighs a stem, by the background table or by the word's length."""
     if not english:
         return by_length
     return (background() if table is None else Weights(table)).__getitem__
 
 
 def by_length(word: str) -> float:
-    """Weigh a word of an unknown language: long words are rare, two-letter grams are small."""
+    """Weigh a word of an unknown language by its length, because long words are rare."""
     return GRAM if len(word) <= 2 and not word.isascii() else LETTER * len(word)

@@ -1,7 +1,7 @@
-"""A response as a whole: the features of its sentences added up.
+"""The features of a whole response, made from those of its sentences.
 
-No feature of style (length, lists, phrases) is among them: they say who wrote an answer, not
-whether it is supported, and fail on the next generator.
+None of them describes style, such as length, lists or phrases. Style tells which generator wrote an
+answer and not whether it is supported, so a model that uses it fails on the next generator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ NAMES = (
 
 
 def measure(sentences: Sequence[Sentence], risks: Sequence[float]) -> dict[str, float]:
-    """Add up sentences and their risks (0..1, one each); there must be at least one."""
+    """Return the features of a response of at least one sentence.
+
+    ``risks`` has the risk of each sentence, 0..1.
+    """
     rows = [sentence.features for sentence in sentences]
     weights = [row["content"] + 1e-9 for row in rows]
     weight = sum(weights)

@@ -1,7 +1,7 @@
-"""What one sentence of a response says that the context does not: its features.
+"""The features of one sentence: how much of what it says the context does not say.
 
-Everything is linear in the sentence. Masses are sums of inverse document frequencies, so rare
-words weigh more; shares are of the sentence's mass.
+A mass is a sum of inverse document frequencies, so rare words weigh more. A share is a part of the
+sentence's mass. The time for all of it is linear in the length of the sentence.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from llmeval_sdk.heuristics.risk.passage import bigrams
 
 
 SOFT = 0.3
-"""Share of its mass that a word stops being novel by when the context has all its parts."""
+"""The part of its mass that a word loses when the context has all of its parts."""
 SOFT_OTHER = 0.9
-"""The same in other languages, whose words inflect and compound."""
+"""The same for other languages, where words inflect and form compounds."""
 GRAM_SIZE = 0.4
-"""Words that a pair of signs of a script without spaces counts as."""
+"""How many words a pair of signs counts as, in a script without spaces."""
 
 
 NAMES = (
@@ -37,8 +37,8 @@ def measure(
 ) -> Sentence:
     """Compute the features of a sentence.
 
-    ``postings`` are the sentences of the context in which its stems stand, ``seen`` collects novel
-    words so far.
+    ``postings`` says in which sentences of the context each stem stands. ``seen`` holds the novel
+    words of earlier sentences, and those of this one are added.
     """
     words = words_of(sentence, side, postings)
     mass = sum([word.weight for word in words])
@@ -81,7 +81,7 @@ def measure(
 
 
 def _align(words: list[Word], total: float, features: dict[str, float]) -> tuple[int, int]:
-    """Find the context sentence that covers most mass, and the one that adds most to it."""
+    """Find the sentence of the context that covers most mass, and the one that adds most to it."""
     votes: dict[int, float] = {}
     everywhere = 0.0
     pairs = split = 0
@@ -158,7 +158,7 @@ def _novelty(
 
 
 def _copying(stems: list[str], context: Context, features: dict[str, float]) -> None:
-    """Measure how many neighbours stand side by side in the context too, and how many in a row."""
+    """Measure how many pairs of neighbours the context has too, and how many of them in a row."""
     two = longest = current = 0
     for known in map(context.bigrams.__contains__, bigrams(stems)):
         if known:

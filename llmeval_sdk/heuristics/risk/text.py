@@ -1,4 +1,4 @@
-"""Reading text: sentences with offsets, tokens, light stems, and which language it is."""
+"""Splits text into sentences, tokens and light stems, and tells which language it is in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ANY_TOKEN = re.compile(
     rf"{_DIGITS}|{_WORD}(?:['’]{_WORD})?|{NUMERAL}|(?:(?!{NUMERAL})[{_DENSE}])+|[%٪$€£°¥\0]"
 )
 _LATIN = "A-Za-zª²³µ¹º¼½¾À-ÖØ-öø-ˁˆ-ˑˠ-ˤˬˮ"
-"""Letters below U+0300; a list of them is matched twice as fast as what \\w stands for."""
+"""Letters below U+0300. A pattern that lists them matches twice as fast as ``\\w`` does."""
 _LATIN_TOKEN = re.compile(rf"[{_LATIN}]+(?:['’][{_LATIN}]+)?|{_DIGITS}|[%$€£°¥\0]")
 _ASCII_TOKEN = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?|\d+(?:[.,]\d+)*|[%$\0]")
 _BEYOND_LATIN = re.compile(
@@ -48,15 +48,15 @@ _BREAK = re.compile(
 )
 
 BREAK = "\0"
-"""Behind the tokens of a sentence where those of a whole text are one list."""
+"""Separates the sentences where the tokens of a whole text are one list."""
 MAX_SENTENCE = 600
-"""Characters; longer stretches without a full stop are cut, so that alignment stays local."""
+"""The most characters of a sentence. Longer stretches are cut, so that alignment stays local."""
 _STEM = 6
-"""Letters of a word in another language than English that count: endings inflect."""
+"""How many letters of a word count in other languages than English, whose endings inflect."""
 _LONGEST_ABBREVIATION = max(map(len, ABBREVIATIONS))
 _KEPT_STEMS = 30_000
 _SAMPLE = 150
-"""Tokens that decide about a text's language."""
+"""How many tokens decide which language a text is in."""
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
@@ -79,7 +79,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(text: str, start: int, stop: int, end: int) -> bool:
-    """Say whether the full stop at ``stop`` ends no sentence: "10. Flip it", "Dr. Ito"."""
+    """Return whether the full stop at ``stop`` ends no sentence, as in "10. Flip" or "Dr. Ito"."""
     words = text[max(start, stop - _LONGEST_ABBREVIATION - 1) : stop].split()
     word = words[-1].lstrip("(\"'“‘*") if words and not text[stop - 1].isspace() else ""
     if word.isdecimal():
@@ -96,7 +96,7 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> list[str]:
 
 
 def parted_tokens(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
-    """Return the tokens of each span with a `BREAK` behind them, all from one search."""
+    """Return the tokens of each span, each followed by a `BREAK`, from one search."""
     if BREAK in text:
         text = text.replace(BREAK, " ")
     return _cut("".join([f"{text[start:end]}{BREAK}" for start, end in spans]))
@@ -111,7 +111,7 @@ def _cut(text: str) -> list[str]:
 
 
 def stems(tokens: Sequence[str], *, english: bool) -> list[str]:
-    """Reduce tokens to what is compared: stems, numbers written one way, pairs of dense signs."""
+    """Reduce tokens to what is compared: stems, numbers in one form, pairs of dense signs."""
     found = list(stems_of(tokens, english=english))
     if "" not in found:
         return found
@@ -125,17 +125,17 @@ def stems(tokens: Sequence[str], *, english: bool) -> list[str]:
 
 
 def stems_of(tokens: Iterable[str], *, english: bool) -> Iterator[str]:
-    """Yield the stem of each token; ``""`` for a run of a script without spaces."""
+    """Yield the stem of each token, or ``""`` for a run of a script without spaces."""
     return map((_ENGLISH if english else _OTHER).__getitem__, tokens)
 
 
 def stem_of(token: str, *, english: bool) -> str:
-    """Return the stem of one token; ``""`` for a run of a script without spaces."""
+    """Return the stem of a token, or ``""`` for a run of a script without spaces."""
     return (_ENGLISH if english else _OTHER)[token]
 
 
 def is_dense(token: str) -> bool:
-    """Say whether a token is a run of a script without spaces."""
+    """Return whether a token is a run of a script without spaces."""
     return token[0] > "\u0dff" and _DENSE_LETTER.match(token) is not None
 
 
@@ -145,7 +145,7 @@ def grams(run: str) -> list[str]:
 
 
 class _Stems(dict[str, str]):
-    """Token -> stem, filled as tokens come; ``""`` for what has to be cut into pairs."""
+    """The stems of tokens, computed when one first comes; ``""`` for one to be cut into pairs."""
 
     def __init__(self, make: Callable[[str], str], *, english: bool) -> None:
         self._make = make
@@ -172,7 +172,7 @@ _CJK_NUMERAL = re.compile(NUMERAL.split("(?=")[0].removeprefix("(?<!第)"))
 
 
 def stem(word: str) -> str:
-    """Cut the commonest English endings off a word, and expand month names."""
+    """Cut the most common English endings off a word, and write month names in full."""
     word = word.lower()
     if "'" in word or "’" in word:
         word = word.replace("’", "'")
@@ -197,7 +197,7 @@ def stem(word: str) -> str:
 
 
 def other_stem(word: str) -> str:
-    """Cut a word of another language to its first letters; closed words stay whole."""
+    """Cut a word of another language to its first letters; function words stay whole."""
     word = languages.fold(word)
     if word in languages.CLOSED or len(word) <= _STEM:
         return word
@@ -215,12 +215,12 @@ def number_word(stem: str, *, english: bool) -> str | None:
 
 
 class Language(NamedTuple):
-    """Whether a text is English, and whether there was enough of it to be sure."""
+    """Whether a text is English, and whether it was long enough to be sure."""
 
     english: bool
     sure: bool
     names_by_capitals: bool = True
-    """Whether a capital inside a sentence marks a name; German gives one to every noun."""
+    """Whether a capital inside a sentence marks a name, which in German it does not."""
 
 
 _WRITTEN = {
@@ -273,7 +273,7 @@ SPELLED_OUT_NUMBERS = {
     True: NUMBER_WORDS | _NUMERALS,
     False: languages.NUMBER_WORDS | _NUMERALS,
 }
-"""Whether English -> stem -> the digits that it stands for."""
+"""The digits that each stem of a spelled-out number stands for, in English and elsewhere."""
 
 
 def _spelled(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -284,4 +284,4 @@ def _spelled(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 
 SPELLED = {english: _spelled(table) for english, table in SPELLED_OUT_NUMBERS.items()}
-"""Whether English -> digits -> the stems for them."""
+"""The stems that stand for digits, in English and elsewhere."""

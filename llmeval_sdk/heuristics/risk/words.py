@@ -1,10 +1,10 @@
-"""Closed English word lists, and the function words that tell languages apart; all our own."""
+"""English word lists, and words that tell languages apart, all written for this project."""
 
 from __future__ import annotations
 
 
 def words(listed: str) -> frozenset[str]:
-    """Read words that white space parts."""
+    """Read words that are separated by white space."""
     return frozenset(listed.split())
 
 
@@ -97,7 +97,7 @@ ABBREVIATIONS = words(
     dra sra srta ing arq lic mme mlle av art op cit ed eds vol pp ch sec ver mio mrd dhr mevr bijv
     """
 )
-"""Words whose full stop ends no sentence."""
+"""Words whose full stop does not end a sentence."""
 
 MONTHS = {
     "jan": "january", "feb": "february", "mar": "march", "apr": "april", "jun": "june",

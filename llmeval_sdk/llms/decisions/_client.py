@@ -32,6 +32,8 @@ WIRES: Mapping[str, Wire] = {
 DECISION = Role("decision", "LLMEVAL_DECISION_BASE_URL", "LLMEVAL_DECISION_API_KEY")
 
 CHARACTERS_A_TOKEN = 3
+_OF_ONE_REQUEST = ("too_long", "malformed", "refused")
+"""Failures that say nothing of the next request, once a server has answered one."""
 _NAME_CHARACTERS = 200
 """How much of the model's name in a reply is kept."""
 
@@ -213,7 +215,7 @@ class _Call:
                 if not self._is_answered:
                     return failure.of_call(self.usage)
                 lost = [batch]
-                if failure.type != "too_long":  # else it is this question that is too long
+                if failure.type not in _OF_ONE_REQUEST:
                     lost += waiting
                     waiting.clear()
                 answers = {

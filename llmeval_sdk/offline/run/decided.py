@@ -10,10 +10,12 @@ from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
 from llmeval_sdk.evaluation.deciding import Decider, divided
 from llmeval_sdk.llms.decisions import resolve
 from llmeval_sdk.offline.run.engine import Chosen
 from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.store.files import path_of
 
 
 def decider_of(
@@ -34,7 +36,17 @@ def decider_of(
         raise ConfigurationError("no decision model is named: set LLMEVAL_DECISION_MODEL")
     if thresholds is None:
         thresholds = settings.of(DecisionSettings).decision_thresholds
-    return Decider(model, keeper, thresholds=thresholds, prices=settings.prices, **options)
+    calibrations = Calibrations(
+        path_beside(path_of(settings.store)), lambda problem: tell("calibration", problem)
+    )
+    return Decider(
+        model,
+        keeper,
+        thresholds=thresholds,
+        prices=settings.prices,
+        calibrations=calibrations,
+        **options,
+    )
 
 
 def with_decided(chosen: Chosen, *, has_llm: bool) -> Chosen:

@@ -1,0 +1,62 @@
+"""How ``llmeval report`` shows the tiers of judges that a decision model was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmeval_sdk._terminal import number, printable
+from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.store.populations import Population
+from llmeval_sdk.store.tiers import Tiers
+
+
+def show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
+    """Print each tier's share, mean and cost, and what the judge model changed."""
+    if not tiers:
+        return
+    heading("Tiers: decisions, and the judge model where it was asked")
+    titles = ("judge", "span", "tier", "records", "share", "mean", "all traffic (95 %)", "cost")
+    estimates = {(each.judge, each.span_name): each for each in judged}
+    rows = []
+    for each in tiers:
+        share, judged_share = each.shares
+        whole = estimates.get((each.judge, each.span_name))
+        estimate = None if whole is None else whole.estimate
+        over_all = "-"
+        if estimate is not None:
+            over_all = f"{number(estimate.mean)} [{estimate.low:.3f}, {estimate.high:.3f}]"
+        rows += [
+            (
+                each.judge, each.span_name or "-", "decision", f"{each.decided:,}", f"{share:.1%}",
+                _number(each.decision_mean), "-", _cost(each.decision_cost_usd),
+            ),
+            (
+                "", "", "judge", f"{each.judged:,}", f"{judged_share:.1%}",
+                _number(None if whole is None else whole.mean), over_all,
+                _cost(each.judge_cost_usd),
+            ),
+        ]  # fmt: skip
+    table(titles, rows, numbers="records share mean cost")
+    for each in tiers:
+        if each.both or each.unanswered:
+            say(_changed(each))
+
+
+def _changed(each: Tiers) -> str:
+    where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
+    part = each.changed / max(each.both, 1)
+    said = (
+        f"{where}: the judge model changed {each.changed:,} of the {each.both:,} answers that both"
+        f" gave ({part:.0%}), {each.to_good:,} of them to good."
+    )
+    if each.unanswered:
+        said += f" It failed on {each.unanswered:,}, where the decision stands."
+    return said
+
+
+def _number(mean: float | None) -> str:
+    return "-" if mean is None else number(mean)
+
+
+def _cost(usd: float | None) -> str:
+    return "-" if usd is None else f"${usd:.4f}"

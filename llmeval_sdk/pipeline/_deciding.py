@@ -1,0 +1,299 @@
+"""Asks a decision model about records in the background, and then the judges that wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from llmeval_sdk._process.shield import shield, swallow, tell
+from llmeval_sdk.evaluation import Crew, addressed, own_copy
+from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
+from llmeval_sdk.evaluation.deciding import Decided, Decider
+from llmeval_sdk.evaluation.decision_budget import BUDGET
+from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+from llmeval_sdk.judges.typed import typed_form_of
+from llmeval_sdk.model import Evaluation, Usage
+from llmeval_sdk.pipeline._judges_loop import JudgesLoop
+from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline._turns import Turn, not_run
+from llmeval_sdk.pipeline._undecided import Ask, Undecided, all_done, not_decided
+from llmeval_sdk.policy.admission import NOT_RUN_REASONS, Admitted, Refused
+from llmeval_sdk.protocols import Judge
+from llmeval_sdk.store.files import path_of
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.pipeline._evaluating import Case
+    from llmeval_sdk.pipeline.tier import Tier
+
+
+MAX_WAITING = 1_000
+"""Records that may wait for a decision, or for the judges that go by it."""
+MAX_KNOWN = 1_000
+
+Emit = Callable[[Any], None]
+
+
+class Deciding:
+    """Decides records for one pipeline, with one request for each.
+
+    Args:
+        tier: which model decides what.
+        plan: the plan of the pipeline.
+        loop: where requests are made.
+        emit: takes what comes of it.
+    """
+
+    def __init__(self, tier: Tier, plan: Plan, loop: JudgesLoop, emit: Emit) -> None:
+        self.usage = Usage()
+        """What all decisions used together; only the judges' thread adds to it."""
+        self._tier = tier
+        self._gate = plan.gate
+        self._loop = loop
+        self._emit = emit
+        self._turns: deque[Turn[Undecided]] = deque()
+        self._waiting: dict[Future[None], Turn[Undecided]] = {}
+        self._crew = Crew(BUDGET.concurrency, self._next)
+        self._typed: dict[int, tuple[Judge, bool]] = {}
+        self._shut = False
+        self._decider: Decider | None = None
+        self._plan = plan
+
+    # -- in the worker ----------------------------------------------------------------------------
+
+    def take(
+        self, case: Case, judges: Sequence[Judge], emit: Emit, ask: Ask
+    ) -> tuple[list[Judge], Future[None] | None]:
+        """Have a record decided in the place of the judges for which that is possible.
+
+        Args:
+            case: the record, with its scores.
+            judges: the judges that are considered for it.
+            emit: takes why the model is not asked in the place of a judge.
+            ask: submits a record to a judge model.
+
+        Returns:
+            The judges that need not wait for a decision, and what is done when the record is
+            decided and judged; ``None`` where nothing was begun.
+        """
+        decided = [judge for judge in judges if self._is_decided(judge, case)]
+        if not decided:
+            return list(judges), None
+        names = {judge.name for judge in decided}
+        escalated = {judge.name: self._gate.names(judge.name) for judge in judges}
+        left = [judge for judge in judges if judge.name not in names or escalated[judge.name]]
+        later = [judge for judge in left if names & escalated[judge.name]]
+        asked: dict[str, tuple[Judge, Admitted]] = {}
+        unsampled: dict[str, str] = {}
+        for judge in decided:
+            admitted = self._admitted(judge, case)
+            if isinstance(admitted, Admitted):
+                asked[judge.name] = judge, admitted
+                continue
+            if admitted.reason == "not_sampled":
+                unsampled[judge.name] = admitted.detail
+            emit(not_decided(judge, case.target, admitted.reason, admitted.detail))
+        undecided = Undecided(case, asked, unsampled, later, ask)
+        now = [judge for judge in left if judge not in later]
+        return now, self._submit(undecided) if asked else self._go_on(undecided, {})
+
+    def _is_decided(self, judge: Judge, case: Case) -> bool:
+        if judge.name in self._tier.everywhere:
+            return True
+        if judge not in case.named:
+            return False
+        known = self._typed.get(id(judge))
+        if known is None:
+            is_typed = False
+            with shield(f"judge {judge.name}", calls_out=True):
+                is_typed = typed_form_of(judge) is not None
+            if len(self._typed) >= MAX_KNOWN:
+                self._typed.clear()
+            known = self._typed[id(judge)] = judge, is_typed
+        return known[1]
+
+    def _admitted(self, judge: Judge, case: Case) -> Admitted | Refused:
+        if self._tier.model is None:
+            return Refused("no_judge_model", self._tier.why_not)
+        admitted = self._gate.decide(judge, case.record, {}, everywhere=True)
+        if isinstance(admitted, Admitted) and not case.subject.is_whole:
+            return Refused("error", "the redaction failed")
+        return admitted
+
+    def _submit(self, undecided: Undecided) -> Future[None] | None:
+        if self._shut:
+            why = "shutdown", "the process was ending"
+        elif len(self._waiting) >= MAX_WAITING:
+            why = "queue_full", f"{MAX_WAITING} records were waiting"
+        elif not self._loop.is_ready():
+            why = "no_worker", "no thread could be started"
+        else:
+            turn = Turn(undecided)
+            self._waiting[turn.done] = turn
+            self._turns.append(turn)
+            self._loop.call(self._run_more)
+            return turn.done
+        return self._give_up(undecided, *why)
+
+    def _give_up(self, undecided: Undecided, reason: str, detail: str) -> Future[None] | None:
+        """Report that a record is not decided; what waits for the decision goes on without it."""
+        for item in undecided.refused(reason, detail):
+            self._emit(item)
+        return self._go_on(undecided, {})
+
+    @property
+    def pending(self) -> int:
+        """How many records wait for a decision, or for the judges that go by it."""
+        return len(self._waiting)
+
+    @property
+    def waiting(self) -> list[Future[None]]:
+        """What is done when the records that wait now are decided and judged."""
+        return list(self._waiting)
+
+    def shut(self) -> None:
+        """Give up all records that wait, and emit each as not run."""
+        self._shut = True
+        self._crew.dismiss()
+        for turn in list(self._waiting.values()):
+            if turn.take():
+                self._give_up(turn.job, "shutdown", "the process was ending")
+            self._settle(turn, is_cut=True)
+
+    # -- on the judges' thread --------------------------------------------------------------------
+
+    def _run_more(self) -> None:
+        if self._turns and not self._shut:
+            self._crew.call()
+
+    def _next(self) -> Coroutine[Any, Any, None] | None:
+        return None if self._shut or not self._turns else self._take(self._turns.popleft())
+
+    async def _take(self, turn: Turn[Undecided]) -> None:
+        undecided = turn.job
+        judges = [judge for judge, _ in undecided.asked.values()]
+        try:
+            decider = await self._made()
+            decided = await decider.decide(own_copy(undecided.case.record), judges)
+            items, evaluations = self._outcome(undecided, decided)
+        except asyncio.CancelledError:
+            if self._shut:
+                raise
+            items, evaluations = undecided.refused("error", "CancelledError"), {}  # the model's own
+        except BaseException as error:
+            if self._shut and isinstance(error, GeneratorExit):
+                raise
+            if not swallow("decisions", error, calls_out=True):
+                self._settle(turn)
+                raise
+            items, evaluations = undecided.refused("error", type(error).__name__), {}
+        judgements = None
+        if turn.take():
+            for item in items:
+                self._emit(item)
+            judgements = self._go_on(undecided, evaluations)
+        if judgements is None:
+            self._settle(turn)
+        else:
+            judgements.add_done_callback(lambda done: self._settle(turn, is_cut=done.cancelled()))
+
+    async def _made(self) -> Decider:
+        """Return what asks the model, made here: its client and its calibrations are read once."""
+        if self._decider is None:
+            tier, plan = self._tier, self._plan
+            assert tier.model is not None
+            path = path_beside(path_of(tier.settings.store))
+            decider = Decider(
+                tier.model,
+                tier.keeper,
+                timeout=plan.judge_timeout,
+                thresholds=tier.thresholds,
+                prices=plan.prices,
+                verdicts=RecentVerdicts(),
+                calibrations=Calibrations(path, lambda problem: tell("calibration", problem)),
+            )
+            self._decider = decider
+            warm: Any = getattr(tier.model, "warm", None)
+            if warm is not None:
+                with shield("decision model", calls_out=True):
+                    await warm()
+        return self._decider
+
+    def _settle(self, turn: Turn[Undecided], *, is_cut: bool = False) -> None:
+        """Say that a record is dealt with; where that was cut short, the spool keeps the record."""
+        if self._waiting.pop(turn.done, None) is None:
+            return
+        if is_cut and turn.done.cancel():
+            turn.done.set_running_or_notify_cancel()  # wakes whoever waits for it
+        elif not is_cut:
+            turn.done.set_result(None)
+
+    def _outcome(
+        self, undecided: Undecided, decided: Decided
+    ) -> tuple[list[Any], dict[str, Evaluation]]:
+        """Return what there is to tell of a decided record, and the evaluations by name."""
+        items: list[Any] = []
+        evaluations: dict[str, Evaluation] = {}
+        target = undecided.case.target
+        for name, (judge, admitted) in undecided.asked.items():
+            evaluation = decided.evaluations[name]
+            error = evaluation.error
+            if error is not None:
+                is_known = error.type in NOT_RUN_REASONS
+                detail = error.message if is_known else f"{error.type}: {error.message}"
+                reason = error.type if is_known else "error"
+                items.append(not_decided(judge, target, reason, detail))
+                if is_known and error.type != "timeout" and not decided.calls:
+                    continue
+                tell(f"decision {name}", f"gave no answer: {error.type}")
+            elif evaluation.metadata.get("cached"):
+                why = "an identical question was answered a moment ago"
+                items.append(not_decided(judge, target, "cached", why))
+            if evaluation.usage is not None:
+                self.usage += evaluation.usage
+            evaluations[name] = replace(
+                evaluation,
+                inclusion_probability=admitted.probability,
+                metadata={**evaluation.metadata, "why": admitted.why},
+            )
+            items.append(addressed(evaluations[name], target))
+        return items, evaluations
+
+    # -- wherever the decision has come ----------------------------------------------------------
+
+    def _go_on(
+        self, undecided: Undecided, decided: Mapping[str, Evaluation]
+    ) -> Future[None] | None:
+        """Let the judges that waited see what was decided; return when all of them are done."""
+        case = undecided.case
+        evaluations = {**case.evaluations, **decided}
+        begun: list[Future[None]] = []
+        for judge in undecided.later:
+            reads = self._gate.names(judge.name)
+            unsampled = next((name for name in undecided.unsampled if name in reads), None)
+            if unsampled is not None:
+                detail = f"{unsampled} was not decided: {undecided.unsampled[unsampled]}"
+                self._emit(not_run(judge, case.target, "not_sampled", detail))
+                continue
+            chance = self._chance(judge, undecided, reads)
+            judgement = undecided.ask(case, judge, evaluations, chance)
+            if judgement is not None:
+                begun.append(judgement)
+        return all_done(begun)
+
+    def _chance(self, judge: Judge, undecided: Undecided, reads: frozenset[str]) -> float:
+        """Return the chance of the decisions that a judge waited for, given its own sampling.
+
+        One draw for each trace decides for all sampling rules, so the rarer one alone counts.
+        """
+        rates = [
+            admitted.probability for name, (_, admitted) in undecided.asked.items() if name in reads
+        ]
+        own = self._gate.decide(judge, undecided.case.record, {}, everywhere=True)
+        if not rates or isinstance(own, Refused):
+            return 1.0
+        return min(1.0, min(rates) / own.probability)

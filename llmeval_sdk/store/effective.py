@@ -1,0 +1,53 @@
+"""Which of several evaluations of one name on one span counts.
+
+A record may have been decided by a decision model and judged by a judge model under one name. The
+judge model's answer counts where it gave one, else the decision; of several of one kind the latest.
+This module is the only place that says so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from llmeval_sdk.model import Evaluation
+
+
+STANDING = """
+CASE WHEN evaluator_kind = 'decision' AND error_type IS NULL THEN 1
+  WHEN evaluator_kind = 'judge' AND error_type IS NULL THEN 2 ELSE 0 END
+"""
+"""SQL: rows in the order of this, then of time: the last one of a name counts."""
+
+UNJUDGED = """
+(evaluator_kind IS NOT 'decision' OR NOT (
+  EXISTS (SELECT 1 FROM evaluations j WHERE j.span_id = {table}.span_id
+    AND +j.name = {table}.name AND j.evaluator_kind = 'judge')
+  OR EXISTS (SELECT 1 FROM not_run n WHERE n.span_id = {table}.span_id
+    AND +n.evaluator = {table}.name)))
+"""
+"""SQL: leaves out decisions on records that a judge model was considered for: it judged them, or is
+said not to have. They predict what it says; they are no verdicts beside its own."""
+
+
+def effective(evaluations: Iterable[Evaluation]) -> Evaluation | None:
+    """Return the one that counts, of evaluations of one name on one span, oldest first."""
+    counting, most = None, -1
+    for evaluation in evaluations:
+        standing = 0
+        if evaluation.error is None:
+            standing = {"decision": 1, "judge": 2}.get(evaluation.evaluator_kind, 0)
+        if standing >= most:
+            counting, most = evaluation, standing
+    return counting
+
+
+def decided(connection: sqlite3.Connection, judge: str) -> dict[str, float]:
+    """Return the probabilities that decisions gave in the place of a judge, by span id."""
+    return dict(connection.execute(_DECIDED, (judge,)).fetchall())
+
+
+_DECIDED = """
+SELECT span_id, probability FROM evaluations
+WHERE name = ? AND evaluator_kind = 'decision' AND probability IS NOT NULL AND span_id != ''
+"""
