@@ -19,6 +19,7 @@ from typing import Any
 
 from llmeval_sdk.estimates.mean import stands_for
 from llmeval_sdk.estimates.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence, Seen
+from llmeval_sdk.store.effective import different
 from llmeval_sdk.store.hours import HOUR_NS, LATE_NS, Arrived, Hour
 from llmeval_sdk.store.silence import Silence
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE, moment
@@ -120,7 +121,7 @@ class Course:
         """
         self.late_left_out += left_out
         self.unweighted += late.unweighted
-        others = late.versions - {self.version} if self.version else ()
+        others = self.version and len(different({*late.versions, self.version})) > 1
         if _problem(late) or others or (late.lost and not late.judged):
             self.late_left_out += len(late.seen)
             return []
@@ -244,7 +245,9 @@ class Course:
         """Begin anew where another version of the evaluator answers: verdicts are never mixed."""
         (version,) = hour.versions or {self.version}
         before, self.version = self.version, version
-        if not before or before == version:
+        versions = different({before, version})
+        if not before or len(versions) == 1:
+            (self.version,) = versions if before else {version}
             return []
         self.evidence = Evidence(self.evidence.bound)
         if self.recovery is not None:

@@ -8,7 +8,7 @@ This module is the only place that says so.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from llmeval_sdk.model import Evaluation
 
@@ -30,6 +30,44 @@ UNJUDGED = """
 said not to have. They predict what it says; they are no verdicts beside its own."""
 
 
+MODEL = """
+CASE WHEN {table}.evaluator_kind IN ('judge', 'decision') AND json_valid({table}.metadata)
+  THEN json_extract({table}.metadata, '$.model') END
+"""
+"""SQL: the model that gave a verdict or a decision."""
+
+DECIDER = """
+CASE WHEN {table}.evaluator_kind = 'judge' AND {table}.span_id != '' THEN (
+  SELECT json_extract(d.metadata, '$.model') FROM evaluations d
+  WHERE d.span_id = {table}.span_id AND +d.name = {table}.name AND d.evaluator_kind = 'decision'
+    AND d.error_type IS NULL AND json_valid(d.metadata) ORDER BY d.seq DESC LIMIT 1) END
+"""
+"""SQL: the decision model that answered before a judge model did."""
+
+_AFTER = " after "
+_LONGEST = 100
+_END_NS = 2**63 - 1
+
+
+def version_of(version: str | None, model: object, decider: object) -> str:
+    """Return what tells one version of a judge, its model and its decision model from another."""
+    by = f", {str(model)[:_LONGEST]}" if model else ""
+    return f"{version or ''}{by}{f'{_AFTER}{str(decider)[:_LONGEST]}' if decider else ''}"
+
+
+def different(versions: Collection[str]) -> set[str]:
+    """Leave out versions that differ from another one only by naming no decision model.
+
+    A judge model whose decision model is out of order is still the same judge; one that comes
+    after another decision model is a different cascade.
+    """
+    return {
+        version
+        for version in versions
+        if not any(other.startswith(version + _AFTER) for other in versions)
+    }
+
+
 def effective(evaluations: Iterable[Evaluation]) -> Evaluation | None:
     """Return the one that counts, of evaluations of one name on one span, oldest first."""
     counting, most = None, -1
@@ -42,12 +80,15 @@ def effective(evaluations: Iterable[Evaluation]) -> Evaluation | None:
     return counting
 
 
-def decided(connection: sqlite3.Connection, judge: str) -> dict[str, float]:
+def decided(
+    connection: sqlite3.Connection, judge: str, since_ns: int = 0, until_ns: int = _END_NS
+) -> dict[str, float]:
     """Return the probabilities that decisions gave in the place of a judge, by span id."""
-    return dict(connection.execute(_DECIDED, (judge,)).fetchall())
+    return dict(connection.execute(_DECIDED, (judge, since_ns, until_ns)).fetchall())
 
 
 _DECIDED = """
 SELECT span_id, probability FROM evaluations
-WHERE name = ? AND evaluator_kind = 'decision' AND probability IS NOT NULL AND span_id != ''
+WHERE name = ? AND time_ns >= ? AND time_ns < ? AND evaluator_kind = 'decision'
+  AND probability IS NOT NULL AND span_id != ''
 """

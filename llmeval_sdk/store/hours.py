@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,14 +10,13 @@ from typing import Any, NamedTuple
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
-from llmeval_sdk.store.effective import UNJUDGED
+from llmeval_sdk.store.effective import DECIDER, MODEL, UNJUDGED, decided, different, version_of
 
 
 HOUR_NS = 3_600_000_000_000
 DAY_NS = 24 * HOUR_NS
 LATE_NS = 7 * DAY_NS
 """How late a record may arrive and still be counted."""
-_MODEL = re.compile(r'"model":"([^"]{1,100})"')
 
 
 @dataclass(slots=True)
@@ -37,7 +35,7 @@ class Hour:
     unweighted: int = 0
     """Verdicts without an inclusion probability, which cannot be counted."""
     versions: set[str] = field(default_factory=set)
-    """Which versions of the evaluator answered, with the judge's model."""
+    """Which versions of the evaluator answered, with its models, as `effective.version_of` says."""
     is_out_of_scale: bool = False
     """A value lies outside 0..1."""
     has_categories: bool = False
@@ -118,7 +116,7 @@ def late(
 
     period = before_ns - LATE_NS, before_ns
     _collect(connection, wanted, period, predicted, at, after)
-    return _without_losses(hour), len(dropped.seen)
+    return _finished(hour), len(dropped.seen)
 
 
 def went_on(connection: sqlite3.Connection, wanted: Wanted, last_verdict_ns: int) -> bool:
@@ -141,8 +139,7 @@ def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -
     if wanted.predictor is not None:
         about = {"name": wanted.predictor, "start": start - HOUR_NS, "end": end}
         predicted = dict(connection.execute(_PREDICTED, about).fetchall())
-    about = {"name": wanted.evaluator, "start": start - HOUR_NS, "end": end}
-    predicted = dict(connection.execute(_DECIDED, about).fetchall()) or predicted
+    predicted = decided(connection, wanted.evaluator, start - HOUR_NS, end) or predicted
 
     def at(time_ns: int) -> Hour:
         begin = time_ns - time_ns % HOUR_NS
@@ -153,7 +150,7 @@ def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -
 
     _collect(connection, wanted, (start, end), predicted.get, at)
     for begin in sorted(by_start):
-        yield _without_losses(by_start[begin])
+        yield _finished(by_start[begin])
 
 
 def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
@@ -169,8 +166,7 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
     about: dict[str, Any] = {
         "name": wanted.evaluator, "span": wanted.span_name, "start": period[0], "end": period[1],
     }  # fmt: skip
-    unjudged = UNJUDGED.format(table="evaluations")
-    scored = _SCORED.format(condition.format("name"), unjudged=unjudged)
+    scored = _SCORED.format(condition.format("name"))
     for row in connection.execute(scored, {**about, "after": after and after.scored}):
         _add_score(at(row[0]), row, predicted)
     steps: dict[str, str | None] = {}
@@ -190,7 +186,7 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
 
 
 def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], float | None]) -> None:
-    time_ns, span_id, value, chance, version, metadata = row
+    time_ns, span_id, value, chance, *version = row
     number = value if type(value) is float else _values.number(value)
     if number is None:
         hour.has_categories |= value is not None and not _values.is_neutral(value)
@@ -199,19 +195,19 @@ def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], floa
         hour.unweighted += 1
         return
     hour.is_out_of_scale |= not 0 <= number <= 1
-    model = _MODEL.search(metadata) if metadata else None
-    hour.versions.add(f"{version or ''}{f', {model[1]}' if model else ''}")
+    hour.versions.add(version_of(*version))
     hour.judged += 1
     hour.last_verdict_ns = max(hour.last_verdict_ns, time_ns)
     hour.seen.append(Seen(number, min(chance, 1.0), predicted(span_id)))
 
 
-def _without_losses(hour: Hour) -> Hour:
-    """Let the verdicts of an hour stand for its lost judgements as well.
+def _finished(hour: Hour) -> Hour:
+    """Name each version once, and let the verdicts stand for the lost judgements as well.
 
     A request was scored if it was selected and its judgement was not lost. So each chance is
     multiplied by the part of the selected requests that were scored.
     """
+    hour.versions = different(hour.versions)
     if hour.lost and hour.judged:
         part = hour.judged / (hour.judged + hour.lost)
         hour.seen = [
@@ -236,12 +232,13 @@ SELECT (SELECT ifnull(max(seq), 0) FROM evaluations), (SELECT ifnull(max(seq), 0
 _OF_TIME = "{} = :name AND time_ns >= :start AND time_ns < :end"
 _LATE = _OF_TIME + " AND seq > :after"
 
-_SCORED = """
+_SCORED = f"""
 SELECT time_ns, span_id, value, inclusion_probability, evaluator_version,
-  CASE evaluator_kind WHEN 'judge' THEN metadata END
+  {MODEL.format(table="evaluations")}, {DECIDER.format(table="evaluations")}
 FROM evaluations
-WHERE {} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL) AND {unjudged}
-"""
+WHERE {{}} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
+  AND {UNJUDGED.format(table="evaluations")}
+"""  # noqa: S608 - our own words
 
 _NOT_RUN = """
 SELECT time_ns, span_id, reason FROM not_run
@@ -251,12 +248,6 @@ WHERE {} AND ifnull(span_name = :span, :span IS NULL)
 _PREDICTED = """
 SELECT span_id, value FROM evaluations
 WHERE name = :name AND time_ns >= :start AND time_ns < :end AND typeof(value) = 'real'
-"""
-
-_DECIDED = """
-SELECT span_id, probability FROM evaluations
-WHERE name = :name AND time_ns >= :start AND time_ns < :end AND evaluator_kind = 'decision'
-  AND probability IS NOT NULL
 """
 
 _PREDICTED_ONE = """

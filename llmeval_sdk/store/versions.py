@@ -13,6 +13,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
+from llmeval_sdk.store.effective import DECIDER, MODEL, UNJUDGED, decided, different, version_of
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import predictor_of
 
@@ -117,13 +118,9 @@ def collect(
     collected = Collected()
     since = _one_judge(connection, evaluator, since_ns, until_ns, collected)
     period = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
-    predictor = predictor_of(evaluator)
-    about: dict[str, tuple[float, str | None]] = {}
-    if predictor is not None:
-        before = {"name": predictor, "since": since - HOUR_NS, "until": until_ns}
-        rows = connection.execute(_PREDICTED, before)
-        about = {span_id: (value, language) for span_id, value, language in rows}
-    for row in connection.execute(_SCORED.format(version=_VERSION[_kind(by)]), period):
+    about = _predictions(connection, evaluator, since - HOUR_NS, until_ns)
+    version_sql, unjudged = _VERSION[_kind(by)], UNJUDGED.format(table="e")
+    for row in connection.execute(_SCORED.format(version=version_sql, unjudged=unjudged), period):
         name, span_id, span_name, time_ns, language, value, chance, is_judge = row
         number = _values.number(value)
         if number is None:
@@ -139,7 +136,7 @@ def collect(
             stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
             _version_of(collected, name, time_ns).add(stratum, seen)
     steps: dict[str, str | None] = {}
-    for row in connection.execute(_NOT_RUN.format(version=_VERSION[_kind(by)]), period):
+    for row in connection.execute(_NOT_RUN.format(version=version_sql), period):
         name, span_id, span_name, time_ns, language, reason = row
         step = steps[reason] if reason in steps else steps.setdefault(reason, step_of(reason))
         if reason == "no_judge_model":
@@ -154,6 +151,27 @@ def collect(
     for version in collected.versions.values():
         _without_losses(version)
     return collected
+
+
+def _predictions(
+    connection: sqlite3.Connection, evaluator: str, since_ns: int, until_ns: int
+) -> dict[str, tuple[float | None, str | None]]:
+    """Return by span id what predicts a verdict, and the language.
+
+    Where there are decisions their probabilities predict, as in `hours`, else the free score.
+    """
+    about: dict[str, tuple[float | None, str | None]] = {}
+    predictor = predictor_of(evaluator)
+    if predictor is not None:
+        period = {"name": predictor, "since": since_ns, "until": until_ns}
+        for span_id, value, language in connection.execute(_PREDICTED, period):
+            about[span_id] = value, language
+    decisions = decided(connection, evaluator, since_ns, until_ns)
+    if decisions:
+        about = {span_id: (None, language) for span_id, (_, language) in about.items()}
+        for span_id, probability in decisions.items():
+            about[span_id] = probability, about.get(span_id, (None, None))[1]
+    return about
 
 
 def _version_of(collected: Collected, value: Any, time_ns: int) -> Version:
@@ -189,9 +207,9 @@ def _one_judge(
     """Return the moment from which on only the judge's latest version answered."""
     period = {"name": evaluator, "since": since, "until": until, "hour": HOUR_NS}
     hours: dict[int, set[str]] = {}
-    for hour, version, model in connection.execute(_JUDGES, period):
-        hours.setdefault(hour, set()).add(f"{version or ''}{f', {model}' if model else ''}")
-    known = set().union(*hours.values())
+    for hour, *version in connection.execute(_JUDGES, period):
+        hours.setdefault(hour, set()).add(version_of(*version))
+    known = different(set().union(*hours.values()))
     collected.judges = tuple(sorted(known))
     if len(known) < 2:
         return since
@@ -200,10 +218,13 @@ def _one_judge(
 
 def _last_change(hours: Iterable[tuple[int, set[str]]], collected: Collected, since: int) -> int:
     current: set[str] = set()
-    for hour, versions in hours:
+    for hour, answering in hours:
+        versions, both = different(answering), different(current | answering)
         if len(versions) > 1:
             since, current = (hour + 1) * HOUR_NS, set()
-        elif versions != current:
+        elif current and len(both) == 1:
+            current = both
+        else:
             since = since if not current and since >= hour * HOUR_NS else hour * HOUR_NS
             current = versions
     collected.judge_changed_ns = since
@@ -245,6 +266,7 @@ SELECT {version}, e.span_id, e.span_name, e.time_ns,
   e.value, e.inclusion_probability, e.evaluator_kind = 'judge'
 FROM evaluations e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
 WHERE e.name = :name AND e.time_ns >= :since AND e.time_ns < :until AND e.error_type IS NULL
+  AND {unjudged}
 """
 
 _NOT_RUN = """
@@ -260,14 +282,13 @@ FROM evaluations
 WHERE name = :name AND time_ns >= :since AND time_ns < :until AND typeof(value) = 'real'
 """
 
-_JUDGES = """
-SELECT DISTINCT time_ns / :hour, evaluator_version,
-  CASE WHEN evaluator_kind = 'judge' AND json_valid(metadata)
-  THEN json_extract(metadata, '$.model') END
+_JUDGES = f"""
+SELECT DISTINCT time_ns / :hour, evaluator_version, {MODEL.format(table="evaluations")},
+  {DECIDER.format(table="evaluations")}
 FROM evaluations
 WHERE name = :name AND time_ns >= :since AND time_ns < :until AND error_type IS NULL
-  AND value IS NOT NULL
-"""
+  AND value IS NOT NULL AND {UNJUDGED.format(table="evaluations")}
+"""  # noqa: S608 - our own words
 
 _TAGS = """
 SELECT DISTINCT t.key

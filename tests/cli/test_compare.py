@@ -232,3 +232,91 @@ def test_what_nobody_can_compare_by_is_an_error(compare, versions):
     for number in range(1_001):
         versions.serve({"user": str(number)}, 0.1, 1)
     assert "more than 1,000 values" in compare("--by", "tag:user").stderr
+
+
+def serve_cascade(
+    versions, tags, bad, *, hours=(48, 1), model="gpt-x", decider="small-1", fails=False, count=600
+):
+    """Serve requests that a decision model decides, and half of which a judge model is asked."""
+    versions.connection.execute("BEGIN")
+    for _ in range(count):
+        trace, span = (f"{versions.rng.getrandbits(bits):0{bits // 4}x}" for bits in (128, 64))
+        at = versions.now - versions.rng.randrange(hours[1] * HOUR, hours[0] * HOUR)
+        versions.insert(
+            "spans", trace_id=trace, span_id=span, name="answer", start_ns=at, tags=json.dumps(tags)
+        )
+        about = {"trace_id": trace, "span_id": span, "span_name": "answer", "time_ns": at}
+        scored = {**about, "name": "groundedness", "evaluator_version": "1"}
+        is_bad = versions.rng.random() < bad
+        if decider:
+            versions.insert(
+                "evaluations", **scored, id=f"{span}-d", evaluator_kind="decision", value="yes",
+                probability=0.4 if is_bad else 0.9, inclusion_probability=1.0,
+                metadata=json.dumps({"model": decider}),
+            )  # fmt: skip
+        reason = "error" if fails else "not_escalated" if versions.rng.random() < 0.5 else None
+        if reason:
+            versions.insert(
+                "not_run", **about, id=f"{span}-n", evaluator="groundedness", reason=reason
+            )
+        else:
+            versions.insert(
+                "evaluations", **scored, id=f"{span}-j", evaluator_kind="judge",
+                value="no" if is_bad else "yes", inclusion_probability=0.5,
+                metadata=json.dumps({"model": model}),
+            )  # fmt: skip
+    versions.connection.execute("COMMIT")
+
+
+def test_a_cascade_whose_judge_model_failed_is_not_judged(compare, versions):
+    """Decisions on records that the judge model lost are no verdicts: a row that says so."""
+    for name in ("v1", "v2"):
+        serve_cascade(versions, {"prompt_version": name}, 0.1)
+    serve_cascade(versions, {"prompt_version": "v3"}, 0.1, hours=(20, 1), fails=True, count=120)
+    done = compare(*BY)
+    assert done.returncode == 2, done.stdout
+    assert "no verdict: all 120 judgements were lost" in " ".join(done.stdout.split())
+
+
+def test_a_cascade_is_one_judge_and_each_request_counts_once(compare, versions):
+    """A judge model that names itself after decisions keeps all its hours."""
+    serve_cascade(versions, {"prompt_version": "v1"}, 0.05)
+    serve_cascade(versions, {"prompt_version": "v2"}, 0.3)
+    serve_cascade(versions, {"prompt_version": "v2"}, 0.3, decider=None, hours=(30, 29), count=20)
+    done = compare(*BY, "--baseline", "v1")
+    assert (done.returncode, "the judge changed" in done.stdout) == (1, False), done.stdout
+    (row,) = json.loads(compare(*BY, "--baseline", "v1", "--json").stdout)["compared"]
+    assert row["outcome"] == "worse"
+    assert 200 < row["version_judged"] < 400
+    difference = row["estimate"]["difference"]
+    assert difference["low"] < -0.25 < difference["high"]
+
+
+def test_decisions_predict_what_the_judge_model_was_not_asked(compare, versions):
+    """Their probabilities make the interval of a difference narrower."""
+    serve_cascade(versions, {"prompt_version": "v1"}, 0.05)
+    serve_cascade(versions, {"prompt_version": "v2"}, 0.3)
+
+    def width():
+        (row,) = json.loads(compare(*BY, "--baseline", "v1", "--json").stdout)["compared"]
+        return row["estimate"]["difference"]["high"] - row["estimate"]["difference"]["low"]
+
+    assisted = width()
+    versions.connection.execute("UPDATE evaluations SET probability = NULL")
+    assert assisted < 0.9 * width()
+
+
+@pytest.mark.parametrize("is_judged", [True, False])
+def test_a_moved_decision_model_is_not_mixed_silently(compare, versions, is_judged):
+    """Before a judge model and in its place, another decision model is another version."""
+    for decider, hours in (("small-1", (48, 24)), ("small-2", (23, 1))):
+        for name in ("v1", "v2"):
+            serve_cascade(
+                versions, {"prompt_version": name}, 0.1, hours=hours, decider=decider
+            )  # fmt: skip
+    if not is_judged:
+        versions.connection.execute("DELETE FROM not_run")
+        versions.connection.execute("DELETE FROM evaluations WHERE evaluator_kind = 'judge'")
+    told = " ".join(compare(*BY).stdout.split())
+    before = "1, gpt-x after" if is_judged else "1,"
+    assert f"the judge changed ({before} small-1 and {before} small-2)" in told

@@ -9,6 +9,7 @@ import threading
 from contextlib import closing
 
 import pytest
+from raw_store import HOUR
 
 
 ALERT = ("--alert", "groundedness<0.9")
@@ -124,6 +125,31 @@ def test_two_versions_of_a_judge_are_never_mixed(traffic, watch):
     done = watch(*ALERT)
     assert done.returncode == 2
     assert "two versions of the judge answer in the same hour (1 and 2)" in done.stdout
+
+
+def decide(traffic, model, hours):
+    """Let a decision model have answered before the judge model did, in the last hours."""
+    traffic.connection.execute(
+        "INSERT INTO evaluations (id, trace_id, span_id, span_name, time_ns, value, probability,"
+        " evaluator_version, inclusion_probability, name, evaluator_kind, metadata)"
+        " SELECT span_id || '-d', trace_id, span_id, span_name, time_ns, 'yes', 0.9, '1', 1.0,"
+        " name, 'decision', json_object('model', ?) FROM evaluations WHERE time_ns >= ?",
+        (model, traffic.now - hours * HOUR),
+    )
+
+
+def test_a_moved_decision_model_begins_anew(traffic, watch):
+    """Before the same judge model; hours in which no decision model answered change nothing."""
+    traffic.hours(80, 60, 0.02)
+    decide(traffic, "small-1", 80)
+    traffic.hours(60, 30, 0.02)
+    assert json.loads(watch(*ALERT, "--json").stdout)["told"] == []
+    traffic.hours(30, 10, 0.02)
+    decide(traffic, "small-2", 30)
+    traffic.path.with_suffix(".watch").unlink()
+    told = json.loads(watch(*ALERT, "--json").stdout)["told"]
+    assert [event["kind"] for event in told] == ["judge_changed"]
+    assert "1 after small-1 -> 1 after small-2" in told[0]["text"]
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,28 @@ def test_an_alarm_hears_each_record_once(cascade):
     assert all(each.predictor is not None for each in seen)
 
 
+@pytest.mark.parametrize("is_judged", [True, False])
+def test_an_alarm_hears_of_a_moved_decision_model(writer, make, path, is_judged):
+    """Where it decides, and where a judge model that names itself answers after it."""
+    evaluations = []
+    for decider in ("small-1", "small-2", None):
+        span = make.span()
+        if decider:
+            about = {"id": span.span_id, "evaluator_kind": "decision", "probability": 0.9}
+            about["metadata"] = {"model": decider}
+            evaluations.append(make.evaluation(span, JUDGE, "yes", **about))
+        if is_judged:
+            about = {"evaluator_kind": "judge", "metadata": {"model": "gpt-x"}}
+            evaluations.append(make.evaluation(span, JUDGE, "yes", **about))
+    writer.write(Batch(evaluations=tuple(evaluations)))
+    writer.close()
+    with StoreReader(path) as reader:
+        wanted = hours.Wanted(JUDGE)
+        (hour,) = reader.read(lambda store: list(hours.hours(store, wanted, 0, 2**62)))
+    before = "gpt-x after " if is_judged else ""
+    assert {name.split(", ")[1] for name in hour.versions} == {f"{before}small-{n}" for n in (1, 2)}
+
+
 def test_a_list_shows_what_counts(writer, make, path):
     """The judge model's answer, and the decision where it failed, whichever came last."""
     judged, failed = make.span(), make.span()
