@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_WAITING = 1_000
-"""Records that may wait for a decision, or for the judges that go by it."""
+"""Records that may wait for a decision; those that wait for judges then count there."""
 MAX_KNOWN = 1_000
 
 Emit = Callable[[Any], None]
@@ -57,6 +57,8 @@ class Deciding:
         self._emit = emit
         self._turns: deque[Turn[Undecided]] = deque()
         self._waiting: dict[Future[None], Turn[Undecided]] = {}
+        self._undecided: set[Future[None]] = set()
+        """Those of the waiting that have no decision yet."""
         self._crew = Crew(BUDGET.concurrency, self._next)
         self._typed: dict[int, tuple[Judge, bool]] = {}
         self._shut = False
@@ -127,13 +129,14 @@ class Deciding:
     def _submit(self, undecided: Undecided) -> Future[None] | None:
         if self._shut:
             why = "shutdown", "the process was ending"
-        elif len(self._waiting) >= MAX_WAITING:
+        elif len(self._undecided) >= MAX_WAITING:
             why = "queue_full", f"{MAX_WAITING} records were waiting"
         elif not self._loop.is_ready():
             why = "no_worker", "no thread could be started"
         else:
             turn = Turn(undecided)
             self._waiting[turn.done] = turn
+            self._undecided.add(turn.done)
             self._turns.append(turn)
             self._loop.call(self._run_more)
             return turn.done
@@ -191,6 +194,7 @@ class Deciding:
                 self._settle(turn)
                 raise
             items, evaluations = undecided.refused("error", type(error).__name__), {}
+        self._undecided.discard(turn.done)
         judgements = None
         if turn.take():
             for item in items:
@@ -225,6 +229,7 @@ class Deciding:
 
     def _settle(self, turn: Turn[Undecided], *, is_cut: bool = False) -> None:
         """Say that a record is dealt with; where that was cut short, the spool keeps the record."""
+        self._undecided.discard(turn.done)
         if self._waiting.pop(turn.done, None) is None:
             return
         if is_cut and turn.done.cancel():

@@ -508,3 +508,40 @@ def test_hostile_conditions_of_a_broken_model_stay_here():
             assert stats.not_run["safety.decision"] == {"error": 1}
             answer("The next one.")
             assert seen.drain().pending_judgements == 0
+
+
+def test_a_slow_judge_model_does_not_stop_decisions(monkeypatch):
+    """Records that are decided and wait for the judge model take no place of undecided ones."""
+    monkeypatch.setattr(_deciding, "MAX_WAITING", 3)
+    held = threading.Event()
+
+    @llmeval.judge
+    async def slow(record, llm):
+        await asyncio.to_thread(held.wait, 30)
+        return True
+
+    model = ScriptedDecisions({"safety": yes(0.5)})
+    rule = llmeval.Escalation(slow, when=llmeval.below("safety", 0.9))
+    try:
+        with capture(evaluators=["safety"], decisions=model, escalations=[rule]) as seen:
+            for number in range(10):
+                answer(f"It leaves at {number}.")
+                eventually(
+                    lambda decided=number + 1: (
+                        (
+                            sum(llmeval.stats().judged.values())
+                            + llmeval.stats()
+                            .not_run.get("safety.decision", {})
+                            .get("queue_full", 0)
+                        )
+                        == decided
+                    )
+                )
+            assert llmeval.stats().judged == {"safety.decision": 10}
+            assert llmeval.stats().pending_judgements >= 10
+            held.set()
+            stats = seen.drain()
+    finally:
+        held.set()
+    assert stats.judged == {"safety.decision": 10, "slow": 10}
+    assert stats.not_run == {}
