@@ -196,13 +196,15 @@ class Deciding:
             items, evaluations = undecided.refused("error", type(error).__name__), {}
         self._undecided.discard(turn.done)
         judgements = None
-        if turn.take():
-            for item in items:
-                self._emit(item)
-            judgements = self._go_on(undecided, evaluations)
-        if judgements is None:
-            self._settle(turn)
-        else:
+        try:
+            if turn.take():
+                for item in items:
+                    self._emit(item)
+                judgements = self._go_on(undecided, evaluations)
+        finally:
+            if judgements is None:
+                self._settle(turn)
+        if judgements is not None:
             judgements.add_done_callback(lambda done: self._settle(turn, is_cut=done.cancelled()))
 
     async def _made(self) -> Decider:
@@ -278,17 +280,27 @@ class Deciding:
         evaluations = {**case.evaluations, **decided}
         begun: list[Future[None]] = []
         for judge in undecided.later:
-            reads = self._gate.names(judge.name)
-            unsampled = next((name for name in undecided.unsampled if name in reads), None)
-            if unsampled is not None:
-                detail = f"{unsampled} was not decided: {undecided.unsampled[unsampled]}"
-                self._emit(not_run(judge, case.target, "not_sampled", detail))
+            try:
+                judgement = self._ask(judge, undecided, evaluations)
+            except BaseException as error:
+                if not swallow(f"judge {judge.name}", error, calls_out=True):
+                    raise
+                self._emit(not_run(judge, case.target, "error", type(error).__name__))
                 continue
-            chance = self._chance(judge, undecided, reads)
-            judgement = undecided.ask(case, judge, evaluations, chance)
             if judgement is not None:
                 begun.append(judgement)
         return all_done(begun)
+
+    def _ask(
+        self, judge: Judge, undecided: Undecided, evaluations: Mapping[str, Evaluation]
+    ) -> Future[None] | None:
+        case, reads = undecided.case, self._gate.names(judge.name)
+        unsampled = next((name for name in undecided.unsampled if name in reads), None)
+        if unsampled is not None:
+            detail = f"{unsampled} was not decided: {undecided.unsampled[unsampled]}"
+            self._emit(not_run(judge, case.target, "not_sampled", detail))
+            return None
+        return undecided.ask(case, judge, evaluations, self._chance(judge, undecided, reads))
 
     def _chance(self, judge: Judge, undecided: Undecided, reads: frozenset[str]) -> float:
         """Return the chance of the decisions that a judge waited for, given its own sampling.

@@ -16,7 +16,7 @@ from llmeval_sdk.estimates import Calibration
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
-from llmeval_sdk.pipeline import _deciding
+from llmeval_sdk.pipeline import _deciding, _judging
 from llmeval_sdk.store.effective import effective
 from llmeval_sdk.testing import FakeLLM, capture, fixed_ids
 from llmeval_sdk.testing.decision_server import DecisionServer
@@ -545,3 +545,65 @@ def test_a_slow_judge_model_does_not_stop_decisions(monkeypatch):
         held.set()
     assert stats.judged == {"safety.decision": 10, "slow": 10}
     assert stats.not_run == {}
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_a_judge_that_raises_before_it_is_asked_is_counted(error):
+    """What the app's own ``lacks()`` raises harms neither the other judges nor the next record."""
+
+    class Broken(llmeval.LLMJudge):
+        def lacks(self, record):
+            raise error("a mistake of the app")
+
+    broken = Broken("broken", "Is it kind?\n\n{response}")
+    when = llmeval.below("safety", 0.9)
+    rules = [llmeval.Escalation(broken, when=when), llmeval.Escalation(POLITE, when=when)]
+    with capture(
+        evaluators=["safety"],
+        decisions=ScriptedDecisions({"safety": yes(0.5)}),
+        llm=FakeLLM(YES),
+        escalations=rules,
+        raise_again=False,
+    ) as seen:
+        for number in range(3):
+            answer(f"It leaves at {number}.")
+        stats = seen.drain(10)
+    assert stats.judged == {"safety.decision": 3, "polite": 3}
+    assert stats.not_run == {"broken": {"error": 3}}
+
+
+def test_a_record_whose_outcome_cannot_be_handed_on_is_dealt_with(monkeypatch):
+    """Whatever fails once a record is decided, nobody waits for it at the end."""
+
+    def fails(*_):
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(_deciding.Deciding, "_go_on", fails)
+    with capture(
+        evaluators=["safety"],
+        decisions=ScriptedDecisions(),
+        escalations=NO_ESCALATION,
+        raise_again=False,
+    ) as seen:
+        answer()
+        assert seen.drain(10).pending_judgements == 0
+
+
+def test_a_judge_that_a_decision_asks_for_at_the_very_end_is_counted(monkeypatch):
+    """Where the worker ends judging while the judges' thread submits, the judgement is cut."""
+    submit = _judging.Judging.submit
+
+    def submit_at_the_end(judging, job):
+        monkeypatch.setattr(_judging.JudgesLoop, "is_ready", lambda _: judging.shut() is None)
+        return submit(judging, job)
+
+    monkeypatch.setattr(_judging.Judging, "submit", submit_at_the_end)
+    model = ScriptedDecisions({"groundedness": yes(0.5)})
+    with capture(
+        decisions=model, llm=FakeLLM(YES), escalations=[llmeval.Cascade("groundedness")]
+    ) as seen:
+        answer()
+        eventually(lambda: llmeval.stats().judged == {"groundedness.decision": 1})
+        eventually(lambda: llmeval.stats().not_run == {"groundedness": {"shutdown": 1}}, 10)
+        assert llmeval.stats().pending_judgements == 0
+    assert seen.reasons() == {"groundedness": "shutdown"}
