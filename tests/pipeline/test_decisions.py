@@ -607,3 +607,53 @@ def test_a_judge_that_a_decision_asks_for_at_the_very_end_is_counted(monkeypatch
         eventually(lambda: llmeval.stats().not_run == {"groundedness": {"shutdown": 1}}, 10)
         assert llmeval.stats().pending_judgements == 0
     assert seen.reasons() == {"groundedness": "shutdown"}
+
+
+@pytest.mark.parametrize(("is_requested", "by_name"), [(False, False), (True, False), (True, True)])
+def test_a_cascade_takes_a_judge_of_the_apps_own(is_requested, by_name):
+    """A judge that was handed over, and is in no registry, is known by its name."""
+    own = llmeval.LLMJudge("of_this_app_alone", "Is it kind?\n\n{response}")
+    with capture(
+        evaluators=[own] if is_requested else [],
+        decisions=ScriptedDecisions({own.name: yes(0.5)}),
+        llm=FakeLLM(YES),
+        escalations=[llmeval.Cascade(own.name if by_name else own)],
+    ) as seen:
+        answer()
+        stats = seen.drain()
+    assert stats.judged == {own.name: 1, f"{own.name}.decision": 1}
+
+
+def test_an_escalation_takes_a_heuristic_of_the_apps_own():
+    """The condition reads a score that was handed over as an object."""
+
+    class Length:
+        name, kind, inline, automatic = "length_here", "heuristic", False, False
+        needs, version = ("response",), "1"
+
+        def evaluate(self, record):
+            return llmeval.Evaluation(self.name, float(len(record.response)))
+
+    rule = llmeval.Escalation("safety", when=llmeval.above("length_here", 5))
+    with capture(evaluators=[Length()], llm=FakeLLM(YES), escalations=[rule]) as seen:
+        answer()
+        assert seen.drain().judged == {"safety": 1}
+
+
+def test_a_name_that_nobody_gave_is_refused():
+    """A condition may still read only what some evaluator gives."""
+    own = llmeval.LLMJudge("of_this_app_alone", "Is it kind?\n\n{response}")
+    rule = llmeval.Escalation(own, when=llmeval.below("of_this_app_alnoe", 0.5))
+    with pytest.raises(ConfigurationError, match="unknown evaluator 'of_this_app_alnoe'"):
+        llmeval.configure(decisions=ScriptedDecisions(), escalations=[rule], exporters=["memory"])
+
+
+def test_another_escalations_own_judge_is_not_read_without_a_decision_model():
+    """Only a decision model could say what the condition reads: configure() says so."""
+    own = llmeval.LLMJudge("of_this_app_alone", "Is it kind?\n\n{response}")
+    rules = [
+        llmeval.Escalation("safety", when=llmeval.below(own.name, 0.5)),
+        llmeval.Escalation(own, share=0.2),
+    ]
+    with pytest.raises(ConfigurationError, match=r"'of_this_app_alone'.*LLMEVAL_DECISION_MODEL"):
+        llmeval.configure(escalations=rules, exporters=["memory"])
