@@ -197,10 +197,11 @@ class Deciding:
         self._undecided.discard(turn.done)
         judgements = None
         try:
-            if turn.take():
-                for item in items:
-                    self._emit(item)
-                judgements = self._go_on(undecided, evaluations)
+            with shield("decisions", on_own_thread=True):
+                if turn.take():
+                    for item in items:
+                        self._emit(item)
+                    judgements = self._go_on(undecided, evaluations)
         finally:
             if judgements is None:
                 self._settle(turn)
