@@ -24,7 +24,7 @@ import httpx2
 
 import llmeval_sdk as llmeval
 from benchmarks import decision_service, loopback
-from benchmarks.judging import TEXT, request
+from benchmarks.judging import Verdicts, record, request
 from benchmarks.measures import Table, latencies, quantile
 from benchmarks.quality import decided
 from llmeval_sdk import registry, runtime
@@ -33,7 +33,7 @@ from llmeval_sdk.evaluation.deciding import Decider
 from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
 from llmeval_sdk.llms import OpenAILLM
 from llmeval_sdk.llms.decisions import HttpDecisions
-from llmeval_sdk.model import Decision, Record
+from llmeval_sdk.model import Decision
 from llmeval_sdk.policy.keeper import Unlimited
 from llmeval_sdk.protocols import DecisionModel
 
@@ -50,32 +50,6 @@ AT_ONCE = 1_000
 """Records that may wait for a decision; see `llmeval_sdk.pipeline._deciding.MAX_WAITING`."""
 
 
-class Outcomes:
-    """An exporter that counts the evaluations of one kind and says when there are enough."""
-
-    name = "outcomes"
-
-    def __init__(self, kind):
-        self.kind = kind
-        self.count = self.failed = self.last_ns = self.awaited = 0
-        self.enough = threading.Event()
-
-    def export(self, batch):
-        for event in batch.evaluations:
-            if event.evaluation.evaluator_kind == self.kind:
-                self.count += 1
-                self.failed += event.evaluation.error is not None
-                self.last_ns = max(self.last_ns, event.timestamp_ns)
-        if self.count >= self.awaited:
-            self.enough.set()
-
-    def flush(self, timeout):
-        pass
-
-    def close(self, timeout):
-        pass
-
-
 class App:
     """An app whose requests are decided, judged by five chat judgements, or neither."""
 
@@ -83,7 +57,7 @@ class App:
 
     def __init__(self, folder, kind, **options):
         self.kind = kind
-        self.outcomes = Outcomes(kind)
+        self.outcomes = Verdicts(kind)
         llmeval.configure(
             exporters=[self.outcomes],
             evaluators=[] if kind == "nothing" else JUDGES,
@@ -154,15 +128,6 @@ class Keep(DecisionModel):
         return Decision({})
 
 
-def record(number):
-    """Make the record of `benchmarks.judging.request`."""
-    return Record(
-        request=f"When was mill {number} built?",
-        response=f"Mill {number} was built in 1786.",
-        retrieved_context=tuple(llmeval.Chunk(f"{number}/{n} {TEXT}") for n in range(5)),
-    )
-
-
 def bodies(count):
     """Return the bodies of the requests for so many records."""
     keep = Keep()
@@ -181,7 +146,10 @@ def bodies(count):
 
 
 async def bare(url, asked):
-    """Post all bodies, as many at a time as decisions are; return requests a second."""
+    """Post all bodies, as many at a time as decisions are.
+
+    Returns requests a second and CPU seconds a request.
+    """
     async with httpx2.AsyncClient() as client:
 
         async def work(waiting):
@@ -194,14 +162,15 @@ async def bare(url, asked):
             await asyncio.gather(*(work(waiting) for _ in range(BUDGET.concurrency)))
 
         await post(asked[: 2 * BUDGET.concurrency])
-        begun = time.perf_counter()
+        begun, cpu = time.perf_counter(), time.process_time()
         await post(asked)
-        return len(asked) / (time.perf_counter() - begun)
+        took, cpu = time.perf_counter() - begun, time.process_time() - cpu
+        return len(asked) / took, cpu / len(asked)
 
 
 def one_request(table, url):
     """Decide one record by five judges, and count the requests that arrive."""
-    outcomes = Outcomes("decision")
+    outcomes = Verdicts("decision")
     before = decision_service.asked(url)
     with tempfile.TemporaryDirectory() as folder:
         llmeval.configure(
@@ -258,11 +227,12 @@ def exact_budget(table, url, calls=200, threads=8):
 def pace(table, folder, url, count, rounds):
     asked = bodies(count)
     app = App.deciding(folder, url)
-    pairs = [(asyncio.run(bare(url, asked)), app.run(count)[0]) for _ in range(rounds)]
-    share = statistics.median(ours / one for one, ours in pairs)
-    one, ours = (statistics.median(pair[i] for pair in pairs) for i in (0, 1))
-    table.row(f"bare httpx2 loop, {BUDGET.concurrency} at a time", f"{one:.0f}/s")
-    table.row("records decided through the pipeline", f"{ours:.0f}/s")
+    pairs = [(asyncio.run(bare(url, asked)), app.run(count)) for _ in range(rounds)]
+    share = statistics.median(ours[0] / one[0] for one, ours in pairs)
+    names = f"bare httpx2 loop, {BUDGET.concurrency} at a time", "records through the pipeline"
+    for name, measured in zip(names, zip(*pairs, strict=True), strict=True):
+        rate, cost = (statistics.median(figures) for figures in zip(*measured, strict=True))
+        table.row(name, f"{rate:.0f}/s, {cost * 1e3:.2f} ms CPU")
     table.row("share of the bare loop's pace", f"{share:.1%}", ">= 95%", ok=share >= 0.95)
     failed = app.outcomes.failed
     table.row("decisions that failed", str(failed), "0", ok=not failed)
@@ -302,7 +272,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer records, rounds and seeds")
     decided.add_inputs(parser)
     inputs = parser.parse_args()
-    count, rounds, seeds = (300, 3, 60) if inputs.quick else (AT_ONCE, 5, 300)
+    count, rounds, seeds = (240, 3, 60) if inputs.quick else (AT_ONCE, 5, 300)
     table = Table()
     with tempfile.TemporaryDirectory() as folder, runtime.isolated():
         with decision_service.running() as url:
