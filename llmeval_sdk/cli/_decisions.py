@@ -13,7 +13,6 @@ from llmeval_sdk.cli._endpoint import DECISIONS, endpoint
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
 
@@ -106,8 +105,9 @@ def _ceilings(settings: Settings, own: DecisionSettings, model: str) -> Iterator
 
 def calibrated(settings: Settings) -> Iterator[Finding]:
     """Say for each calibration whether it fits what answers now."""
-    store = path_of(settings.store)
-    path = calibrations.path_beside(store)
+    from llmeval_sdk.evaluation import calibrations
+
+    path = calibrations.path_beside(path_of(settings.store))
     try:
         fitted = calibrations.read(path)
     except DataError as error:

@@ -61,13 +61,14 @@ def labelled(
     """Collect what people and an evaluator said; raises where there is nothing to compare.
 
     Of a store, the evaluation of a record that counts is taken; with ``decisions``, what a decision
-    model said, before it was calibrated.
+    model said, before it was calibrated, and no clicks of the app's users.
     """
     collected = LabelledRecords()
     if args.file:
         _from_file(args, evaluator, collected)
     else:
-        _from_store(args, evaluator, collected, _decision if decisions else effective)
+        rule = _decision if decisions else effective
+        _from_store(args, evaluator, collected, rule, people_only=decisions)
     if not collected.pairs and collected.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in collected.left_out.items())
         raise DataError(f"no row can be compared: {reasons}")
@@ -110,6 +111,8 @@ def _from_store(
     evaluator: str | None,
     collected: LabelledRecords,
     chosen: Callable[[Sequence[Evaluation]], Evaluation | None],
+    *,
+    people_only: bool,
 ) -> None:
     if evaluator is None:
         raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
@@ -129,7 +132,9 @@ def _from_store(
                 if event.evaluation.name == evaluator
             ]
             verdict = chosen(verdicts)
-            if verdict is None:
+            if people_only and human.metadata.get("source") == "user":
+                collected.left_out["a user's click, and users choose what they rate"] += 1
+            elif verdict is None:
                 collected.left_out["not evaluated"] += 1
             elif collected.rated(verdict):
                 span = reader.span(target.span_id or "", target.trace_id)

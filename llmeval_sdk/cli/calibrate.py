@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
+from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._labelled import labelled
 from llmeval_sdk.cli._options import Help, add_store
 from llmeval_sdk.cli._output import heading, say, table
@@ -58,7 +59,9 @@ def add(subparsers: Any) -> None:
         "--evaluator", metavar="NAME", required=True, help="the judge whose probabilities these are"
     )
     parser.add_argument(
-        "--feedback", metavar="NAME", help="the name of the feedback, if the store has several"
+        "--feedback",
+        metavar="NAME",
+        help="the name of people's labels in the store (default: that of the judge)",
     )
     parser.add_argument(
         "--model",
@@ -107,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _pairs(args: argparse.Namespace) -> list[Pair]:
     """Collect labelled probabilities; what is no probability or no yes or no is refused."""
+    args.feedback = args.feedback or args.evaluator
     args.sample, args.threshold, args.label_threshold, args.risk = None, 0.5, 0.5, False
     model, args.model = args.model, None
     pairs = labelled(args, None if args.file else args.evaluator, decisions=True).pairs
@@ -127,11 +131,12 @@ def _answered_by_one_model(pairs: list[Pair], model: str | None) -> list[Pair]:
     by_source = Counter((pair.model, pair.evaluator_version) for pair in pairs)
     chosen = [source for source in by_source if model is None or source[0] == model]
     if not chosen:
-        models = ", ".join(sorted({name or "(not named)" for name, _ in by_source}))
+        models = ", ".join(sorted({printable(name, 200) or "(not named)" for name, _ in by_source}))
         raise ConfigurationError(f"no label is of an answer of {model}: there are {models}")
     if len(chosen) > 1:
         counts = ", ".join(
-            f"{name or '(not named)'} with version {version or '1'}: {by_source[name, version]:,}"
+            f"{printable(name, 200) or '(not named)'} with version {printable(version, 40) or '1'}:"
+            f" {by_source[name, version]:,}"
             for name, version in chosen
         )
         raise ConfigurationError(f"several models answered, choose one with --model: {counts}")
@@ -156,6 +161,11 @@ def _fit(pairs: list[Pair]) -> tuple[FittedCalibration, str]:
         return fitted, f"{len(pairs)} labels are too few: it takes {FEWEST}"
     if calibration.is_identity:
         return fitted, "the probabilities agree with the labels as they are"
+    if calibration.slope <= 0:
+        return fitted, (
+            "the labels run against the judge: what it calls likely good, people call bad. Is the"
+            " meaning of yes and no the same for both?"
+        )
     if after >= before:
         return fitted, "it would make the probabilities worse on labels it was not fitted to"
     return fitted, ""
@@ -163,7 +173,8 @@ def _fit(pairs: list[Pair]) -> tuple[FittedCalibration, str]:
 
 def _print(name: str, fitted: FittedCalibration, pairs: list[Pair], verdict: str) -> None:
     calibration = fitted.calibration
-    say(f"{len(pairs):,} labelled answers of {fitted.model or '(a model that is not named)'}")
+    model = printable(fitted.model, 200) or "(a model that is not named)"
+    say(f"{len(pairs):,} labelled answers of {model}")
     say(
         f"log loss on held-out labels: {fitted.loss_before:.4f}, calibrated {fitted.loss_after:.4f}"
     )

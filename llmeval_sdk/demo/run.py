@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         "--cascade",
         action="store_true",
         help="also ask a decision model about every answer, and the judge model where that is "
-        "uncertain; without LLMEVAL_DECISION_MODEL the decision model is a stand-in too",
+        "uncertain; without LLMEVAL_DECISION_MODEL, rules take the place of the decision model",
     )
     return parser
 

@@ -68,7 +68,7 @@ class Account:
             # The client asks before each further request, such as a retry: it costs as well.
             permission = further_request.set(payment.another)
             try:
-                result = await call()
+                result = _checked(await call())
             except JudgeError as error:
                 passing.failure = error.type
                 payment.free(error)
@@ -101,6 +101,13 @@ class Account:
         if usd is None:
             usd = self.turnstile.cost(self.model, used)
         return replace(used, cost_usd=usd)
+
+
+def _checked(result: _Result) -> _Result:
+    """Return what a model gave; one of the app's own may give anything."""
+    if hasattr(result, "usage") and hasattr(result, "model"):
+        return result
+    raise JudgeError("malformed", f"the model returned no answer but a {type(result).__name__}")
 
 
 class _Payment:

@@ -111,7 +111,7 @@ def checked(questions: Iterable[Question], answers: Any) -> dict[str, Answer]:
 
 
 def _checked(question: Question, answer: Any) -> Answer:
-    if not isinstance(answer, Answer):
+    if not isinstance(answer, Answer) or not isinstance(answer.probabilities, Mapping):
         return _malformed("there is no answer to this question")
     if answer.error is not None:
         return answer

@@ -8,6 +8,7 @@ model errs. A file that cannot be read calibrates nothing, and says why.
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -63,12 +64,16 @@ def read(path: Path) -> dict[str, FittedCalibration]:
         DataError: the file is too large or no calibration file of this format.
     """
     try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise DataError(f"{path} is no plain file, so it is no calibration file")
+        _private.check_file(path, reading=True)
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        problem = error.strerror or str(error)
+        raise DataError(f"the calibration file {path} is not read: {problem}") from None
     if len(data) > MAX_BYTES:
         raise DataError(f"{path} is larger than {MAX_BYTES >> 20} MiB: it is no calibration file")
     try:
@@ -153,10 +158,11 @@ def stale(judge: str, fitted: FittedCalibration, model: str) -> str:
 def _fitted(entry: Mapping[str, Any]) -> FittedCalibration:
     plain = entry["calibration"]
     knots = tuple((_number(x, 0, 1), _number(y, 0, 1)) for x, y in plain["knots"])
-    if len(knots) > MAX_KNOTS or list(knots) != sorted(knots):
+    risen = sorted(knots) == list(knots) and sorted(y for _, y in knots) == [y for _, y in knots]
+    if len(knots) > MAX_KNOTS or not risen:
         raise ValueError("knots")
     calibration = Calibration(
-        _number(plain["slope"], -1_000, 1_000),
+        _number(plain["slope"], 1e-3, 1_000),  # one that falls would turn good into bad
         _number(plain["shift"], -1_000, 1_000),
         int(_number(plain["labels"], 0, 1e12)),
         knots,

@@ -38,6 +38,8 @@ from llmeval_sdk.tracing import disabled
 THRESHOLD = 0.5
 """The probability from which on an outcome is good, where a judge has no threshold of its own."""
 ACCOUNT = "decisions"
+MAX_KINDS = 100
+"""How many kinds of parts that are no text are counted apart."""
 MOST_JUDGES = 1_000
 """Judges whose typed forms are remembered."""
 
@@ -236,7 +238,9 @@ class Decider:
             }
         answers = checked(inquiry.questions, decision.answers)
         absent = left_out(record.request)
-        self.left_out.update(absent)
+        for kind, count in absent.items():  # the kinds are what a request calls its parts
+            known = kind if kind in self.left_out or len(self.left_out) < MAX_KINDS else "other"
+            self.left_out[known] += count
         model = decision.model or self.model.model
         used = shares(decision.usage, [len(one.form.questions) for one in asking])
         evaluations = {}

@@ -17,7 +17,7 @@ from llmeval_sdk.estimates.tally import Tally, tallied_mean
 from llmeval_sdk.store.effective import decided
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.samples import Judged, Key, judged
+from llmeval_sdk.store.samples import Judged, Key, judged, judged_by_model
 from llmeval_sdk.store.summary import Group, Scope, groups
 from llmeval_sdk.store.verdicts import Verdict, predicted, scores_by_span, verdicts
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
@@ -174,22 +174,24 @@ def _estimated(
     sums = reader.read(lambda c: judged(c, scope, parts, period_ns=period_ns, every_kind=all_names))
     for key, sample in sums.items():
         samples.setdefault(place(key), Judged()).join(sample)
+    by_model = reader.read(lambda c: judged_by_model(c, parts))
     known: dict[Key, Tally] = {}
     people: dict[Key, list[Labelled]] = {}
     for judge in {key[0] for key in samples}:
         mine = {key: sample for key, sample in samples.items() if key[0] == judge}
         narrow = scope._replace(evaluator=judge)
+        all_kinds = all_names and judge not in by_model
         by_span = scores.of(judge) if any(map(_can_be_assisted, mine.values())) else {}
         if by_span:
             read: Callable[[Connection], dict[Key, Tally]] = partial(
-                predicted, scope=narrow, scores=by_span, period_ns=period_ns, every_kind=all_names,
+                predicted, scope=narrow, scores=by_span, period_ns=period_ns, every_kind=all_kinds,
                 origin=next(iter(mine.values())).origin,
             )  # fmt: skip
             for key, tally in reader.read(read).items():
                 known.setdefault(place(key), Tally()).join(tally)
         labels = scores.labels(judge)
         if labels and any(sample.tally.judged for sample in mine.values()):
-            for row in reader.read(partial(_rows, narrow, labels, every_kind=all_names)):
+            for row in reader.read(partial(_rows, narrow, labels, every_kind=all_kinds)):
                 begin = row.time_ns - row.time_ns % period_ns if period_ns else None
                 label = labels[row.span_id]
                 people.setdefault(place((judge, row.span_name, begin)), []).append(

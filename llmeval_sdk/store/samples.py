@@ -131,7 +131,13 @@ def judged(
         period_ns: the length of a period; 0 puts all times into one.
         every_kind: whether heuristics are summed up as well as judges.
     """
-    mine = [part for part in parts if every_kind or part.evaluator_kind == "judge"]
+    parts = list(parts)
+    by_model = judged_by_model(connection, parts)
+    mine = [
+        part
+        for part in parts
+        if part.evaluator_kind == "judge" or (every_kind and part.name not in by_model)
+    ]
     by_name: dict[str, list[Group]] = {part.name: [] for part in mine}
     for part in mine:
         by_name[part.name].append(part)
@@ -140,9 +146,10 @@ def judged(
     period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
     for name, of_name in by_name.items():
         scored = any(part.word is None and part.values for part in of_name)
-        kind = "" if every_kind else "+evaluator_kind = 'judge'"
+        all_kinds = every_kind and name not in by_model
+        kind = "" if all_kinds else "+evaluator_kind = 'judge'"
         where = scope._replace(evaluator=name).where("name", kind) if scored else None
-        summing = _Summing(connection, of_name, where, period, every_kind=every_kind)
+        summing = _Summing(connection, of_name, where, period, every_kind=all_kinds)
         samples = summing.run()
         if any(sample.is_out_of_scale for sample in samples.values()):
             whole = Judged()
@@ -162,6 +169,25 @@ def judged(
         sample.reasons[reason] += count
         sample.passed_over += count if reason in NOT_SELECTED else 0
     return dict(sorted(by_key.items(), key=lambda item: tuple(str(part or "") for part in item[0])))
+
+
+def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> set[str]:
+    """Return the evaluators whose decisions are no verdicts: a judge model is considered as well.
+
+    It answered, or is said not to have. See `effective.UNJUDGED`, which says so for one record.
+    """
+    kinds: dict[str, set[str]] = {}
+    for part in parts:
+        kinds.setdefault(part.name, set()).add(part.evaluator_kind)
+    return {
+        name
+        for name, its in kinds.items()
+        if "decision" in its
+        and ("judge" in its or connection.execute(_IS_CONSIDERED, (name,)).fetchone())
+    }
+
+
+_IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
 
 
 class _Summing:

@@ -122,10 +122,47 @@ def test_labels_in_the_store_serve_as_well(run, written):
         )
         llmeval.submit_feedback(span=target, label="people", value=row["label"])
     assert llmeval.shutdown(timeout=30).complete
-    code, out, err = run("calibrate", "--evaluator", "groundedness")
+    code, out, err = run("calibrate", "--evaluator", "groundedness", "--feedback", "people")
     assert (code, err) == (0, "")
     assert "120 labelled answers" in out
     assert written()["groundedness"].calibration.labels == 120
+
+
+def test_users_clicks_calibrate_nothing(run, written):
+    """They choose what they rate, so what they click says nothing of all answers."""
+    llmeval.configure(exporters=["local"], escalations=[])
+    for row in rows(60):
+        with llmeval.workflow("answer", request="q") as span:
+            span.response = "a"
+            target = llmeval.export_span()
+        llmeval.submit_evaluation(
+            span=target, label="groundedness", value=row["probability"], metric_type="score"
+        )
+        llmeval.submit_feedback(
+            span=target, label="groundedness", value=row["label"], metadata={"source": "user"}
+        )
+    assert llmeval.shutdown(timeout=30).complete
+    code, _, err = run("calibrate", "--evaluator", "groundedness")
+    assert code == 2
+    assert "60 a user's click" in err
+    assert written() == {}
+
+
+def test_labels_that_run_against_the_judge_are_refused(run, labels, written):
+    """A map that falls would turn good into bad; the labels probably mean the opposite."""
+    turned = [{**row, "label": "no" if row["label"] == "yes" else "yes"} for row in rows(200)]
+    code, out, _ = run("calibrate", labels(turned), "--evaluator", "groundedness")
+    assert code == 1
+    assert "run against the judge" in out
+    assert written() == {}
+
+
+def test_a_models_name_cannot_steer_the_terminal(run, labels):
+    """It is what a server calls itself."""
+    name = "\x1b]0;pwn\x07\x1b[31mluna"
+    out = run("calibrate", labels(rows(200, model=name)), "--evaluator", "groundedness")[1]
+    assert "luna" in out
+    assert "\x1b" not in out
 
 
 def test_agreement_says_how_far_probabilities_can_be_believed(run, labels):

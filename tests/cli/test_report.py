@@ -392,9 +392,9 @@ def test_decisions_are_shown_with_their_mean_probability(llmeval, store):
         store.evaluation(store.span(f"a{number:015x}"), "polite", value, **decided)
         store.evaluation(store.span(f"b{number:015x}"), "polite", "no", **judged)
     text = llmeval("report", "--store", store.path).stdout
-    row, *_ = [line for line in text.splitlines() if "  decision  " in line]
+    row = next(line for line in text.splitlines() if "  decision  " in line)
     assert "0.50, probability 0.60" in row
-    (row,) = [line for line in text.splitlines() if "  judge  " in line]
+    row = next(line for line in text.splitlines() if "  judge  " in line)
     assert "probability" not in row
     found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)
     means = {each["evaluator_kind"]: each["mean_probability"] for each in found["scores"]}

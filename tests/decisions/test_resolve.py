@@ -35,7 +35,7 @@ def test_the_environment_alone_names_the_model(serve):
         LLMEVAL_DECISION_API_KEY="dk",
         LLMEVAL_JUDGE_TIMEOUT="7",
     )
-    assert (model.model, model.wire.name, model.timeout) == ("jev-latest", "systemone", 7.0)
+    assert (model.model, model.wire.name, model.timeout) == ("jev-latest", "systemone", 6.3)
     assert numbers(asyncio.run(model.decide(DATA, QUESTIONS))) == CHANCES
     (seen,) = server.decisions
     assert seen.headers["authorization"] == "Bearer dk"

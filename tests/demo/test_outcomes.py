@@ -66,7 +66,7 @@ def made(outcome, **values):
         name: value if isinstance(value, Evaluation) else Evaluation(name, value)
         for name, value in {"against_header": outcome, **values}.items()
     }
-    return Result(span, evaluations, (), (), {})
+    return Result(span, evaluations, {}, (), (), {})
 
 
 def test_risks_and_scores_are_compared_on_one_scale():

@@ -1,6 +1,7 @@
 """The file of calibrations: whole or not at all, for one judge asking one model."""
 
 import json
+import os
 
 import pytest
 
@@ -89,6 +90,8 @@ def entry(**changes):
         json.dumps(entry(slope="1")),
         json.dumps(entry(knots=[[0.9, 0.1], [0.1, 0.9]])),
         json.dumps(entry(knots=[[0.1, 2]])),
+        json.dumps(entry(knots=[[0.1, 0.9], [0.9, 0.1]])),
+        json.dumps(entry(slope=-1)),
         json.dumps(entry(knots=[[n / 100, n / 100] for n in range(60)])),
         json.dumps({"format": 1, "judges": {str(n): {} for n in range(1_001)}}),
         " " * (1 << 20) + "{}",
@@ -103,3 +106,19 @@ def test_a_file_that_is_none_calibrates_nothing_and_says_so(path, text):
     problems = []
     assert Calibrations(path, problems.append).of("a", "1", "m") is None
     assert len(problems) == 1
+
+
+def test_what_others_could_have_written_is_not_applied(path):
+    """A calibration can turn every verdict."""
+    calibrations.write(path, {"groundedness": fitted()})
+    path.chmod(0o666)
+    with pytest.raises(DataError, match="not read"):
+        calibrations.read(path)
+
+
+def test_a_pipe_in_its_place_holds_nobody_up(path):
+    """It is looked at before it is opened."""
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(DataError, match="no plain file"):
+        calibrations.read(path)

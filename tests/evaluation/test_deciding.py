@@ -500,3 +500,26 @@ def test_what_is_remembered_of_judges_is_bounded(monkeypatch):
         decided = asyncio.run(decider.decide(RECORD, [judge]))
         assert decided.evaluations[judge.name].error is None
         assert len(decider._typed) <= 3
+
+
+@pytest.mark.parametrize("reply", [{"groundedness": 0.5}, None, "yes"], ids=str)
+def test_a_model_that_returns_anything_else_is_an_error_of_the_judges(reply):
+    """An app's own model may; what it may have cost is settled, and nothing is raised."""
+
+    class Odd:
+        model = "odd"
+
+        async def decide(self, data, questions):
+            return reply
+
+    decided = decide(Odd(), "groundedness", "safety")
+    assert {each.error.type for each in decided.evaluations.values()} == {"malformed"}
+    assert [call.error for call in decided.calls] == ["malformed"]
+
+
+def test_an_answer_without_probabilities_costs_its_siblings_nothing():
+    """It is an error of its question."""
+    model = ScriptedDecisions({"groundedness": Answer(None)})
+    decided = decide(model, "groundedness", "safety").evaluations
+    assert decided["groundedness"].error.type == "malformed"
+    assert decided["safety"].error is None

@@ -7,7 +7,7 @@ import pytest
 from llmeval_sdk.model import Batch, Failure
 from llmeval_sdk.store import hours
 from llmeval_sdk.store.pages import said_of
-from llmeval_sdk.store.populations import populations
+from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.tiers import tiers
 
@@ -70,6 +70,14 @@ def test_the_mean_over_all_traffic_is_that_of_the_judge_model(cascade):
     assert found.estimate.method == "model-assisted"
     assert found.estimate.low <= truth <= found.estimate.high
     assert found.estimate.high - found.estimate.low < 0.08
+
+
+def test_over_all_names_too(cascade):
+    """As alerts and charts see it: a decision is no second verdict beside the judge model's."""
+    reader, truth = cascade
+    found = overall(reader, (None, None, None, None), None, JUDGE)
+    assert found.funnel.eligible == RECORDS
+    assert found.estimate.low <= truth <= found.estimate.high
 
 
 def test_an_alarm_hears_each_record_once(cascade):

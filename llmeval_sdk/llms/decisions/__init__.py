@@ -17,6 +17,8 @@ from llmeval_sdk.protocols import DecisionModel
 
 __all__ = ["WIRES", "CallableDecisions", "HttpDecisions", "Limits", "place", "resolve"]
 
+_PART_FOR_REQUESTS = 0.9
+
 
 def resolve(decisions: object = None, *, settings: Settings | None = None) -> DecisionModel | None:
     """Return a decision model for its name, an object or a callable.
@@ -36,9 +38,9 @@ def resolve(decisions: object = None, *, settings: Settings | None = None) -> De
         return None
     if isinstance(decisions, str):
         base_url, key, path = place(wire_of(decisions)[0], settings)
-        return HttpDecisions(
-            decisions, base_url=base_url, api_key=key, path=path, timeout=settings.judge_timeout
-        )
+        # It ends before the whole judgement does, so that the answers it has by then still count.
+        timeout = _PART_FOR_REQUESTS * settings.judge_timeout
+        return HttpDecisions(decisions, base_url=base_url, api_key=key, path=path, timeout=timeout)
     if hasattr(decisions, "decide"):
         return decisions  # type: ignore[return-value]
     if callable(decisions):

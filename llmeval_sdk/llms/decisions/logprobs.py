@@ -133,7 +133,11 @@ def _read(question: Question, tokens: Sequence[Any]) -> Answer:
         if not isinstance(token, dict) or not isinstance(token.get("token"), str):
             return malformed("a token of the reply cannot be read")
         if token["token"].strip(_BLANK):
-            return _first(question, token.get("top_logprobs") or [token])
+            likeliest = token.get("top_logprobs")
+            if not isinstance(likeliest, list) or not likeliest:
+                # The token alone would pass for certain, however unlikely it was.
+                return malformed(f"the server names no other tokens (top_logprobs): {_HINT}")
+            return _first(question, likeliest)
     return failed("unanswered", "the reply begins with nothing but blanks")
 
 
