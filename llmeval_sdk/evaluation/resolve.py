@@ -170,26 +170,37 @@ def considered_judges(
         ConfigurationError: an escalation names something else than a judge, or reads a score that
             no evaluator gives.
     """
-    judges = {judge.name: judge for judge in requested if judge.kind == "judge"}
+    planned = {evaluator.name: evaluator for evaluator in requested}
+    judges = {judge.name: judge for judge in planned.values() if judge.kind == "judge"}
+    escalations = list(escalations)
     for escalation in escalations:
-        judge = resolve(escalation.judge, settings)
+        judge = planned.get(escalation.name) or resolve(escalation.judge, settings)
         if judge.kind != "judge":
             raise ConfigurationError(f"Escalation({judge.name!r}): only judges are escalated to")
-        for name in escalation.names():
-            registry.evaluator(name)
         judges.setdefault(judge.name, judge)
+    for name in _names_read(escalations) - planned.keys() - judges.keys():
+        registry.evaluator(name)
     return tuple(judges.values())
 
 
-def read_by(escalations: Iterable[Escalation], settings: Settings) -> list[Heuristic]:
-    """Return the heuristics that escalations read and that would not run by themselves."""
-    names = frozenset[str]().union(*(escalation.names() for escalation in escalations))
+def read_by(
+    planned: Iterable[Evaluator], escalations: Iterable[Escalation], settings: Settings
+) -> list[Heuristic]:
+    """Return the heuristics that escalations read and that would not run by themselves.
+
+    ``planned`` are the evaluators that run anyway, as `considered_judges` returns the judges.
+    """
+    names = _names_read(escalations) - {evaluator.name for evaluator in planned}
     evaluators = (resolve(name, settings) for name in sorted(names))
     return [
         evaluator
         for evaluator in evaluators
         if evaluator.kind == "heuristic" and not evaluator.automatic
     ]
+
+
+def _names_read(escalations: Iterable[Escalation]) -> frozenset[str]:
+    return frozenset[str]().union(*(escalation.names() for escalation in escalations))
 
 
 def finder(planned: Iterable[Evaluator], settings: Settings) -> Callable[[Any], Evaluator | None]:

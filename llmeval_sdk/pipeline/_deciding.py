@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_WAITING = 1_000
-"""Records that may wait for a decision, or for the judges that go by it."""
+"""Records that may wait for a decision; those that wait for judges then count there."""
 MAX_KNOWN = 1_000
 
 Emit = Callable[[Any], None]
@@ -57,6 +57,8 @@ class Deciding:
         self._emit = emit
         self._turns: deque[Turn[Undecided]] = deque()
         self._waiting: dict[Future[None], Turn[Undecided]] = {}
+        self._undecided: set[Future[None]] = set()
+        """Those of the waiting that have no decision yet."""
         self._crew = Crew(BUDGET.concurrency, self._next)
         self._typed: dict[int, tuple[Judge, bool]] = {}
         self._shut = False
@@ -127,13 +129,14 @@ class Deciding:
     def _submit(self, undecided: Undecided) -> Future[None] | None:
         if self._shut:
             why = "shutdown", "the process was ending"
-        elif len(self._waiting) >= MAX_WAITING:
+        elif len(self._undecided) >= MAX_WAITING:
             why = "queue_full", f"{MAX_WAITING} records were waiting"
         elif not self._loop.is_ready():
             why = "no_worker", "no thread could be started"
         else:
             turn = Turn(undecided)
             self._waiting[turn.done] = turn
+            self._undecided.add(turn.done)
             self._turns.append(turn)
             self._loop.call(self._run_more)
             return turn.done
@@ -191,14 +194,18 @@ class Deciding:
                 self._settle(turn)
                 raise
             items, evaluations = undecided.refused("error", type(error).__name__), {}
+        self._undecided.discard(turn.done)
         judgements = None
-        if turn.take():
-            for item in items:
-                self._emit(item)
-            judgements = self._go_on(undecided, evaluations)
-        if judgements is None:
-            self._settle(turn)
-        else:
+        try:
+            with shield("decisions", on_own_thread=True):
+                if turn.take():
+                    for item in items:
+                        self._emit(item)
+                    judgements = self._go_on(undecided, evaluations)
+        finally:
+            if judgements is None:
+                self._settle(turn)
+        if judgements is not None:
             judgements.add_done_callback(lambda done: self._settle(turn, is_cut=done.cancelled()))
 
     async def _made(self) -> Decider:
@@ -225,6 +232,7 @@ class Deciding:
 
     def _settle(self, turn: Turn[Undecided], *, is_cut: bool = False) -> None:
         """Say that a record is dealt with; where that was cut short, the spool keeps the record."""
+        self._undecided.discard(turn.done)
         if self._waiting.pop(turn.done, None) is None:
             return
         if is_cut and turn.done.cancel():
@@ -273,17 +281,27 @@ class Deciding:
         evaluations = {**case.evaluations, **decided}
         begun: list[Future[None]] = []
         for judge in undecided.later:
-            reads = self._gate.names(judge.name)
-            unsampled = next((name for name in undecided.unsampled if name in reads), None)
-            if unsampled is not None:
-                detail = f"{unsampled} was not decided: {undecided.unsampled[unsampled]}"
-                self._emit(not_run(judge, case.target, "not_sampled", detail))
+            try:
+                judgement = self._ask(judge, undecided, evaluations)
+            except BaseException as error:
+                if not swallow(f"judge {judge.name}", error, calls_out=True):
+                    raise
+                self._emit(not_run(judge, case.target, "error", type(error).__name__))
                 continue
-            chance = self._chance(judge, undecided, reads)
-            judgement = undecided.ask(case, judge, evaluations, chance)
             if judgement is not None:
                 begun.append(judgement)
         return all_done(begun)
+
+    def _ask(
+        self, judge: Judge, undecided: Undecided, evaluations: Mapping[str, Evaluation]
+    ) -> Future[None] | None:
+        case, reads = undecided.case, self._gate.names(judge.name)
+        unsampled = next((name for name in undecided.unsampled if name in reads), None)
+        if unsampled is not None:
+            detail = f"{unsampled} was not decided: {undecided.unsampled[unsampled]}"
+            self._emit(not_run(judge, case.target, "not_sampled", detail))
+            return None
+        return undecided.ask(case, judge, evaluations, self._chance(judge, undecided, reads))
 
     def _chance(self, judge: Judge, undecided: Undecided, reads: frozenset[str]) -> float:
         """Return the chance of the decisions that a judge waited for, given its own sampling.

@@ -60,7 +60,10 @@ class Judging:
         return self._loop.start()
 
     def submit(self, job: Job) -> Future[None] | None:
-        """Take a job, or emit why it does not run. For the worker only."""
+        """Take a job, or emit why it does not run.
+
+        The worker calls it, and the judges' thread for what a decision asks for.
+        """
         if self._shut:
             self._emit(job.not_run("shutdown", "the process was ending"))
         elif len(self._waiting) >= MAX_WAITING and not self._make_room(job):
@@ -72,6 +75,8 @@ class Judging:
             self._waiting[turn.done] = turn
             self._turns.add(turn)
             self._loop.call(self._run_more)
+            if self._shut:  # by another thread, which may have gone through those that wait
+                self._cut(turn)
             return turn.done
         return None
 
@@ -108,11 +113,15 @@ class Judging:
         if self.decisions is not None:
             self.decisions.shut()
         for turn in list(self._waiting.values()):
-            if turn.take():
-                self._emit(turn.job.not_run("shutdown", "the process was ending"))
-            if self._waiting.pop(turn.done, None) is not None and turn.done.cancel():
-                turn.done.set_running_or_notify_cancel()  # wakes whoever waits for it
+            self._cut(turn)
         self._loop.shut()
+
+    def _cut(self, turn: Turn[Job]) -> None:
+        """Give up a job because the process ends."""
+        if turn.take():
+            self._emit(turn.job.not_run("shutdown", "the process was ending"))
+        if self._waiting.pop(turn.done, None) is not None and turn.done.cancel():
+            turn.done.set_running_or_notify_cancel()  # wakes whoever waits for it
 
     # -- on the judges' thread ------------------------------------------------------------------
 

@@ -174,7 +174,8 @@ def make_plan(
     spending = llm is not None or bool(settings.judge_model) or named
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
-    inline, background = _divided([*requested, *read_by(escalations, settings)], settings)
+    read = read_by([*requested, *judges], escalations, settings)
+    inline, background = _divided([*requested, *read], settings)
     make_learning = _part(registry.LEARNING)
     learning = None if make_learning is None else make_learning(settings)
     if learning is not None:

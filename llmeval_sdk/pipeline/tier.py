@@ -183,14 +183,15 @@ def _read(
     return list(read.values())
 
 
-def _refuse_readers(requested: Iterable[Evaluator], escalations: Iterable[Escalation]) -> None:
+def _refuse_readers(requested: Iterable[Evaluator], escalations: Sequence[Escalation]) -> None:
     """Raise where an escalation reads what only a decision model could say."""
     judges = {evaluator.name for evaluator in requested if evaluator.kind == "judge"}
+    judges |= {escalation.name for escalation in escalations}
     for escalation in escalations:
         for name in escalation.names() - registry.HEURISTICS.keys():
             known = registry.known(name)
             is_judge = known is not None and known.kind == "judge"
-            if is_judge or name in judges or name == escalation.name:
+            if is_judge or name in judges:
                 raise ConfigurationError(
                     f"{type(escalation).__name__}({escalation.name!r}) reads the decision on "
                     f"{name!r}, and no decision model is named: set LLMEVAL_DECISION_MODEL or "

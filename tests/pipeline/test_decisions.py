@@ -16,7 +16,7 @@ from llmeval_sdk.estimates import Calibration
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
-from llmeval_sdk.pipeline import _deciding
+from llmeval_sdk.pipeline import _deciding, _judging
 from llmeval_sdk.store.effective import effective
 from llmeval_sdk.testing import FakeLLM, capture, fixed_ids
 from llmeval_sdk.testing.decision_server import DecisionServer
@@ -508,3 +508,152 @@ def test_hostile_conditions_of_a_broken_model_stay_here():
             assert stats.not_run["safety.decision"] == {"error": 1}
             answer("The next one.")
             assert seen.drain().pending_judgements == 0
+
+
+def test_a_slow_judge_model_does_not_stop_decisions(monkeypatch):
+    """Records that are decided and wait for the judge model take no place of undecided ones."""
+    monkeypatch.setattr(_deciding, "MAX_WAITING", 3)
+    held = threading.Event()
+
+    @llmeval.judge
+    async def slow(record, llm):
+        await asyncio.to_thread(held.wait, 30)
+        return True
+
+    model = ScriptedDecisions({"safety": yes(0.5)})
+    rule = llmeval.Escalation(slow, when=llmeval.below("safety", 0.9))
+    try:
+        with capture(evaluators=["safety"], decisions=model, escalations=[rule]) as seen:
+            for number in range(10):
+                answer(f"It leaves at {number}.")
+                eventually(
+                    lambda decided=number + 1: (
+                        (
+                            sum(llmeval.stats().judged.values())
+                            + llmeval.stats()
+                            .not_run.get("safety.decision", {})
+                            .get("queue_full", 0)
+                        )
+                        == decided
+                    )
+                )
+            assert llmeval.stats().judged == {"safety.decision": 10}
+            assert llmeval.stats().pending_judgements >= 10
+            held.set()
+            stats = seen.drain()
+    finally:
+        held.set()
+    assert stats.judged == {"safety.decision": 10, "slow": 10}
+    assert stats.not_run == {}
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_a_judge_that_raises_before_it_is_asked_is_counted(error):
+    """What the app's own ``lacks()`` raises harms neither the other judges nor the next record."""
+
+    class Broken(llmeval.LLMJudge):
+        def lacks(self, record):
+            raise error("a mistake of the app")
+
+    broken = Broken("broken", "Is it kind?\n\n{response}")
+    when = llmeval.below("safety", 0.9)
+    rules = [llmeval.Escalation(broken, when=when), llmeval.Escalation(POLITE, when=when)]
+    with capture(
+        evaluators=["safety"],
+        decisions=ScriptedDecisions({"safety": yes(0.5)}),
+        llm=FakeLLM(YES),
+        escalations=rules,
+        raise_again=False,
+    ) as seen:
+        for number in range(3):
+            answer(f"It leaves at {number}.")
+        stats = seen.drain(10)
+    assert stats.judged == {"safety.decision": 3, "polite": 3}
+    assert stats.not_run == {"broken": {"error": 3}}
+
+
+def test_a_record_whose_outcome_cannot_be_handed_on_is_dealt_with(monkeypatch):
+    """Whatever fails once a record is decided, nobody waits for it at the end."""
+
+    def fails(*_):
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(_deciding.Deciding, "_go_on", fails)
+    with capture(
+        evaluators=["safety"],
+        decisions=ScriptedDecisions(),
+        escalations=NO_ESCALATION,
+        raise_again=False,
+    ) as seen:
+        answer()
+        assert seen.drain(10).pending_judgements == 0
+
+
+def test_a_judge_that_a_decision_asks_for_at_the_very_end_is_counted(monkeypatch):
+    """Where the worker ends judging while the judges' thread submits, the judgement is cut."""
+    submit = _judging.Judging.submit
+
+    def submit_at_the_end(judging, job):
+        monkeypatch.setattr(_judging.JudgesLoop, "is_ready", lambda _: judging.shut() is None)
+        return submit(judging, job)
+
+    monkeypatch.setattr(_judging.Judging, "submit", submit_at_the_end)
+    model = ScriptedDecisions({"groundedness": yes(0.5)})
+    with capture(
+        decisions=model, llm=FakeLLM(YES), escalations=[llmeval.Cascade("groundedness")]
+    ) as seen:
+        answer()
+        eventually(lambda: llmeval.stats().judged == {"groundedness.decision": 1})
+        eventually(lambda: llmeval.stats().not_run == {"groundedness": {"shutdown": 1}}, 10)
+        assert llmeval.stats().pending_judgements == 0
+    assert seen.reasons() == {"groundedness": "shutdown"}
+
+
+@pytest.mark.parametrize(("is_requested", "by_name"), [(False, False), (True, False), (True, True)])
+def test_a_cascade_takes_a_judge_of_the_apps_own(is_requested, by_name):
+    """A judge that was handed over, and is in no registry, is known by its name."""
+    own = llmeval.LLMJudge("of_this_app_alone", "Is it kind?\n\n{response}")
+    with capture(
+        evaluators=[own] if is_requested else [],
+        decisions=ScriptedDecisions({own.name: yes(0.5)}),
+        llm=FakeLLM(YES),
+        escalations=[llmeval.Cascade(own.name if by_name else own)],
+    ) as seen:
+        answer()
+        stats = seen.drain()
+    assert stats.judged == {own.name: 1, f"{own.name}.decision": 1}
+
+
+def test_an_escalation_takes_a_heuristic_of_the_apps_own():
+    """The condition reads a score that was handed over as an object."""
+
+    class Length:
+        name, kind, inline, automatic = "length_here", "heuristic", False, False
+        needs, version = ("response",), "1"
+
+        def evaluate(self, record):
+            return llmeval.Evaluation(self.name, float(len(record.response)))
+
+    rule = llmeval.Escalation("safety", when=llmeval.above("length_here", 5))
+    with capture(evaluators=[Length()], llm=FakeLLM(YES), escalations=[rule]) as seen:
+        answer()
+        assert seen.drain().judged == {"safety": 1}
+
+
+def test_a_name_that_nobody_gave_is_refused():
+    """A condition may still read only what some evaluator gives."""
+    own = llmeval.LLMJudge("of_this_app_alone", "Is it kind?\n\n{response}")
+    rule = llmeval.Escalation(own, when=llmeval.below("of_this_app_alnoe", 0.5))
+    with pytest.raises(ConfigurationError, match="unknown evaluator 'of_this_app_alnoe'"):
+        llmeval.configure(decisions=ScriptedDecisions(), escalations=[rule], exporters=["memory"])
+
+
+def test_another_escalations_own_judge_is_not_read_without_a_decision_model():
+    """Only a decision model could say what the condition reads: configure() says so."""
+    own = llmeval.LLMJudge("of_this_app_alone", "Is it kind?\n\n{response}")
+    rules = [
+        llmeval.Escalation("safety", when=llmeval.below(own.name, 0.5)),
+        llmeval.Escalation(own, share=0.2),
+    ]
+    with pytest.raises(ConfigurationError, match=r"'of_this_app_alone'.*LLMEVAL_DECISION_MODEL"):
+        llmeval.configure(escalations=rules, exporters=["memory"])
