@@ -102,10 +102,25 @@ class Inputs:
 
 def add_inputs(parser):
     """Let every input be given on the command line."""
-    defaults = Inputs()
-    for name, value in vars(defaults).items():
+    for name, value in vars(Inputs()).items():
+        is_accuracy = name.endswith("_accuracy")
+        least = 0.5 if is_accuracy else 1 if name == "requests" else 0
+        most = 1 if is_accuracy or name in ("bad", "alike") else math.inf
         option = "--" + name.replace("_", "-")
-        parser.add_argument(option, type=type(value), default=value, help=f"default {value}")
+        parser.add_argument(
+            option, type=_number(type(value), least, most), default=value, help=f"default {value}"
+        )
+
+
+def _number(kind, least, most):
+    def number(text):
+        value = kind(text)
+        if not least <= value <= most:
+            limits = f"at least {least}" if most == math.inf else f"{least} to {most}"
+            raise argparse.ArgumentTypeError(f"expected a number of {limits}, not {text}")
+        return value
+
+    return number
 
 
 @dataclass

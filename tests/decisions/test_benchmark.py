@@ -95,6 +95,19 @@ def test_the_simulation_says_that_it_is_one(capsys):
         assert way in printed
 
 
+@pytest.mark.parametrize(
+    "given",
+    [["--alike", "2"], ["--bad", "nan"], ["--requests", "0"], ["--judge-accuracy", "0.4"]],
+)
+def test_an_input_that_cannot_be_is_refused(capsys, given):
+    """The error names the option and what it takes."""
+    parser = argparse.ArgumentParser()
+    decided.add_inputs(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(given)
+    assert f"argument {given[0]}: expected a number of" in capsys.readouterr().err
+
+
 def test_a_bar_that_is_missed_is_told(table, monkeypatch):
     """Were nothing calibrated, the row of the biased judge would say so."""
     monkeypatch.setattr(decided, "calibrated", lambda *_: decided.Calibration())
