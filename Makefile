@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -188,6 +188,9 @@ bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, RO
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
+
+bench-decisions: $(VENV)/.dev  ## Print what decisions cost and simulate what they are worth; ARGS=--quick, or its inputs (3 minutes).
+	@$(BIN)/python -m benchmarks.decisions $(ARGS)
 
 bench-offline: $(VENV)/.dev  ## Print what evaluating a million rows and judging 10,000 costs (10 minutes).
 	@$(BIN)/python -m benchmarks.offline $(ARGS)

@@ -35,18 +35,19 @@ TEXT = "The mill at the river was built in 1786 and its wheel is made of oak. " 
 
 
 class Verdicts:
-    """An exporter that counts verdicts and says when there are enough."""
+    """An exporter that counts the verdicts of one kind and says when there are enough."""
 
     name = "verdicts"
 
-    def __init__(self):
+    def __init__(self, kind="judge"):
+        self.kind = kind
         self.count = self.failed = self.last_ns = 0
         self.awaited = 0
         self.enough = threading.Event()
 
     def export(self, batch):
         for event in batch.evaluations:
-            if event.evaluation.evaluator_kind == "judge":
+            if event.evaluation.evaluator_kind == self.kind:
                 self.count += 1
                 self.failed += event.evaluation.error is not None
                 self.last_ns = max(self.last_ns, event.timestamp_ns)
@@ -77,15 +78,18 @@ def request(number):
         span.response = f"Mill {number} was built in 1786."
 
 
-def messages_of(number):
-    chunks = tuple(llmeval.Chunk(f"{number}/{n} {TEXT}") for n in range(5))
-    record = Record(
+def record(number):
+    """Make the record of such a request."""
+    return Record(
         request=f"When was mill {number} built?",
         response=f"Mill {number} was built in 1786.",
-        retrieved_context=chunks,
+        retrieved_context=tuple(llmeval.Chunk(f"{number}/{n} {TEXT}") for n in range(5)),
     )
+
+
+def messages_of(number):
     keep = Keep()
-    asyncio.run(registry.evaluator("groundedness").evaluate(record, keep))
+    asyncio.run(registry.evaluator("groundedness").evaluate(record(number), keep))
     return [{"role": turn.role, "content": turn.content} for turn in keep.messages]
 
 
@@ -139,7 +143,9 @@ class Ours:
             evaluators=["groundedness"],
             escalations=[],
             llm=OpenAILLM("loopback", base_url=url, api_key="k"),
-            budget=llmeval.Budget(calls_per_minute=10**6, usd_per_day=5, concurrency=CONCURRENCY),
+            budget=llmeval.Budget(
+                calls_per_minute=10**6, usd_per_day=None, concurrency=CONCURRENCY
+            ),
             heuristics="off",
             store=str(Path(folder) / "store.db"),
         )

@@ -1,9 +1,10 @@
-"""A chat completions server that can sustain a load: it parses next to nothing and never blocks.
+"""A model's server that can sustain a load: it parses next to nothing and never blocks.
 
-    python -m benchmarks.loopback [--delay SECONDS] [--reply JSON]
+    python -m benchmarks.loopback [--delay SECONDS] [--reply JSON | --body JSON]
 
-Every POST gets the same completion after ``--delay`` seconds. The address is the first line it
-prints; it ends when its standard input closes, so it never outlives the benchmark.
+Every POST gets the same chat completion, or the same ``--body``, after ``--delay`` seconds. The
+address is the first line it prints; it ends when its standard input closes, so it never outlives
+the benchmark.
 """
 
 from __future__ import annotations
@@ -46,38 +47,42 @@ class Connection(asyncio.Protocol):
             self.transport.write(self.wire)
 
 
-def wire(reply):
+def completion(reply):
+    """Return the body of a chat completion with this content."""
     message = {"role": "assistant", "content": json.dumps(reply)}
-    body = json.dumps(
-        {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "loopback",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": {"prompt_tokens": 600, "completion_tokens": 20, "total_tokens": 620},
-        }
-    ).encode()
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "loopback",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 600, "completion_tokens": 20, "total_tokens": 620},
+    }
+
+
+def wire(answer):
+    body = json.dumps(answer).encode()
     head = (
         f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
 
 
-async def serve(delay, reply):
+async def serve(delay, body):
     loop = asyncio.get_running_loop()
-    sent = wire(reply)
+    sent = wire(body)
     server = await loop.create_server(lambda: Connection(sent, delay), "127.0.0.1", 0, backlog=256)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
 
 
 @contextmanager
-def running(delay=0.05, reply=REPLY) -> Iterator[str]:
-    """Run the server in a process of its own and give its address."""
-    command = [sys.executable, "-m", "benchmarks.loopback"]
-    command += ["--delay", str(delay), "--reply", json.dumps(reply)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def child(module, *arguments) -> Iterator[str]:
+    """Run a server in a process of its own and give the address that it prints first."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -86,9 +91,19 @@ def running(delay=0.05, reply=REPLY) -> Iterator[str]:
         process.stdout.close()
 
 
+@contextmanager
+def running(delay=0.05, reply=REPLY, *, body=None) -> Iterator[str]:
+    """Run this server and give its address; ``body`` is sent in place of a chat completion."""
+    body = completion(reply) if body is None else body
+    arguments = ["--delay", str(delay), "--body", json.dumps(body)]
+    with child("benchmarks.loopback", *arguments) as url:
+        yield url
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--delay", type=float, default=0.05)
     parser.add_argument("--reply", type=json.loads, default=REPLY)
+    parser.add_argument("--body", type=json.loads)
     options = parser.parse_args()
-    asyncio.run(serve(options.delay, options.reply))
+    asyncio.run(serve(options.delay, options.body or completion(options.reply)))

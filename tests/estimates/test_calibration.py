@@ -1,11 +1,11 @@
 """Probabilities are made to mean what they say, and left alone where they do already."""
 
-import math
 import random
 import statistics
 
 import pytest
 
+from benchmarks.quality.decided import judged
 from llmeval_sdk.estimates import (
     calibrated,
     caught_below,
@@ -14,21 +14,6 @@ from llmeval_sdk.estimates import (
     threshold_for,
 )
 from llmeval_sdk.estimates.calibration import Calibration
-
-
-def expit(x):
-    return 1 / (1 + math.exp(-x))
-
-
-def judged(seed, count, slope=1.8, bias=0.8):
-    """Draw true probabilities, what a judge says of them, and labels."""
-    draw = random.Random(seed)
-    said, labels = [], []
-    for _ in range(count):
-        true = min(max(draw.betavariate(0.8, 0.4), 1e-4), 1 - 1e-4)
-        said.append(expit(slope * math.log(true / (1 - true)) + bias))
-        labels.append(float(draw.random() < true))
-    return said, labels
 
 
 def error_on_others(calibration, seed, **judge):
