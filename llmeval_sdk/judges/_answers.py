@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from llmeval_sdk import _values
@@ -34,7 +34,7 @@ def category(question: Question, answer: Answer, threshold: float) -> Evaluation
     chances = {option.value: answer.probabilities[option.value] for option in question.options}
     goodness = {word: _values.goodness("", word) for word in chances}
     good = None
-    if None not in goodness.values():
+    if not unrated(goodness):
         good = min(
             sum(chances[word] for word, good in goodness.items() if good and good > 0.5), 1.0
         )
@@ -47,6 +47,11 @@ def category(question: Question, answer: Answer, threshold: float) -> Evaluation
             "confidence": confidence(question, answer.probabilities),
         },
     )
+
+
+def unrated(words: Iterable[str]) -> list[str]:
+    """Return the categories of which it is not known whether they are good."""
+    return [word for word in words if _values.goodness("", word) is None]
 
 
 def no_problem(question: Question, answer: Answer, threshold: float) -> Evaluation:

@@ -59,6 +59,12 @@ def typed_form_of(judge: Any) -> Typed | None:
     return judge.typed(Forms(judge.name))
 
 
+def unrated_categories(judge: Any) -> list[str]:
+    """Return the categories of a judge that leave its decisions without a probability."""
+    output = getattr(judge, "output", None)
+    return _answers.unrated(output) if isinstance(output, tuple) else []
+
+
 class Forms:
     """Makes the typed forms of one judge; `BaseJudge.typed` gets it.
 

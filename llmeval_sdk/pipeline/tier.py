@@ -10,6 +10,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.policy.conditions import compared_by
 from llmeval_sdk.policy.escalation import Escalation, default_escalation
 from llmeval_sdk.protocols import DecisionModel, Evaluator, Judge
 
@@ -96,6 +97,7 @@ def make_tier(
                 f"an escalation reads the decision on {judge.name!r}, and {_UNTYPED}"
             )
         problems.append(f"decisions: {judge.name}: {_UNTYPED}; it is left to the judge model")
+    _refuse_unrated(typed, escalations or ())
     return Tier(
         model=model,
         why_not=why_not,
@@ -154,7 +156,13 @@ def _cascades(
         except ConfigurationError as error:
             problems.append(_of_cascade(str(error)))
             continue
-        cascades += [Cascade(judge) for judge in typed]
+        try:
+            made = [Cascade(judge) for judge in typed]
+            _refuse_unrated(typed, made)
+        except ConfigurationError as error:
+            problems.append(_of_cascade(str(error)))
+            continue
+        cascades += made
         if not typed:
             problems.append(_of_cascade(f"{name!r} is no judge, or {_UNTYPED}"))
     return cascades
@@ -181,6 +189,24 @@ def _read(
             if evaluator.kind == "judge":
                 read[name] = evaluator
     return list(read.values())
+
+
+def _refuse_unrated(typed: Iterable[Judge], escalations: Iterable[Escalation]) -> None:
+    """Raise where an escalation compares a decision that never has a probability."""
+    from llmeval_sdk.judges.typed import unrated_categories
+
+    unrated = {judge.name: words for judge in typed if (words := unrated_categories(judge))}
+    for escalation in escalations:
+        when = escalation.when
+        compared = escalation.risks if when is None else compared_by(when)
+        for name in sorted(unrated.keys() & compared):
+            word = unrated[name][0]
+            raise ConfigurationError(
+                f"{type(escalation).__name__}({escalation.name!r}) compares the decision on "
+                f"{name!r}, and nobody knows how good its category {word!r} is: call each category "
+                f"good or bad, pass or fail, or write "
+                f"Escalation({escalation.name!r}, when=flagged({name!r}, {word!r}))"
+            )
 
 
 def _refuse_readers(requested: Iterable[Evaluator], escalations: Sequence[Escalation]) -> None:

@@ -133,6 +133,15 @@ def flagged(name: str, *words: str | bool) -> Condition:
     return _Flagged(_named("flagged", name), words)
 
 
+def compared_by(condition: Condition) -> frozenset[str]:
+    """Return the names of the evaluators whose scores a condition compares with a number."""
+    if isinstance(condition, _Joined):
+        return frozenset[str]().union(*map(compared_by, condition.parts))
+    if isinstance(condition, _Not):
+        return compared_by(condition.inner)
+    return condition.names() if isinstance(condition, (_Compared, _Between)) else frozenset()
+
+
 def score_of(evaluation: Evaluation | None) -> float | None:
     """Return an evaluation as a number, or ``None`` if there is none to use.
 

@@ -10,12 +10,14 @@ from decision_model import ScriptedDecisions, yes
 from services import eventually
 
 import llmeval_sdk as llmeval
+from llmeval_sdk import registry
 from llmeval_sdk._process import shield
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates import Calibration
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
+from llmeval_sdk.model import Answer
 from llmeval_sdk.pipeline import _deciding, _judging
 from llmeval_sdk.store.effective import effective
 from llmeval_sdk.testing import FakeLLM, capture, fixed_ids
@@ -657,3 +659,52 @@ def test_another_escalations_own_judge_is_not_read_without_a_decision_model():
     ]
     with pytest.raises(ConfigurationError, match=r"'of_this_app_alone'.*LLMEVAL_DECISION_MODEL"):
         llmeval.configure(escalations=rules, exporters=["memory"])
+
+
+@pytest.mark.parametrize("kind", ["cascade", "joined", "share"])
+def test_a_decision_without_a_good_answer_cannot_be_compared(kind):
+    """Of categories that nobody called good there is no probability: configure() says so."""
+    topic = llmeval.LLMJudge("topic", "Which is it?\n\n{response}", output=["billing", "shipping"])
+    low = ~(llmeval.below("topic", 0.5) | llmeval.flagged("topic", "billing"))
+    rule = {
+        "cascade": lambda: llmeval.Cascade(topic),
+        "joined": lambda: llmeval.Escalation("safety", when=low),
+        "share": lambda: llmeval.Escalation("safety", share=0.2, by="topic"),
+    }[kind]()
+    with pytest.raises(ConfigurationError, match=r"'topic'.*'billing'.*flagged\('topic'"):
+        llmeval.configure(
+            evaluators=[topic],
+            decisions=ScriptedDecisions(),
+            escalations=[rule],
+            exporters=["memory"],
+        )
+
+
+@pytest.mark.parametrize("output", [["billing", "shipping"], ["good", "bad"]])
+def test_a_category_may_be_flagged_and_a_rated_one_compared(output):
+    """A word can be named, whatever it means; good and bad have a probability."""
+    topic = llmeval.LLMJudge("topic", "Which is it?\n\n{response}", output=output)
+    too = llmeval.LLMJudge("polite_too", "Is it kind?\n\n{response}")
+    words = Answer({output[0]: 0.6, output[1]: 0.4})
+    when = llmeval.above("topic", 0.5) if "good" in output else llmeval.flagged("topic", "billing")
+    with capture(
+        evaluators=[topic],
+        decisions=ScriptedDecisions({"topic": words}),
+        llm=FakeLLM(YES),
+        escalations=[llmeval.Escalation(too, when=when)],
+    ) as seen:
+        answer()
+        stats = seen.drain()
+    assert stats.judged == {"polite_too": 1, "topic.decision": 1}
+
+
+def test_the_environment_names_no_cascade_without_a_good_answer(monkeypatch, caplog):
+    """LLMEVAL_CASCADE with such a judge is one line in the log, and stops no app."""
+    monkeypatch.setenv("LLMEVAL_CASCADE", "topic_of_environment")
+    registry.register(
+        llmeval.LLMJudge("topic_of_environment", "Which?\n\n{response}", output=["a1", "b1"])
+    )
+    with capture(decisions=ScriptedDecisions(), escalations=NO_ESCALATION) as seen:
+        answer()
+        assert seen.drain().judged == {}
+    assert "topic_of_environment" in caplog.text
