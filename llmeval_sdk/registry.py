@@ -143,6 +143,12 @@ def is_judge(name: str) -> bool:
     return name in JUDGES or name in LIBRARY_JUDGES or name.partition(":")[0] in FAMILIES
 
 
+def predictor_of(judge: str) -> str | None:
+    """Return the free score that says most about a judge's verdicts, as the judge declares."""
+    name: str | None = getattr(known(judge), "predictor", None)
+    return name
+
+
 def judge_model(model: object = None) -> LLM:
     """Make an LLM of a model's name or address, an LLM or a callable; ``None``: the configured one.
 

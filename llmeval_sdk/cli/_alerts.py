@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
+from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.course import ALPHA, Bound, Course, Event
 from llmeval_sdk.store.hours import DAY_NS, Wanted, arrived, first_ns, hours, late, went_on
-from llmeval_sdk.store.populations import predictor_of
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -74,7 +74,7 @@ def follow(
 ) -> list[Event]:
     """Bring the course of an alert up to a moment; return what there is to tell."""
     evaluator = course.bound.evaluator
-    wanted = Wanted(evaluator, predictor or predictor_of(evaluator), span_name)
+    wanted = Wanted(evaluator, predictor or registry.predictor_of(evaluator), span_name)
 
     def read(connection: sqlite3.Connection) -> list[Event]:
         events: list[Event] = []

@@ -147,9 +147,10 @@ class Learning:
         }
         return known.weights.risk(logit, vector), about
 
-    def admitted(self, record: Record) -> None:
-        """Keep the features of a record that a judge is about to see."""
-        self._hearing.admitted(record)
+    def admitted(self, judge: str, record: Record) -> None:
+        """Keep the features of a record that a judge is about to see, if it can teach a score."""
+        if registry.predictor_of(judge) in self._scores:
+            self._hearing.admitted(record)
 
     def hear(self, item: object) -> None:
         """Take in what a judge or a person said; anything else is no outcome."""

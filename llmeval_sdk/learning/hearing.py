@@ -59,8 +59,12 @@ class Hearing:
         """Take in a verdict or a label if it says whether one of the scores was right."""
         evaluation, span_id = event.evaluation, event.target.span_id
         value = None if evaluation.error is not None else _values.number(evaluation.value)
-        about = getattr(registry.known(evaluation.name), "predictor", None)
-        if about not in scores or value is None or not 0 <= value <= 1 or not span_id:
+        if (
+            registry.predictor_of(evaluation.name) not in scores
+            or value is None
+            or not 0 <= value <= 1
+            or not span_id
+        ):
             return
         if evaluation.evaluator_kind == "human":
             self._hear_person(event, span_id, 1 - value)

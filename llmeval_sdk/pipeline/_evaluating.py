@@ -195,6 +195,6 @@ class Evaluating:
             self._outlet.emit(not_run(judge, target, "error", "the redaction failed"))
             return None
         if self._plan.learning is not None:
-            self._plan.learning.admitted(record)
+            self._plan.learning.admitted(judge.name, record)
         admitted = replace(decision, probability=decision.probability * chance)
         return self._judging.submit(Job(judge, own_copy(record), target, admitted))

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
 from llmeval_sdk.model import Chunk, SpanData
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
-from llmeval_sdk.store.populations import predictor_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import Scope
 from llmeval_sdk.store.verdicts import scores_by_span, usable, verdicts
@@ -56,7 +56,7 @@ def queue(
 
     Raises `ConfigurationError` where there is nothing of that judge to label.
     """
-    predictor = predictor_of(judge)
+    predictor = registry.predictor_of(judge)
     scores = reader.read(lambda c: scores_by_span(c, predictor)) if predictor else {}
     candidates: dict[str, Candidate] = {}
     outside = False

@@ -104,7 +104,7 @@ class Scores:
                 decisions = self._decided[judge] = self._reader.read(lambda c: decided(c, judge))
             if decisions:
                 return decisions
-        name = self._predictor or predictor_of(judge)
+        name = self._predictor or registry.predictor_of(judge)
         if name is None:
             return {}
         if name not in self._scores:
@@ -144,12 +144,6 @@ def over_time(
     """Estimate for one evaluator over the spans of all names, period by period."""
     mine = Scope(*scope)._replace(evaluator=evaluator)
     return _estimated(reader, mine, scores, period_ns, all_names=True)
-
-
-def predictor_of(judge: str) -> str | None:
-    """Return the free score that says most about a judge's verdicts, as the judge declares."""
-    name: str | None = getattr(registry.known(judge), "predictor", None)
-    return name
 
 
 def _estimated(

@@ -8,14 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmeval_sdk import _values
+from llmeval_sdk import _values, registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.effective import DECIDER, MODEL, UNJUDGED, decided, different, version_of
 from llmeval_sdk.store.hours import HOUR_NS
-from llmeval_sdk.store.populations import predictor_of
 
 
 MAX_VERSIONS = 1_000
@@ -161,7 +160,7 @@ def _predictions(
     Where there are decisions their probabilities predict, as in `hours`, else the free score.
     """
     about: dict[str, tuple[float | None, str | None]] = {}
-    predictor = predictor_of(evaluator)
+    predictor = registry.predictor_of(evaluator)
     if predictor is not None:
         period = {"name": predictor, "since": since_ns, "until": until_ns}
         for span_id, value, language in connection.execute(_PREDICTED, period):
