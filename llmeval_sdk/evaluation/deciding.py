@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk._process.shield import shield
@@ -28,6 +28,7 @@ from llmeval_sdk.model import (
     Evaluation,
     Failure,
     ModelCall,
+    Question,
     Record,
 )
 from llmeval_sdk.policy.keeper import BudgetKeeper
@@ -209,7 +210,7 @@ class Decider:
                 decision = await within(
                     self._timeout,
                     account.paid(
-                        "decide", inquiry.most(), lambda: self.model.decide(data, questions)
+                        "decide", inquiry.most(), lambda: _decision(self.model, data, questions)
                     ),
                 )
         except (TimeoutError, asyncio.TimeoutError):
@@ -331,6 +332,16 @@ def _decided(judge: Judge, evaluation: Evaluation) -> Evaluation:
         evaluator_kind="decision",
         evaluator_version=judge.version,
     )
+
+
+async def _decision(
+    model: DecisionModel, data: Mapping[str, str], questions: Sequence[Question]
+) -> Decision:
+    """Ask a model; one of the app's own may return anything."""
+    decision: Any = await model.decide(data, questions)
+    if isinstance(decision, Decision):
+        return decision
+    raise JudgeError("malformed", f"the model returned no Decision but a {type(decision).__name__}")
 
 
 def _failure(judge: Judge, error: BaseException) -> Evaluation:

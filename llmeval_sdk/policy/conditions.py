@@ -139,7 +139,7 @@ def compared_by(condition: Condition) -> frozenset[str]:
         return frozenset[str]().union(*map(compared_by, condition.parts))
     if isinstance(condition, _Not):
         return compared_by(condition.inner)
-    return condition.names() if isinstance(condition, (_Compared, _Between)) else frozenset()
+    return condition.names() if isinstance(condition, _OfScore) else frozenset()
 
 
 def score_of(evaluation: Evaluation | None) -> float | None:
@@ -155,16 +155,14 @@ def score_of(evaluation: Evaluation | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared(Condition):
+class _OfScore(Condition):
+    """A condition on one score; it is unknown where there is no such score."""
+
     name: str
-    sign: str
-    threshold: float
 
     def truth(self, evaluations: Evaluations) -> bool | None:
         score = score_of(evaluations.get(self.name))
-        if score is None:
-            return None
-        return score < self.threshold if self.sign == "<" else score > self.threshold
+        return None if score is None else self._is_met(score)
 
     def names(self) -> frozenset[str]:
         return frozenset((self.name,))
@@ -174,30 +172,40 @@ class _Compared(Condition):
         score = score_of(evaluation)
         if score is None:
             return f"{self.name} {_silence(evaluation)}"
-        sign = self.sign if self.holds(evaluations) else {"<": ">=", ">": "<="}[self.sign]
-        return f"{self.name} {_shown(score)} {sign} {self.threshold:g}"
+        return f"{self.name} {_shown(score)} {self._comparison(score)}"
+
+    @abstractmethod
+    def _is_met(self, score: float) -> bool: ...
+
+    @abstractmethod
+    def _comparison(self, score: float) -> str:
+        """Return in words how the score compares."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Between(Condition):
-    name: str
+class _Compared(_OfScore):
+    sign: str
+    threshold: float
+
+    def _is_met(self, score: float) -> bool:
+        return score < self.threshold if self.sign == "<" else score > self.threshold
+
+    def _comparison(self, score: float) -> str:
+        sign = self.sign if self._is_met(score) else {"<": ">=", ">": "<="}[self.sign]
+        return f"{sign} {self.threshold:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Between(_OfScore):
     low: float
     high: float
 
-    def truth(self, evaluations: Evaluations) -> bool | None:
-        score = score_of(evaluations.get(self.name))
-        return None if score is None else self.low <= score <= self.high
+    def _is_met(self, score: float) -> bool:
+        return self.low <= score <= self.high
 
-    def names(self) -> frozenset[str]:
-        return frozenset((self.name,))
-
-    def explain(self, evaluations: Evaluations) -> str:
-        evaluation = evaluations.get(self.name)
-        score = score_of(evaluation)
-        if score is None:
-            return f"{self.name} {_silence(evaluation)}"
-        place = "is" if self.holds(evaluations) else "is not"
-        return f"{self.name} {_shown(score)} {place} between {self.low:g} and {self.high:g}"
+    def _comparison(self, score: float) -> str:
+        place = "is" if self._is_met(score) else "is not"
+        return f"{place} between {self.low:g} and {self.high:g}"
 
 
 @dataclass(frozen=True, slots=True)

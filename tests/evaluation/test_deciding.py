@@ -17,7 +17,7 @@ from llmeval_sdk.evaluation.signing import Signer
 from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.judges import BaseJudge
-from llmeval_sdk.model import Answer, Chunk, Evaluation, Failure, Record, Target, Usage
+from llmeval_sdk.model import Answer, Chunk, Completion, Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
 from llmeval_sdk.protocols import further_request
@@ -502,7 +502,11 @@ def test_what_is_remembered_of_judges_is_bounded(monkeypatch):
         assert len(decider._typed) <= 3
 
 
-@pytest.mark.parametrize("reply", [{"groundedness": 0.5}, None, "yes"], ids=str)
+@pytest.mark.parametrize(
+    "reply",
+    [{"groundedness": 0.5}, None, "yes", Completion("yes")],
+    ids=lambda reply: type(reply).__name__,
+)
 def test_a_model_that_returns_anything_else_is_an_error_of_the_judges(reply):
     """An app's own model may; what it may have cost is settled, and nothing is raised."""
 
