@@ -90,10 +90,10 @@ def make_file(path: Path) -> bool:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Put a text in the place of a file, 0600 and as a whole: no reader ever sees half of it.
+    """Replace a file's content atomically, readable by its owner alone (mode 0600).
 
     Raises:
-        OSError: it cannot be written, or others could have made what is there.
+        OSError: The file cannot be written, or another user could have made or changed it.
     """
     make_folder(path.parent)
     check_file(path)

@@ -37,7 +37,8 @@ _CATEGORIES = {
     "acceptable": 0.5, "investigate": 0.0,
     "high_threshold_filtering": 0.4, "hit_retrieval_limit": 0.0,
 }  # fmt: skip
-"""How good other words of built-in evaluators are, 0 to 1. They get a colour, and enter no mean."""
+"""How good the categories of built-in evaluators are, 0 to 1. This chooses their colour; they do
+not count as numbers in a mean."""
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
 ABSTENTION = "abstention_risk"
 """The score of a record that has no answer: no other score of such a record is good or bad."""

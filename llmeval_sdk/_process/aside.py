@@ -247,7 +247,7 @@ def _serve(inbox: SimpleQueue[_Call]) -> None:
     """Run one call after another, until none comes for `IDLE_SECONDS`."""
 
     def offer() -> None:
-        """Become idle before the answer is read, so that the next call can reuse this thread."""
+        """Mark this thread as idle before its caller gets the answer: the next call may use it."""
         _idle.append(inbox)
 
     call: _Call | None = inbox.get()

@@ -1,4 +1,4 @@
-"""Locks that survive a fork: a child gets new ones, because their holders live in the parent."""
+"""Locks that are replaced in a forked child, where the thread that held one does not exist."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _raise_again = False
 
 
 def raise_again(on: bool) -> None:  # noqa: FBT001
-    """Let our exceptions through, so that a test sees them. For `llmeval_sdk.testing` only."""
+    """Raise exceptions of the SDK instead of counting them; only for `llmeval_sdk.testing`."""
     global _raise_again  # noqa: PLW0603
     _raise_again = on
 

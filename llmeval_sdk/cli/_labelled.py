@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.cli._options import open_store
+from llmeval_sdk.cli._options import add_store, open_store
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in
 from llmeval_sdk.store.effective import effective
@@ -53,6 +53,14 @@ class LabelledRecords:
             return True
         self.left_out[verdict.error.type if verdict.error else "not applicable"] += 1
         return False
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add ``FILE`` and ``--store``, from either of which labels are read."""
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
+    )
+    add_store(parser)
 
 
 def labelled(

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._terminal import printable
-from llmeval_sdk.cli._labelled import LabelledRecords, labelled
-from llmeval_sdk.cli._options import Help, add_store
+from llmeval_sdk.cli._labelled import LabelledRecords, add_source, labelled
+from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Usage
@@ -55,10 +55,7 @@ def add(subparsers: Any) -> None:
         epilog=_EPILOG,
         formatter_class=Help,
     )
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
-    )
-    add_store(parser)
+    add_source(parser)
     parser.add_argument(
         "--evaluator",
         metavar="NAME",

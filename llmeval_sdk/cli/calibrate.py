@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
 from llmeval_sdk._terminal import printable
-from llmeval_sdk.cli._labelled import labelled
-from llmeval_sdk.cli._options import Help, add_store
+from llmeval_sdk.cli._labelled import add_source, labelled
+from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.files import path_of
@@ -51,10 +51,7 @@ def add(subparsers: Any) -> None:
         epilog=_EPILOG,
         formatter_class=Help,
     )
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
-    )
-    add_store(parser)
+    add_source(parser)
     parser.add_argument(
         "--evaluator", metavar="NAME", required=True, help="the judge whose probabilities these are"
     )

@@ -19,7 +19,7 @@ def _protocol(text: str) -> str:
 
 
 def _form(row: str, variable: str, doc: str, read: Callable[[str], Any] = str) -> Any:
-    """Declare the form of a setting that holds for spans or for scores alone."""
+    """Declare a variant of the setting ``row`` that applies to spans only, or to scores only."""
     return setting(None, f"OTEL_EXPORTER_OTLP_{variable}", read=read, doc=doc, form_of=row)
 
 

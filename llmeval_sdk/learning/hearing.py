@@ -22,15 +22,16 @@ LONGEST_NAME = 200
 
 
 class Known(NamedTuple):
-    """What a score knew of a record when it was scored."""
+    """The features of one record, as they were when it was scored."""
 
     part: str
-    """The score and the language of the record."""
+    """The score and the language, such as ``groundedness_risk/en``: each learns by itself."""
     features: str
-    """Which features these are."""
+    """A fingerprint of the features' names; verdicts on other features are not used."""
     logit: float
-    """The logit of the risk by the shipped weights."""
+    """The logit of the risk that the shipped weights give."""
     vector: tuple[float, ...]
+    """The values of the features, in the order of the score's names."""
 
 
 class Hearing:
@@ -39,9 +40,10 @@ class Hearing:
     def __init__(self, *, names: bool = True) -> None:
         self._names = names
         self.news: deque[Entry] = deque()
-        """Outcomes that are complete."""
+        """Outcomes whose features are known, which wait for the worker."""
         self.labels: deque[tuple[str, str, float, float]] = deque()
-        """Labels of judged records: the judge, the span, how bad it is, the label's chance."""
+        """Labels of judged records that wait for the worker. Each has the judge, the span's id,
+        how bad the record is (0..1), and the chance that it was labelled."""
         self._recent: dict[str, Known] = {}
         self._judged: dict[str, Known] = {}
 

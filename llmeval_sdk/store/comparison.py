@@ -135,7 +135,7 @@ def compare(
 
 
 def _judged_versions(collected: Collected, baseline: str | None) -> list[Version]:
-    """Return the versions to compare, the baseline first and then by age."""
+    """Return the baseline, followed by the other judged versions from the oldest to the newest."""
     largest = sorted(
         collected.versions.values(), key=lambda version: (-version.judged, version.name)
     )
@@ -147,7 +147,7 @@ def _judged_versions(collected: Collected, baseline: str | None) -> list[Version
 
 
 def _unjudged_versions(collected: Collected) -> list[Version]:
-    """Return the versions that have traffic and no verdict, those with the most traffic first."""
+    """Return the versions with traffic but no verdict, starting with the most traffic."""
     unjudged = [version for version in collected.versions.values() if not version.judged]
     return sorted(unjudged, key=lambda version: (-_requests(version), version.name))
 

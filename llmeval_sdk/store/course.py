@@ -223,7 +223,11 @@ class Course:
         return self.silence.sentence(self.judged / self.eligible if self.eligible else 0.0)
 
     def _weigh(self, hour: Hour, length: float, level: float) -> list[Event]:
-        """Bet on the records of an hour; ``length`` is 0 where it passed before."""
+        """Add an hour's records to the evidence, and return the events that follow.
+
+        ``length`` is the time that has passed with this hour. It is 0 for records that arrived
+        late, because the time of their hour was counted before.
+        """
         if not hour.seen:
             return []
         self._count(hour, length)

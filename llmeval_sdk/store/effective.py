@@ -1,8 +1,8 @@
-"""Which of several evaluations of one name on one span counts.
+"""Chooses the evaluation that counts where a span has several of one name.
 
-A record may have been decided by a decision model and judged by a judge model under one name. The
-judge model's answer counts where it gave one, else the decision; of several of one kind the latest.
-This module is the only place that says so.
+In a cascade a decision model and a judge model may both have rated a record under the same name.
+The judge model's answer counts if it gave one, otherwise the decision does; of several answers of
+one kind, the latest counts. Every reader of a store takes this rule from here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STANDING = """
 CASE WHEN evaluator_kind = 'decision' AND error_type IS NULL THEN 1
   WHEN evaluator_kind = 'judge' AND error_type IS NULL THEN 2 ELSE 0 END
 """
-"""SQL: rows in the order of this, then of time: the last one of a name counts."""
+"""SQL expression to order evaluations by, before their time: the last one of each name counts."""
 
 UNJUDGED = """
 (evaluator_kind IS NOT 'decision' OR NOT (

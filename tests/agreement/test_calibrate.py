@@ -110,18 +110,23 @@ def test_ratings_without_a_probability_cannot_be_calibrated(run, labels):
     assert "LLMEVAL_DECISION_MODEL" in err
 
 
-def test_labels_in_the_store_serve_as_well(run, written):
-    """The probability beside each is the one that the judge gave to that span."""
+def record(count, **feedback):
+    """Record answers with the probability of a judge, and what somebody said of each."""
     llmeval.configure(exporters=["local"], escalations=[])
-    for row in rows(120):
+    for row in rows(count):
         with llmeval.workflow("answer", request="q") as span:
             span.response = "a"
             target = llmeval.export_span()
         llmeval.submit_evaluation(
             span=target, label="groundedness", value=row["probability"], metric_type="score"
         )
-        llmeval.submit_feedback(span=target, label="people", value=row["label"])
+        llmeval.submit_feedback(span=target, value=row["label"], **feedback)
     assert llmeval.shutdown(timeout=30).complete
+
+
+def test_labels_in_the_store_serve_as_well(run, written):
+    """The probability beside each is the one that the judge gave to that span."""
+    record(120, label="people")
     code, out, err = run("calibrate", "--evaluator", "groundedness", "--feedback", "people")
     assert (code, err) == (0, "")
     assert "120 labelled answers" in out
@@ -130,18 +135,7 @@ def test_labels_in_the_store_serve_as_well(run, written):
 
 def test_users_clicks_calibrate_nothing(run, written):
     """They choose what they rate, so what they click says nothing of all answers."""
-    llmeval.configure(exporters=["local"], escalations=[])
-    for row in rows(60):
-        with llmeval.workflow("answer", request="q") as span:
-            span.response = "a"
-            target = llmeval.export_span()
-        llmeval.submit_evaluation(
-            span=target, label="groundedness", value=row["probability"], metric_type="score"
-        )
-        llmeval.submit_feedback(
-            span=target, label="groundedness", value=row["label"], metadata={"source": "user"}
-        )
-    assert llmeval.shutdown(timeout=30).complete
+    record(60, label="groundedness", metadata={"source": "user"})
     code, _, err = run("calibrate", "--evaluator", "groundedness")
     assert code == 2
     assert "60 a user's click" in err

@@ -71,9 +71,9 @@ class Passage:
             del self.tokens[end:]
         firsts = _part_long(self.tokens)
         self.count = self.tokens.count(BREAK)
-        """The number of sentences."""
+        """How many sentences were read."""
         self.numbered = _numbers(content, spans, firsts) if ":" in content else {}
-        """The number that a mark such as "passage 2:" gives to a sentence, by sentence."""
+        """By sentence, the number of the passage that begins there, as in "passage 2: …"."""
         self._views: dict[bool, tuple[list[str], list[int]]] = {}
         self._pieces: list[list[str]] | None = None
 

@@ -23,9 +23,11 @@ NAMES = (
 
 
 def measure(sentences: Sequence[Sentence], risks: Sequence[float]) -> dict[str, float]:
-    """Return the features of a response of at least one sentence.
+    """Summarise the features of a response's sentences, by name.
 
-    ``risks`` has the risk of each sentence, 0..1.
+    Args:
+        sentences: The sentences of the response; at least one.
+        risks: The risk of each sentence, 0..1.
     """
     rows = [sentence.features for sentence in sentences]
     weights = [row["content"] + 1e-9 for row in rows]

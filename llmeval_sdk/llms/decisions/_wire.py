@@ -37,14 +37,14 @@ class Wire(Protocol):
     """One way to ask a server typed questions."""
 
     name: ClassVar[str]
-    """The prefix of the models that are reached by it."""
+    """The prefix of a model's name that selects this wire, such as ``systemone``."""
     path: ClassVar[str]
     """Where requests go below the base URL, unless another path is configured."""
     limits: ClassVar[Limits]
     of_openai: ClassVar[bool] = True
     """Whether its servers take the place of OpenAI's."""
     address_needed: ClassVar[str] = ""
-    """What to set it to, where no base URL can be assumed."""
+    """Which base URLs there are to choose from, for a wire that has no default one."""
 
     @abstractmethod
     def body(
@@ -54,10 +54,10 @@ class Wire(Protocol):
 
     @abstractmethod
     def read(self, reply: Any, questions: Sequence[Question]) -> dict[str, Answer]:
-        """Return an answer for every question; what is wrong with one is an error of its own.
+        """Return an answer to every question. One that cannot be used is an error of its question.
 
         Raises:
-            CallFailed: The reply is none of this wire.
+            CallFailed: The reply as a whole does not have the form of this wire.
         """
 
     def opened(self, reply: Any) -> Any:
