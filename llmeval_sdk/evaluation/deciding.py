@@ -15,6 +15,7 @@ from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation._account import Account
 from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
+from llmeval_sdk.evaluation._outcomes import calibrated, decided, failure_of, packed, unpacked
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.evaluation.calibrations import Calibrations
@@ -165,21 +166,21 @@ class Decider:
         try:
             absent = lacking(judge, record)
             if absent is not None:
-                return _decided(judge, not_applicable(judge, absent))
+                return decided(judge, not_applicable(judge, absent))
             settled = judge.settled(record) if isinstance(judge, BaseJudge) else None
             if settled is not None:
-                return _decided(judge, settled)
+                return decided(judge, settled)
             form = self._form(judge, record)
             if not form.questions:
-                return _decided(judge, form.read({}, THRESHOLD))
+                return decided(judge, form.read({}, THRESHOLD))
             key = self._key(form)
             kept = EarlierVerdict() if self.verdicts is None else self.verdicts.get(key)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
-            return _decided(judge, _failure(judge, error))
+            return decided(judge, failure_of(judge, error))
         asking = _Asking(judge, form, key, distrusted=kept.is_distrusted)
         if kept.verdict is None:
             return asking
-        answers = _unpacked(kept.verdict)
+        answers = unpacked(kept.verdict)
         return self._evaluation(
             asking, answers, str(kept.verdict.metadata.get("model")), cached=True
         )
@@ -234,7 +235,7 @@ class Decider:
                 (one.judge, failed(one.judge, decision.type, decision.message)) for one in asking
             )
             return {
-                judge.name: replace(_decided(judge, evaluation), duration=seconds)
+                judge.name: replace(decided(judge, evaluation), duration=seconds)
                 for judge, evaluation in lost
             }
         answers = checked(inquiry.questions, decision.answers)
@@ -270,48 +271,18 @@ class Decider:
         try:
             evaluation = one.form.read(answers, threshold)
         except Exception as error:
-            evaluation = _failure(one.judge, error)
-        evaluation = self._calibrated(one.judge, evaluation, threshold, model)
+            evaluation = failure_of(one.judge, error)
+        evaluation = calibrated(one.judge, evaluation, threshold, model, self._calibrations)
         notes = {"cached": True} if cached else {}
         metadata = {**evaluation.metadata, "threshold": threshold, "model": model, **notes}
-        return _decided(one.judge, replace(evaluation, metadata=metadata))
-
-    def _calibrated(
-        self, judge: Judge, evaluation: Evaluation, threshold: float, model: str
-    ) -> Evaluation:
-        """Put the calibrated probability in place of the model's, which the metadata keeps."""
-        raw = evaluation.probability
-        if raw is None or self._calibrations is None:
-            return evaluation
-        calibration = self._calibrations.of(judge.name, judge.version, model)
-        if calibration is None:
-            return evaluation
-        probability = calibration(raw)
-        value = evaluation.value
-        if value in ("yes", "no") and type(value) is str:
-            value = "yes" if probability >= threshold else "no"
-        return replace(
-            evaluation,
-            value=value,
-            probability=probability,
-            metadata={**evaluation.metadata, "raw_probability": raw},
-        )
+        return decided(one.judge, replace(evaluation, metadata=metadata))
 
     def _keep(self, one: _Asking, answers: Mapping[str, Answer], model: str) -> None:
         """Keep the answers, not the outcome: another threshold reads them again."""
         own = {question.name: answers[question.name] for question in one.form.questions}
         if self.verdicts is None or any(answer.error is not None for answer in own.values()):
             return
-        packed = {name: dict(answer.probabilities) for name, answer in own.items()}
-        self.verdicts.put(
-            one.key,
-            Evaluation(
-                one.judge.name,
-                metadata={"answers": packed, "model": model},
-                evaluator_kind="decision",
-                evaluator_version=one.judge.version,
-            ),
-        )
+        self.verdicts.put(one.key, packed(one.judge, own, model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,15 +296,6 @@ class _Asking:
     """Whether there are earlier answers that were not signed with our key."""
 
 
-def _decided(judge: Judge, evaluation: Evaluation) -> Evaluation:
-    return replace(
-        evaluation,
-        name=judge.name,
-        evaluator_kind="decision",
-        evaluator_version=judge.version,
-    )
-
-
 async def _decision(
     model: DecisionModel, data: Mapping[str, str], questions: Sequence[Question]
 ) -> Decision:
@@ -342,12 +304,3 @@ async def _decision(
     if isinstance(decision, Decision):
         return decision
     raise JudgeError("malformed", f"the model returned no Decision but a {type(decision).__name__}")
-
-
-def _failure(judge: Judge, error: BaseException) -> Evaluation:
-    kind = error.type if isinstance(error, JudgeError) else type(error).__name__
-    return failed(judge, kind, str(error))
-
-
-def _unpacked(kept: Evaluation) -> dict[str, Answer]:
-    return {name: Answer(chances) for name, chances in kept.metadata["answers"].items()}

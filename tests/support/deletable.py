@@ -40,6 +40,7 @@ PARTS = {
     ),
     "decisions": (
         "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "evaluation/_outcomes.py",
         "evaluation/calibrations.py", "evaluation/deciding.py",
         "evaluation/decision_budget.py", "llms/decisions",
         "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
