@@ -4,33 +4,19 @@ import asyncio
 
 import pytest
 from decisions_asked import DATA, KEY, QUESTIONS, by_name
+from model_servers import _fresh, started  # noqa: F401 - a fixture for all tests here
 
-from llmeval_sdk.llms import _clients, _ladder
 from llmeval_sdk.llms.decisions import HttpDecisions
 from llmeval_sdk.testing.decision_server import DecisionServer
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    """Forget what earlier tests learned about servers, and what was warned about."""
-    _ladder.forget()
-    _clients._warned.clear()
 
 
 @pytest.fixture
 def serve():
     """Start decision servers that end with the test."""
-    servers = []
-
-    def start(*script, decide=by_name, **options):
-        server = DecisionServer(decide, script=script, **options)
-        server.start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.stop()
+    with started() as start:
+        yield lambda *script, decide=by_name, **options: start(
+            DecisionServer(decide, script=script, **options)
+        )
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from model_servers import _fresh, started  # noqa: F401 - a fixture for all tests here
 
-from llmeval_sdk.llms import OpenAILLM, _clients, _ladder
+from llmeval_sdk.llms import OpenAILLM
 from llmeval_sdk.model import Message
 from llmeval_sdk.testing.judge_server import JudgeServer
 
@@ -21,27 +22,13 @@ ANSWER = {"rationale": "because", "rating": "yes"}
 KEY = "sk-marker-9f2c"
 
 
-@pytest.fixture(autouse=True)
-def _fresh():
-    """Forget what earlier tests learned about servers, and what was warned about."""
-    _ladder.forget()
-    _clients._warned.clear()
-
-
 @pytest.fixture
 def serve():
     """Start judge servers that end with the test."""
-    servers = []
-
-    def start(*script, answer=lambda request: ANSWER, **options):
-        server = JudgeServer(answer, script=script, **options)
-        server.start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.stop()
+    with started() as start:
+        yield lambda *script, answer=lambda request: ANSWER, **options: start(
+            JudgeServer(answer, script=script, **options)
+        )
 
 
 @pytest.fixture
