@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
-        tiered = reader.read(lambda store: tiers(store, args.since, args.evaluator, args.span_name))
+        tiered = reader.read(lambda store: tiers(store, selection, groups))
         location = reader.location
     if args.json:
         summary = {

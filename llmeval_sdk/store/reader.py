@@ -166,6 +166,10 @@ class StoreReader:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def another(self) -> StoreReader:
+        """Return another reader of the same store, for another thread."""
+        return StoreReader(self._location, seconds=self._seconds)
+
     @property
     def location(self) -> str:
         """Where the store is."""
