@@ -18,7 +18,7 @@ from llmeval_sdk import _values
 from llmeval_sdk.estimates.correction import PASS
 from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.estimates.tally import Tally
-from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, Group, Scope
+from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, EvaluationScope, Group
 
 
 Key = tuple[str, str | None, int | None]
@@ -116,7 +116,7 @@ class _Sums(NamedTuple):
 
 def judged(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     parts: Iterable[Group],
     *,
     period_ns: int = 0,
