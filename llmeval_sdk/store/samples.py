@@ -16,7 +16,7 @@ from llmeval_sdk.estimates.correction import PASS
 from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.store.judged import Judged, Sums
 from llmeval_sdk.store.schema import WORD
-from llmeval_sdk.store.summary import COUNTS, GROUP, LEAST_CHANCE, Group, Scope
+from llmeval_sdk.store.summary import COUNTS, GROUP, LEAST_CHANCE, EvaluationScope, Group
 
 
 Key = tuple[str, str | None, int | None]
@@ -25,7 +25,7 @@ Key = tuple[str, str | None, int | None]
 
 def judged(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     parts: Iterable[Group],
     *,
     period_ns: int = 0,

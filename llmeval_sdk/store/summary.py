@@ -54,7 +54,7 @@ class NotRunSummary:
     """The detail of the latest of them."""
 
 
-class Scope(NamedTuple):
+class EvaluationScope(NamedTuple):
     """Which evaluations, or which judgements that did not run, are summed up.
 
     ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
@@ -122,7 +122,9 @@ class Group(NamedTuple):
         return self.least_chance == self.greatest_chance == 1
 
 
-def groups(connection: sqlite3.Connection, scope: Scope, period_ns: int = 0) -> list[Group]:
+def groups(
+    connection: sqlite3.Connection, scope: EvaluationScope, period_ns: int = 0
+) -> list[Group]:
     """Add up the evaluations of a scope, in one pass over them.
 
     The index ``evaluations_summed`` has them in the order of their groups. Without it SQLite would
@@ -181,7 +183,7 @@ class _Summed:
 
 
 def score_summary(
-    connection: sqlite3.Connection, scope: Scope, parts: Iterable[Group]
+    connection: sqlite3.Connection, scope: EvaluationScope, parts: Iterable[Group]
 ) -> list[ScoreSummary]:
     """Summarise the evaluations of a scope; ``parts`` is what `groups` made of it."""
     summed: dict[tuple[str, str, str | None], _Summed] = {}
@@ -192,7 +194,7 @@ def score_summary(
     return [_summary(connection, scope, key, summed[key]) for key in keys]
 
 
-def not_run_summary(connection: sqlite3.Connection, scope: Scope) -> list[NotRunSummary]:
+def not_run_summary(connection: sqlite3.Connection, scope: EvaluationScope) -> list[NotRunSummary]:
     """Count the judges that did not run, by judge and reason, most frequent first."""
     where, arguments = scope.where("evaluator")
     counts: Counter[tuple[str, str]] = Counter()
@@ -243,7 +245,7 @@ WHERE evaluator = ? AND span_name IS ? AND reason IS ? AND time_ns = ? ORDER BY 
 
 def _summary(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     key: tuple[str, str, str | None],
     group: _Summed,
 ) -> ScoreSummary:
@@ -271,7 +273,7 @@ def _summary(
 
 def _histogram(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     key: tuple[str, str, str | None],
     low: float | None,
     high: float | None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmeval_sdk import _values
-from llmeval_sdk.store.summary import Group, Scope
+from llmeval_sdk.store.summary import EvaluationScope, Group
 
 
 @dataclass(slots=True)
@@ -40,7 +40,9 @@ class Tiers:
         return self.decided / most, self.judged / most
 
 
-def tiers(connection: sqlite3.Connection, scope: Scope, parts: Iterable[Group]) -> list[Tiers]:
+def tiers(
+    connection: sqlite3.Connection, scope: EvaluationScope, parts: Iterable[Group]
+) -> list[Tiers]:
     """Summarise every judge that a decision model was asked for, by span name.
 
     Args:

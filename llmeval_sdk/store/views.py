@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import JUDGING
+from llmeval_sdk.store.effective import UNJUDGED
 
 
 MAX_NAMES = 200
@@ -195,10 +196,17 @@ class Effort:
     """Of a good outcome, where a decision model said it; newest first."""
 
 
-def recent(connection: sqlite3.Connection, name: str, since: int | None) -> Recent:
-    """Return the evaluations since a time in nanoseconds, at most `MOST_SCORES`."""
+def recent(
+    connection: sqlite3.Connection, name: str, since: int | None, *, judge: bool = False
+) -> Recent:
+    """Return the evaluations since a time in nanoseconds, at most `MOST_SCORES`.
+
+    Of a judge, decisions that its judge model has replaced are left out. No other evaluator has
+    any, and without that condition an index answers alone.
+    """
+    unjudged = f"AND {UNJUDGED.format(table='evaluations')}" if judge else ""
     arguments = {"name": name, "since": since or 0, "limit": MOST_SCORES + 1}
-    rows = connection.execute(_RECENT, arguments).fetchall()
+    rows = connection.execute(_RECENT.format(unjudged), arguments).fetchall()
     capped = len(rows) > MOST_SCORES
     rows = rows[:MOST_SCORES]
     arguments["since"] = rows[-1][0] if rows else 0
@@ -233,7 +241,7 @@ def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effo
 
 
 _RECENT = """
-SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since
+SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since {}
 ORDER BY time_ns DESC LIMIT :limit
 """
 
