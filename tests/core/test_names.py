@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,10 @@ def named_in(path):
             yield from re.findall(r"llmeval_sdk(?:\.\w+)+", node.value)
 
 
-USES = {module: {*named_in(path)} & MODULES.keys() for module, path in MODULES.items()}
+@cache
+def uses():
+    """The modules of the package that each of its modules uses."""
+    return {module: {*named_in(path)} & MODULES.keys() for module, path in MODULES.items()}
 
 
 def is_private(module):
@@ -56,7 +60,7 @@ def test_what_is_private_is_used_in_its_own_room_only(room):
     """What another room uses has no underscore, or is passed on by the room's ``__init__``."""
     strangers = [
         f"{user} uses {used}"
-        for user, names in USES.items()
+        for user, names in uses().items()
         for used in names
         if room_of(used) == room != room_of(user) and is_private(used) and used not in DOORS
     ]
@@ -66,7 +70,7 @@ def test_what_is_private_is_used_in_its_own_room_only(room):
 def test_the_rule_would_find_a_stranger():
     """The test above looks at every file, and at uses inside of functions and texts too."""
     assert len(ROOMS) > 20
-    assert "llmeval_sdk.heuristics.context_relevance" in USES["llmeval_sdk.registry"]
+    assert "llmeval_sdk.heuristics.context_relevance" in uses()["llmeval_sdk.registry"]
     assert is_private("llmeval_sdk.judges.ragas._where")
     assert not is_private("llmeval_sdk._values")
 

@@ -299,6 +299,7 @@ def _statements(node):
     return body if isinstance(body, list) else []
 
 
+@cache
 def core_figures():
     """Return how large the core is."""
     import llmeval_sdk
