@@ -127,6 +127,36 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One message or tool call in a run of an agent.
+
+    Args:
+        role: Who acted: ``user``, ``assistant`` and ``system`` wrote a message; ``tool`` is a tool
+            call together with its outcome.
+        content: The text of a message.
+        name: The name of the tool.
+        arguments: What the tool was called with, by name; a text where the model wrote something
+            that is no JSON object.
+        result: What the tool returned, as text; ``None`` where no result came.
+        error: Why the tool failed.
+        effect: ``write`` if the call changes something, else ``read``. By default it is guessed
+            from the tool's name.
+        start_ns: When the call began, in nanoseconds since the epoch.
+        end_ns: When it ended.
+    """
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str | None = None
+    name: str | None = None
+    arguments: Any = None
+    result: str | None = None
+    error: str | None = None
+    effect: Literal["read", "write"] | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """What an evaluator sees of one request: a live one, or a row of a data set.
 
@@ -154,6 +184,11 @@ class Record:
         span_id: The id of its span, 16 hex characters.
         span_name: The name of its span.
         span_kind: The kind of its span, such as ``workflow``.
+        steps: What an agent did, in order: messages, and tool calls with their outcomes. Where only
+            tool calls are known, the request and the response stand for the messages.
+        tools: The definitions of the tools that the agent was offered: ``name``, ``description``
+            and ``parameters``, a JSON schema.
+        expected_trajectory: Ground truth: the tool calls that the agent should have made.
 
     Examples:
         >>> record = llmeval.Record(request="What is the roof made of?", response="Slate.")
@@ -180,6 +215,9 @@ class Record:
     span_id: str | None = None
     span_name: str | None = None
     span_kind: SpanKind | None = None
+    steps: tuple[Step, ...] | None = None
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    expected_trajectory: tuple[Step, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,4 +325,4 @@ class ModelCall:
     """The low-cardinality type of what went wrong."""
 
 
-quicken(Chunk, Extraction, Record, Evaluation)  # made at each request
+quicken(Chunk, Extraction, Step, Record, Evaluation)  # made at each request

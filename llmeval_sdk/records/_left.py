@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from llmeval_sdk._coerce import to_chunks
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Prompt, SpanKind, Usage
+from llmeval_sdk._coerce import to_chunks, to_text
+from llmeval_sdk.model import (
+    NOTHING,
+    Chunk,
+    Evaluation,
+    Extraction,
+    Failure,
+    Prompt,
+    SpanKind,
+    Step,
+    Usage,
+)
 
 
 OWNERS = ("workflow", "agent")
@@ -69,6 +79,10 @@ class FinishedSpan(Protocol):
     def usage(self) -> Usage | None: ...
     @property
     def model_name(self) -> str | None: ...
+    @property
+    def error(self) -> Failure | None: ...
+    @property
+    def tags(self) -> Mapping[str, str] | None: ...
 
 
 class Retrieved(NamedTuple):
@@ -92,8 +106,28 @@ ANSWERED = object()
 """An ``llm`` span with a prompt and a response leaves this: judges can look at it itself."""
 
 Left = Any
-"""One thing that a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, or a
-mapping of what was annotated for the request, by the field of Record."""
+"""One thing that a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, the `Step` of
+a tool call, or a mapping of what was annotated for the request, by the field of Record."""
+
+EFFECT_TAG = "tool.effect"
+"""The tag in which a tool's span says whether the tool reads or writes."""
+
+
+def tool_call(span: FinishedSpan) -> Step:
+    """Return the step that the span of a tool stands for."""
+    error, tags = span.error, span.tags or NOTHING
+    effect: Any = tags.get(EFFECT_TAG)
+    return Step(
+        "tool",
+        None,
+        span.name,
+        span.arguments if span.request is None else span.request,
+        to_text(span.response),
+        None if error is None else f"{error.type}: {error.message}",
+        effect if effect in ("read", "write") else None,
+        span.start_ns,
+        span.end_ns,
+    )
 
 
 def left_by(  # noqa: C901
@@ -123,6 +157,8 @@ def left_by(  # noqa: C901
     chunks = span.retrieved_context
     if kind == "retrieval" and chunks is not None:
         left.append(Retrieved(span.start_ns, chunks, scores))
+    if kind == "tool":
+        left.append(tool_call(span))
     if kind == "llm":
         if usage is not None:
             left.append(Spent(usage, span.model_name))

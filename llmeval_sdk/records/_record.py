@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk._coerce import to_text
-from llmeval_sdk.model import NOTHING, Record, Usage
+from llmeval_sdk.model import NOTHING, Record, Step, Usage
 from llmeval_sdk.records._left import FinishedSpan, Left, Spent, context_of
 from llmeval_sdk.records._prompted import contexts_of, last_message, question_of
 
@@ -31,8 +31,12 @@ def record_of(
         usage = spent.usage if usage is None else usage + spent.usage
     extractions = span.extractions
     notes: Mapping[str, Any] = NOTHING
+    steps: list[Step] = []
     for item in gathered or ():
         cls = type(item)
+        if cls is Step:
+            steps.append(item)
+            continue
         if cls is tuple:
             if span.extractions is None:
                 extractions = item if extractions is None else extractions + item
@@ -73,7 +77,20 @@ def record_of(
         span.span_id,
         span.name,
         span.kind,
+        tuple(sorted(steps, key=_start)) if steps else None,
+        _tools_of(request) if steps else None,
+        expected.get("expected_trajectory"),
     )
+
+
+def _start(step: Step) -> int:
+    return step.start_ns or 0
+
+
+def _tools_of(request: Any) -> Any:
+    """Return the definitions of tools in a chat request."""
+    tools = request.get("tools") if type(request) is dict else None
+    return tuple(tools) if isinstance(tools, (list, tuple)) else None
 
 
 def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:

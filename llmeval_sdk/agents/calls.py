@@ -1,0 +1,126 @@
+"""What one tool call did: whether it failed, whether it changes something, and what it was given."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal
+
+from llmeval_sdk.model import Step
+
+
+Outcome = Literal["failed", "refused", "done"]
+"""``failed``: the call raised or returned an error. ``refused``: its short result says that it did
+not do what was asked. ``done``: anything else."""
+
+HEAD = 300
+"""Characters at the beginning of a result in which an error is looked for."""
+SHORT = 240
+"""A result of at most this many characters can be a refusal; longer ones are content."""
+
+_NOTHING = r"(?!\s*(?:null|none|false|\[\s*\]|\{\s*\}|\"\"|''))"
+_ERROR = re.compile(
+    r"""[\s"'\[{(<]*(?:
+        (?:error|exception|traceback|fatal|failed|failure|invalid|unauthori[sz]ed|forbidden|errno)\b
+        | \w{0,40}error:
+        | exit\s?code:?\s[1-9]
+        | (?:http\s(?:error\s)?)?[45]\d\d\s[a-z]
+        | http\s(?:error\s)?[45]\d\d
+        | ["']?errors?["']?\s?:"""
+    + _NOTHING
+    + ")",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ERROR_KEY = re.compile(r"[\"'](?:errors?|exception|error_message)[\"']\s?:" + _NOTHING, re.IGNORECASE)
+_REFUSALS = (
+    "not found", "n't exist", "not exist", "no such", "could not", "couldn't", "cannot", "can not",
+    "can't", "unable to", "incorrect", "insufficient", "denied", "not allowed", "not permitted",
+    "is required", "are required", "missing", "invalid", "not valid", "failed", "already",
+    "no results", "not available", "must be", "not registered", "not logged in", "log in first",
+    "wrong",
+)  # fmt: skip
+EMPTY = frozenset(("", "[]", "{}", "()", "none", "null", "''", '""'))
+"""Results that bring nothing."""
+
+_READS = (
+    "get", "list", "search", "find", "read", "view", "check", "calculate", "compute", "think",
+    "lookup", "look_up", "show", "fetch", "browse", "query", "count", "describe", "inspect", "open",
+    "is", "has", "estimate", "display", "retrieve", "ls", "pwd", "cat", "grep", "tail", "head", "wc",
+    "du", "diff", "sort",
+)  # fmt: skip
+_READ_NAME = re.compile(
+    rf"^(?:mcp__\w+?__)?(?:{'|'.join(_READS)})(?:[_\W]|$|(?-i:[A-Z0-9]))"
+    r"|_(?:info|status|details|history|total|prices?)$",
+    re.IGNORECASE,
+)
+_HAND_OVER = re.compile(r"transfer_to|hand_?(?:off|over)|escalat|human_agent", re.IGNORECASE)
+SEARCHES = re.compile(r"search|query|list|browse|calculat|comput|think|grep|fetch", re.IGNORECASE)
+"""In the names of tools whose arguments are the agent's own to choose."""
+
+
+def outcome_of(step: Step) -> Outcome:
+    """Say what became of a call, by its error and by how its result begins."""
+    if step.error is not None:
+        return "failed"
+    result = step.result
+    if result is None:
+        return "refused"
+    head = result[:HEAD]
+    if _ERROR.match(head) or _ERROR_KEY.search(head):
+        return "failed"
+    if len(result) <= SHORT:
+        low = result.lower()
+        if any(words in low for words in _REFUSALS):
+            return "refused"
+    return "done"
+
+
+def is_write(step: Step) -> bool:
+    """Say whether a call changes something: as the app declared it, else by the tool's name.
+
+    A tool whose name begins with a verb of reading reads, and one that hands the conversation over
+    to somebody changes nothing either; any other is taken to write.
+    """
+    if step.effect is not None:
+        return step.effect == "write"
+    return _writes_by_name(step.name or "")
+
+
+@lru_cache(maxsize=1024)
+def _writes_by_name(name: str) -> bool:
+    name = name[:200]
+    return not (_READ_NAME.search(name) or _HAND_OVER.search(name))
+
+
+def signature(step: Step) -> tuple[str, str]:
+    """Return what makes two calls the same: the tool, and its arguments in any order."""
+    arguments = step.arguments
+    if isinstance(arguments, str):
+        return step.name or "", arguments
+    try:
+        text = json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(type(arguments))
+    return step.name or "", text
+
+
+MOST_VALUES = 200
+_DEEPEST = 8
+
+
+def values_of(arguments: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the plain values in the arguments of a call, each with the name it stands under."""
+    waiting: list[tuple[str, Any, int]] = [("", arguments, 0)]
+    count = 0
+    while waiting and count < MOST_VALUES:
+        name, value, depth = waiting.pop()
+        if isinstance(value, dict) and depth < _DEEPEST:
+            items = list(value.items())[:MOST_VALUES]
+            waiting.extend((str(key), held, depth + 1) for key, held in reversed(items))
+        elif isinstance(value, (list, tuple)) and depth < _DEEPEST:
+            waiting.extend((name, held, depth + 1) for held in reversed(value[:MOST_VALUES]))
+        else:
+            count += 1
+            yield name, value

@@ -1,0 +1,289 @@
+"""Chat messages with tool calls, in the formats that people have, become the steps of a run.
+
+OpenAI's chat messages and the items of its Responses API, Anthropic's and Google's content parts,
+the parts of OpenTelemetry's conventions, LangChain's messages, the turns of ShareGPT, and steps as
+this project writes them. A result is joined to its call by the call's id; without one, to the
+oldest call of that tool that has no result yet. Odd values are read as far as they can be: nothing
+is raised.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from llmeval_sdk._coerce import to_text
+from llmeval_sdk.model import Step
+
+
+MOST_STEPS = 2_000
+"""Of a longer run, the first and the last thousand steps are kept, with a note between them."""
+_DEEPEST = 4
+"""How far parts of messages may hold parts."""
+_ROLES = {
+    "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "gpt": "assistant",
+    "model": "assistant", "bot": "assistant", "system": "system", "developer": "system",
+}  # fmt: skip
+_RESULT_ROLES = frozenset(("tool", "function", "observation", "ipython"))
+_CALL_TYPES = frozenset(("tool_use", "tool_call", "function_call", "server_tool_use", "tool-call"))
+_RESULT_TYPES = frozenset((
+    "tool_result", "tool_call_response", "function_call_output", "function_response", "tool-result",
+))  # fmt: skip
+
+
+class _Call(NamedTuple):
+    id: str | None
+    name: str
+    arguments: Any
+
+
+class _Result(NamedTuple):
+    id: str | None
+    name: str | None
+    text: str | None
+    error: str | None
+
+
+class _Said(NamedTuple):
+    role: str
+    text: str
+
+
+def steps_of(messages: Any) -> tuple[Step, ...] | None:
+    """Read messages or steps; ``None`` where they are no list, or hold nothing that can be read."""
+    if not isinstance(messages, (list, tuple)):
+        return None
+    steps: list[Step] = []
+    waiting: dict[str, int] = {}
+    """Where the calls with an id stand that have no result yet."""
+    for event in _events(messages):
+        if isinstance(event, Step):
+            steps.append(event)
+        elif isinstance(event, _Said):
+            steps.append(Step(_role(event.role), event.text))
+        elif isinstance(event, _Call):
+            if event.id is not None:
+                waiting[event.id] = len(steps)
+            steps.append(Step("tool", None, event.name, event.arguments))
+        else:
+            at = waiting.pop(event.id, None) if event.id is not None else None
+            at = _oldest(steps, event.name) if at is None else at
+            if at is None:
+                steps.append(Step("tool", None, event.name, None, event.text, event.error))
+            else:
+                steps[at] = replace(steps[at], result=event.text, error=event.error)
+    return bounded(steps) if steps else None
+
+
+def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return a run with at most `MOST_STEPS` steps: its ends, and a note on what lay between."""
+    if len(steps) <= MOST_STEPS:
+        return tuple(steps)
+    half = MOST_STEPS // 2
+    note = Step("system", f"[{len(steps) - 2 * half} steps of this run are left out here]")
+    return (*steps[:half], note, *steps[-half:])
+
+
+def definitions_of(tools: Any) -> tuple[Mapping[str, Any], ...] | None:
+    """Read tools as ``{name, description, parameters}``, in OpenAI's, Anthropic's or MCP's form."""
+    if not isinstance(tools, (list, tuple)):
+        return None
+    read = []
+    for tool in tools:
+        inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
+            schemas = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
+            schema = next((inner[key] for key in schemas if isinstance(inner.get(key), Mapping)), {})
+            about = {"name": inner["name"], "description": inner.get("description") or ""}
+            read.append({**about, "parameters": schema})
+    return tuple(read) or None
+
+
+def _oldest(steps: Sequence[Step], name: str | None) -> int | None:
+    """Return the first of the latest calls, among those without a result, that a result can be of."""
+    best = None
+    for at in range(len(steps) - 1, -1, -1):
+        step = steps[at]
+        if step.role == "tool":
+            if step.result is None and step.error is None and name in (None, step.name):
+                best = at
+        elif best is not None or step.role == "user":
+            break
+    return best
+
+
+def _events(messages: Iterable[Any]) -> Iterator[Step | _Said | _Call | _Result]:
+    for message in messages:
+        if isinstance(message, Step):
+            yield message
+        elif isinstance(message, Mapping):
+            yield from _of_message(message)
+
+
+def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _Said | _Call | _Result]:
+    inner = message.get("message")
+    if isinstance(inner, Mapping):  # as OpenInference flattens them
+        message = inner
+    kind = message.get("type")
+    if kind in _CALL_TYPES or kind in _RESULT_TYPES:
+        yield from _of_part(message, "assistant", 0)  # an item of the Responses API
+        return
+    role = message.get("role") or message.get("from") or kind
+    role = role.lower() if isinstance(role, str) else ""
+    content = message.get("content", message.get("parts", message.get("value")))
+    if role == "tool" and not {"arguments", "result"}.isdisjoint(message):
+        yield _own_step(message)
+    elif role in _RESULT_ROLES:
+        is_error = message.get("status") == "error"
+        text = _text(content)
+        if _parts(content) and any(_is_response(part) for part in content):
+            yield from _of_parts(content, role, 0)
+        else:
+            yield _result(message, text, is_error=is_error)
+    elif role == "function_call":  # of ShareGPT
+        yield _call_of_text(content)
+    else:
+        yield from _of_turn(role, content, message)
+
+
+def _of_turn(role: str, content: Any, message: Mapping[str, Any]) -> Iterator[Any]:
+    """Read what somebody said, and the calls of it."""
+    if isinstance(content, str):
+        if content.strip():
+            yield _Said(role, content)
+    else:
+        yield from _of_parts(content, role, 0)
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, (list, tuple)) else ():
+        if isinstance(call, Mapping):
+            yield _call(call.get("tool_call", call))
+    if isinstance(message.get("function_call"), Mapping):
+        yield _call(message["function_call"])
+
+
+def _of_parts(content: Any, role: str, depth: int) -> Iterator[Any]:
+    texts: list[str] = []
+    for part in content if isinstance(content, (list, tuple)) else ():
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, Mapping) and (_is_call(part) or _is_response(part)):
+            if texts:
+                yield _Said(role, "\n".join(texts))
+                texts = []
+            yield from _of_part(part, role, depth + 1)
+        elif isinstance(part, Mapping) and isinstance(part.get("text", part.get("content")), str):
+            texts.append(part.get("text", part.get("content")))
+    if any(text.strip() for text in texts):
+        yield _Said(role, "\n".join(texts))
+
+
+def _is_call(part: Any) -> bool:
+    return isinstance(part, Mapping) and (
+        part.get("type") in _CALL_TYPES or "functionCall" in part or "function_call" in part
+    )
+
+
+def _is_response(part: Any) -> bool:
+    return isinstance(part, Mapping) and (
+        part.get("type") in _RESULT_TYPES
+        or "functionResponse" in part
+        or "function_response" in part
+    )
+
+
+def _of_part(part: Mapping[str, Any], role: str, depth: int) -> Iterator[Any]:
+    if depth > _DEEPEST:
+        return
+    wrapped = part.get("functionCall", part.get("function_call"))
+    if isinstance(wrapped, Mapping):
+        yield _call(wrapped)
+        return
+    wrapped = part.get("functionResponse", part.get("function_response"))
+    if isinstance(wrapped, Mapping):
+        yield _result(wrapped, _text(wrapped.get("response")), is_error=False)
+        return
+    if part.get("type") in _CALL_TYPES:
+        yield _call(part)
+        return
+    keys = ("content", "response", "result", "output")
+    held = next((part[key] for key in keys if part.get(key) is not None), None)
+    yield _result(part, _text(held), is_error=bool(part.get("is_error")))
+
+
+def _call(call: Any) -> _Call:
+    call = call if isinstance(call, Mapping) else {}
+    function = call.get("function")
+    about = function if isinstance(function, Mapping) else call
+    keys = ("arguments", "args", "input", "parameters")
+    arguments = next((about[key] for key in keys if about.get(key) is not None), {})
+    name = about.get("name", about.get("tool_name"))
+    return _Call(_id(call), str(name or "tool")[:200], arguments_of(arguments))
+
+
+def _call_of_text(content: Any) -> _Call:
+    try:
+        return _call(json.loads(content))
+    except (TypeError, ValueError):
+        return _Call(None, "tool", content)
+
+
+def arguments_of(value: Any) -> Any:
+    """Read the arguments of a call: the object that a text of JSON holds, else what is there."""
+    if isinstance(value, str):
+        try:
+            read = json.loads(value) if value.strip() else {}
+        except (ValueError, RecursionError):
+            return value
+        return read if isinstance(read, dict) else value
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _result(part: Mapping[str, Any], text: str | None, *, is_error: bool) -> _Result:
+    name = part.get("name", part.get("tool_name"))
+    error = (text or "error")[:500] if is_error else part.get("error")
+    shown = None if error in (None, False, "") else str(error)[:500]
+    return _Result(_id(part), name if isinstance(name, str) else None, text or "", shown)
+
+
+def _id(part: Mapping[str, Any]) -> str | None:
+    keys = ("tool_call_id", "tool_use_id", "call_id", "id", "tool_call_name")
+    found = next((part[key] for key in keys if isinstance(part.get(key), (str, int))), None)
+    return None if found is None or found == "" else str(found)
+
+
+def _own_step(message: Mapping[str, Any]) -> Step:
+    """Read a step as this project writes it."""
+    result, error, effect = (message.get(key) for key in ("result", "error", "effect"))
+    times = [message.get(key) for key in ("start_ns", "end_ns")]
+    start, end = (time if isinstance(time, int) else None for time in times)
+    return Step(
+        "tool",
+        None,
+        str(message.get("name") or "tool")[:200],
+        arguments_of(message.get("arguments")),
+        _text(result),
+        str(error)[:500] if error else None,
+        effect if effect in ("read", "write") else None,
+        start,
+        end,
+    )
+
+
+def _parts(content: Any) -> bool:
+    return isinstance(content, (list, tuple)) and bool(content)
+
+
+def _text(value: Any) -> str | None:
+    """Write what a tool returned as text: the texts of its parts, else JSON."""
+    if _parts(value):
+        parts = [part.get("text") if isinstance(part, Mapping) else part for part in value]
+        texts = [part for part in parts if isinstance(part, str)]
+        if len(texts) == len(parts):
+            return "\n".join(texts)
+    return to_text(value)
+
+
+def _role(role: str) -> Any:
+    return _ROLES.get(role, "user" if not role else "assistant")

@@ -1,0 +1,128 @@
+"""A run of an agent, read once for all the scores that are made of it."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from llmeval_sdk._chat import bounded_question
+from llmeval_sdk.agents.calls import Outcome, is_write, outcome_of, signature
+from llmeval_sdk.agents.messages import definitions_of, steps_of
+from llmeval_sdk.model import Record, Step
+
+
+LONGEST_RESULT = 64_000
+"""Characters that are read of one result or message."""
+MOST_TEXT = 400_000
+"""Characters that are read of all results and messages together, the first of a run."""
+
+
+class Call(NamedTuple):
+    """One tool call of a run."""
+
+    number: int
+    """Which step of the run it is, beginning with 1."""
+    step: Step
+    outcome: Outcome
+    writes: bool
+    signature: tuple[str, str]
+    seen: int
+    """How many characters of `Run.seen` the agent knew when it made the call."""
+    returned: int
+    """Where in `Run.seen` the call's result ends."""
+
+
+class Said(NamedTuple):
+    """What the agent said at one step."""
+
+    number: int
+    text: str
+    seen: int
+
+
+class Run:
+    """The steps of a Record, and what every score of a run asks of them.
+
+    Attributes:
+        steps: the messages and tool calls, in order.
+        calls: the tool calls.
+        said: what the agent said, its final answer last.
+        asked: what the user said, in lower case.
+        seen: all that the agent did not write, in lower case: instructions, what the user said, and
+            what tools returned, in order.
+        ends_with_answer: whether the last step is something that the agent said.
+        schemas: the JSON schemas of the tools' parameters by name; empty where they are not known.
+        is_cut: whether the run held more text than is read.
+    """
+
+    __slots__ = (
+        "asked", "calls", "ends_with_answer", "is_cut", "said", "schemas", "seen", "steps",
+    )  # fmt: skip
+
+    def __init__(self, record: Record) -> None:
+        self.steps = _steps(record)
+        self.calls: list[Call] = []
+        self.said: list[Said] = []
+        self.is_cut = False
+        asked: list[str] = []
+        seen: list[str] = []
+        length = 0
+        for number, step in enumerate(self.steps, 1):
+            if step.role == "assistant":
+                self.said.append(Said(number, (step.content or "")[:LONGEST_RESULT], length))
+                continue
+            text = (step.result if step.role == "tool" else step.content) or ""
+            room = max(0, min(LONGEST_RESULT, MOST_TEXT - length))
+            self.is_cut |= len(text) > room
+            low = text[:room].lower()
+            if step.role == "user":
+                asked.append(low)
+            seen.append(low)
+            known, length = length, length + len(low) + 1
+            if step.role == "tool":
+                about = outcome_of(step), is_write(step), signature(step)
+                self.calls.append(Call(number, step, *about, known, length - 1))
+        self.asked = "\n".join(asked)
+        self.seen = "\n".join(seen)
+        last = self.steps[-1] if self.steps else None
+        answered = last is not None and last.role == "assistant"
+        self.ends_with_answer = answered and len((self.said[-1].text).strip()) > 1
+        tools = definitions_of(record.tools) or ()
+        self.schemas = {str(tool["name"]): tool["parameters"] for tool in tools}
+
+
+def _steps(record: Record) -> tuple[Step, ...]:
+    """Return the steps of a Record; request and response stand for messages that it does not hold."""
+    steps = record.steps
+    if steps is None:
+        request = record.request
+        messages = request.get("messages") if isinstance(request, dict) else None
+        steps = steps_of(messages) or ()
+    roles = {step.role for step in steps}
+    if "user" not in roles and (question := bounded_question(record.request)):
+        steps = (Step("user", question), *steps)
+    answer = record.response
+    spoken = [step.content for step in steps if step.role == "assistant"]
+    if answer and not (spoken and spoken[-1] == answer):
+        steps = (*steps, Step("assistant", answer))
+    return steps
+
+
+class _Latest(threading.local):
+    record: Record | None = None
+    run: Run | None = None
+
+
+_latest = _Latest()
+
+
+def run_of(record: Record) -> Run:
+    """Return the run of a Record; scores that follow each other on a thread share it."""
+    if _latest.record is not record or _latest.run is None:
+        _latest.run, _latest.record = Run(record), record
+    return _latest.run
+
+
+def is_run(record: Record) -> bool:
+    """Say whether a Record holds the steps of an agent."""
+    return bool(record.steps)

@@ -1,0 +1,48 @@
+"""What the scores of a run have in common: which Records they are for, and how they point at steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llmeval_sdk.agents.run import Run, is_run, run_of
+from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.model import Evaluation, Record
+
+
+MOST_SHOWN = 20
+"""Steps that the metadata of an evaluation names."""
+
+Scored = tuple[float | None, Sequence[int], str | None]
+"""A value, the numbers of the steps at fault, and what to say about the first of them."""
+
+
+def of_a_run(
+    score: Callable[[Run], Scored], name: str, *, version: str = "1", output: Any = "count"
+) -> FunctionHeuristic[Evaluation | None]:
+    """Make a heuristic of a function of a `Run`; it applies to Records with steps."""
+
+    def evaluate(record: Record) -> Evaluation | None:
+        if not is_run(record):
+            return None
+        run = run_of(record)
+        value, steps, explanation = score(run)
+        if value is None:
+            return None
+        metadata: dict[str, Any] = {}
+        if steps:
+            metadata["steps"] = list(steps[:MOST_SHOWN])
+        if run.is_cut:
+            metadata["cut"] = True
+        return Evaluation(name, float(value), None, explanation, None, metadata, "heuristic", version)
+
+    evaluate.__doc__ = score.__doc__
+    evaluate.__name__ = name
+    return FunctionHeuristic(
+        evaluate, name, version=version, needs=("steps",), output=output, applies=is_run
+    )
+
+
+def at(number: int, tool: str | None, what: str) -> str:
+    """Say what is wrong with one step."""
+    return f"step {number}: {(tool or 'a tool')[:80]} {what}"

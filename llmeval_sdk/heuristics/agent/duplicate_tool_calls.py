@@ -1,0 +1,31 @@
+"""`duplicate_tool_calls`: tool calls that repeat an earlier one although nothing changed."""
+
+from __future__ import annotations
+
+from llmeval_sdk.agents.run import Run
+from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
+
+
+def _score(run: Run) -> Scored:
+    """Return how many tool calls repeat an earlier one, with the same tool and arguments.
+
+    A repetition is none where another tool changed something in between, since asking again can
+    then bring something else.
+    """
+    made: dict[tuple[str, str], int] = {}
+    steps = []
+    explanation = None
+    for call in run.calls:
+        earlier = made.get(call.signature)
+        if earlier is not None:
+            steps.append(call.number)
+            explanation = explanation or at(
+                call.number, call.step.name, f"was called as at step {earlier}"
+            )
+        if call.writes and call.outcome == "done":
+            made = {key: number for key, number in made.items() if key[0] == call.signature[0]}
+        made[call.signature] = call.number
+    return float(len(steps)), steps, explanation
+
+
+duplicate_tool_calls = of_a_run(_score, "duplicate_tool_calls")

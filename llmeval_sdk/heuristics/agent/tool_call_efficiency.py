@@ -1,0 +1,40 @@
+"""`tool_call_efficiency`: the share of an agent's tool calls that brought something new."""
+
+from __future__ import annotations
+
+from llmeval_sdk.agents.calls import EMPTY
+from llmeval_sdk.agents.run import Call, Run
+from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
+
+
+def wasted(run: Run) -> list[Call]:
+    """Return the calls that failed, came back empty, or returned what that tool had returned."""
+    returned: set[tuple[str, str]] = set()
+    wasteful = []
+    for call in run.calls:
+        result = (call.step.result or "").strip()
+        key = call.step.name or "", result
+        if call.outcome != "done" or result.lower() in EMPTY or key in returned:
+            wasteful.append(call)
+        returned.add(key)
+    return wasteful
+
+
+def _score(run: Run) -> Scored:
+    """Return the share of tool calls that brought something new, from 0 to 1.
+
+    A call brought nothing if it failed, came back empty, or returned the same as an earlier call of
+    the same tool. Of all single signals, this one tells best whether a run went wrong.
+    """
+    if not run.calls:
+        return None, (), None
+    wasteful = wasted(run)
+    if not wasteful:
+        return 1.0, (), None
+    first = wasteful[0]
+    explanation = at(first.number, first.step.name, "brought nothing new")
+    value = 1 - len(wasteful) / len(run.calls)
+    return value, [call.number for call in wasteful], explanation
+
+
+tool_call_efficiency = of_a_run(_score, "tool_call_efficiency", output="score")

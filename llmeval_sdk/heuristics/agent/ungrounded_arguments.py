@@ -1,0 +1,46 @@
+"""`ungrounded_arguments`: values in an agent's tool calls that it had seen nowhere."""
+
+from __future__ import annotations
+
+from llmeval_sdk.agents.calls import values_of
+from llmeval_sdk.agents.origins import is_invented
+from llmeval_sdk.agents.run import Run
+from llmeval_sdk.heuristics._budget import WorkBudget
+from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
+
+
+CHARACTERS_PER_UNIT = 500
+"""Looking for a text in so many characters takes a unit of work."""
+
+
+def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
+    """Return step, tool, argument and value of all values that the agent had seen nowhere."""
+    found = []
+    budget = WorkBudget()
+    for call in run.calls:
+        properties = (run.schemas.get(call.step.name or "") or {}).get("properties") or {}
+        for name, value in values_of(call.step.arguments or {}):
+            budget.spend(1 + call.seen / CHARACTERS_PER_UNIT)
+            form = properties.get(name)
+            is_choice = isinstance(form, dict) and "enum" in form
+            if not is_choice and is_invented(value, call, run):
+                found.append((call.number, call.step.name, name, str(value)[:80]))
+    return found
+
+
+def _score(run: Run) -> Scored:
+    """Return how many values in tool calls stand in nothing that the agent had seen before.
+
+    It had seen its instructions, what the user said, and earlier results. Good runs have such
+    values, too: one in four of those that were measured. So this score is no fault by itself; it
+    is one of the signs that ``run_faults`` weighs.
+    """
+    values = invented(run)
+    if not values:
+        return 0.0, (), None
+    number, tool, name, value = values[0]
+    explanation = at(number, tool, f"was called with {name[:80]} = {value!r}, which stands nowhere")
+    return float(len(values)), sorted({number for number, *_ in values}), explanation
+
+
+ungrounded_arguments = of_a_run(_score, "ungrounded_arguments")
