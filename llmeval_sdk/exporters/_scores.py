@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters.http import HttpAnswer, HttpSender, Tls
-from llmeval_sdk.exporters.otel.exporter import Endpoint
+from llmeval_sdk.exporters.otel._exporter import Endpoint
 from llmeval_sdk.model import EvaluationEvent, SpanData
 
 

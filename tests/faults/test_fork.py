@@ -225,7 +225,7 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-IMPORT_EVIDENCE = "from llmeval_sdk.heuristics.grounding.evidence import Evidence\n    "
+IMPORT_EVIDENCE = "from llmeval_sdk.heuristics._grounding.evidence import Evidence\n    "
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from llmeval_sdk.estimates.correction import Labelled, corrected_mean
 from llmeval_sdk.estimates.funnels import funnel
 from llmeval_sdk.estimates.mean import population_mean
 from llmeval_sdk.store import summary
+from llmeval_sdk.store._samples import LEAST_CHANCE
+from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import Scores, over_time, overall, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.samples import LEAST_CHANCE
-from llmeval_sdk.store.verdicts import scores_by_span
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")

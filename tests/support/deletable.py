@@ -23,7 +23,7 @@ PARTS = {
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
         "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/samples.py", "store/silence.py", "store/tiers.py", "store/verdicts.py",
+        "store/_samples.py", "store/_silence.py", "store/tiers.py", "store/_verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
@@ -54,7 +54,7 @@ PARTS = {
     "score-apis": ("exporters/_scores.py",),
     "console": ("exporters/console.py",),
     "otel-metrics": ("exporters/otel/metrics.py",),
-    "otel-app": ("exporters/otel/app.py", "exporters/otel/json_lines.py"),
+    "otel-app": ("exporters/otel/_app.py", "exporters/otel/json_lines.py"),
 }  # fmt: skip
 """Files and folders of each part. ``ground-truth`` compares with an expected answer, which only rows
 of a data set have; ``reading`` is what only looks at a store, and estimates from
