@@ -160,10 +160,10 @@ class _Payment:
         keeper = self._turnstile.keeper
         for place, reservation in enumerate(self._reserved):
             if priced is None:
-                keeper.settle(reservation)
+                keeper.settle(reservation, later=True)
             elif place == 0:  # it carries the sum of all, and requests that nobody asked about
                 calls = 1 + max(0, requests - self._requests)
                 tokens, usd = priced.total_tokens, priced.cost_usd
-                keeper.settle(reservation, calls=calls, tokens=tokens, usd=usd)
+                keeper.settle(reservation, calls=calls, tokens=tokens, usd=usd, later=True)
             else:
-                keeper.settle(reservation, calls=1, tokens=0, usd=0.0)
+                keeper.settle(reservation, calls=1, tokens=0, usd=0.0, later=True)

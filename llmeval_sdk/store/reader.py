@@ -11,12 +11,11 @@ from typing import TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import STAND_IN, EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.store import _rows, _schema, summary
+from llmeval_sdk.store import _rows, _schema
 from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store._schema import EmptyError
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
-from llmeval_sdk.store.summary import EvaluationScope, NotRunSummary, ScoreSummary
 
 
 _T = TypeVar("_T")
@@ -103,31 +102,6 @@ class StoreReader:
         found = self.read(lambda connection: connection.execute(_FIND, given).fetchall())
         return tuple(SpanRef(*row) for row in found)
 
-    def score_summary(
-        self,
-        since: int | None = None,
-        until: int | None = None,
-        evaluator: str | None = None,
-        span_name: str | None = None,
-    ) -> tuple[ScoreSummary, ...]:
-        """Summarise scores by evaluator and span name.
-
-        ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
-        """
-        scope = EvaluationScope(since, until, evaluator, span_name)
-        return tuple(self.read(lambda c: summary.score_summary(c, scope, summary.groups(c, scope))))
-
-    def not_run_summary(
-        self,
-        since: int | None = None,
-        until: int | None = None,
-        evaluator: str | None = None,
-        span_name: str | None = None,
-    ) -> tuple[NotRunSummary, ...]:
-        """Count the judges that did not run, by judge and reason; see `score_summary`."""
-        scope = EvaluationScope(since, until, evaluator, span_name)
-        return tuple(self.read(lambda c: summary.not_run_summary(c, scope)))
-
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""
         found = self.read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
@@ -165,6 +139,10 @@ class StoreReader:
                 connection.set_progress_handler(None, 0)
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    def another(self) -> StoreReader:
+        """Return another reader of the same store, for another thread."""
+        return StoreReader(self._location, seconds=self._seconds)
 
     @property
     def location(self) -> str:

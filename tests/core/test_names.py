@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,10 @@ def named_in(path):
             yield from re.findall(r"llmeval_sdk(?:\.\w+)+", node.value)
 
 
-USES = {module: {*named_in(path)} & MODULES.keys() for module, path in MODULES.items()}
+@cache
+def uses():
+    """The modules of the package that each of its modules uses."""
+    return {module: {*named_in(path)} & MODULES.keys() for module, path in MODULES.items()}
 
 
 def is_private(module):
@@ -57,7 +61,7 @@ def test_what_is_private_is_used_in_its_own_room_only(room):
     """What another room uses has no underscore, or is passed on by the room's ``__init__``."""
     strangers = [
         f"{user} uses {used}"
-        for user, names in USES.items()
+        for user, names in uses().items()
         for used in names
         if room_of(used) == room != room_of(user) and is_private(used) and used not in DOORS
     ]
@@ -97,7 +101,7 @@ def test_what_only_its_room_uses_is_private(room):
     public = {
         module
         for module in MODULES
-        if any(module in USES[user] for user in USES if room_of(user) != room)
+        if any(module in used for user, used in uses().items() if room_of(user) != room)
         or is_declared(module)
         or re.search(rf"{re.escape(module)}(?![\w])", texts)
     }
@@ -133,7 +137,7 @@ def test_a_function_that_only_its_module_uses_is_private(room, words):
 def test_the_rule_would_find_a_stranger():
     """The test above looks at every file, and at uses inside of functions and texts too."""
     assert len(ROOMS) > 20
-    assert "llmeval_sdk.heuristics.context_relevance" in USES["llmeval_sdk.registry"]
+    assert "llmeval_sdk.heuristics.context_relevance" in uses()["llmeval_sdk.registry"]
     assert is_private("llmeval_sdk.judges.ragas._where")
     assert not is_private("llmeval_sdk._values")
 

@@ -201,7 +201,7 @@ print(child.exitcode, time.monotonic() - begun < 3)
 
 LOCKED_AT_THE_FORK = """
 import faulthandler
-from llmeval_sdk.heuristics.risk import context
+from llmeval_sdk.heuristics.risk import _context as context
 class Key(str):
     def __hash__(self):
         inside.set(); forked.wait(20)

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 from raw_store import HOUR, RawStore
+from summaries import score_summary
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.assisted import assisted_mean
@@ -194,7 +195,7 @@ def test_every_hour_is_estimated_as_from_its_rows(path):
 def test_a_summary_counts_as_its_rows_do(path):
     """Counts, means, failures, costs and ten parts of the range, for every span name."""
     with closing(StoreReader(path)) as reader:
-        found = reader.score_summary()
+        found = score_summary(reader)
         rows = reader.read(lambda c: c.execute(
             "SELECT name, span_name, value, error_type, cost_usd, total_tokens FROM evaluations"
         ).fetchall())  # fmt: skip

@@ -23,7 +23,7 @@ PARTS = {
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
         "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/_samples.py", "store/_silence.py", "store/tiers.py", "store/_verdicts.py",
+        "store/_judged.py", "store/_samples.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
@@ -35,7 +35,8 @@ PARTS = {
     "demo": ("demo",),
     "sources": ("sources", "auto.py", "_bootstrap"),
     "extraction": (
-        "extraction", "heuristics/extraction", "heuristics/aggregated_confidence.py",
+        "extraction", "heuristics/extraction", "heuristics/_formats.py",
+        "heuristics/aggregated_confidence.py",
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
@@ -48,6 +49,7 @@ PARTS = {
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
+    "shared": ("config/redis_address.py", "config/shared.py", "policy/shared"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
@@ -299,6 +301,7 @@ def _statements(node):
     return body if isinstance(body, list) else []
 
 
+@cache
 def core_figures():
     """Return how large the core is."""
     import llmeval_sdk

@@ -19,7 +19,7 @@ from llmeval_sdk.exporters.datadog._library import Library
 from llmeval_sdk.exporters.datadog._live import Live
 from llmeval_sdk.exporters.datadog._metrics import Labels, UnsendableError, body_of, encode, metric
 from llmeval_sdk.exporters.datadog._spans import Spans
-from llmeval_sdk.exporters.http import HttpAnswer, HttpSender, _TimedSocket
+from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, _TimedSocket
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
 from llmeval_sdk.protocols import Services
 
@@ -41,7 +41,7 @@ class ScoreIntake:
         self._sender: HttpSender | None = None
         self._compress = True
 
-    def post(self, metrics: list[bytes]) -> HttpAnswer:
+    def post(self, metrics: list[bytes]) -> ServerAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
         where = self._library.destination
         if self._sender is None or where != self._where:  # the app may have enabled ddtrace anew
@@ -73,7 +73,7 @@ class ScoreIntake:
         self._sender = None
 
 
-def explain(answer: HttpAnswer) -> str:
+def explain(answer: ServerAnswer) -> str:
     """Return the log line for a refusal, with what a person can do about it."""
     if answer.status in (401, 403):
         return f"http_{answer.status}: Datadog refuses the API key; check DD_API_KEY and DD_SITE"
@@ -192,7 +192,7 @@ class DatadogExporter(StepwiseExporter):
         self._open_spans.process = object()
         self._intake.after_fork()
 
-    def explain(self, answer: HttpAnswer) -> str:
+    def explain(self, answer: ServerAnswer) -> str:
         """Return the log line for a refusal, with what a person can do about it."""
         return explain(answer)
 

@@ -11,7 +11,7 @@ from llmeval_sdk import registry
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
-from llmeval_sdk.exporters.http import HttpAnswer, HttpSender, Tls
+from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, Tls
 from llmeval_sdk.exporters.otel._bridge import OtelBridge
 from llmeval_sdk.exporters.otel.wire import (
     Envelope,
@@ -114,7 +114,7 @@ class Endpoint:
         if zipped:
             self._headers["content-encoding"] = "gzip"
 
-    def send(self, body: bytes) -> HttpAnswer:
+    def send(self, body: bytes) -> ServerAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
         if self._zipped:
             body = gzip.compress(body, compresslevel=5, mtime=0)
