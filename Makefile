@@ -58,7 +58,7 @@ $(VENV)-coverage/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time and print the branch coverage.
-	@$(VENV)-coverage/bin/python -m pytest -n 2 --dist loadfile -m "not alone" --timeout 180 --cov $(ARGS)
+	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
