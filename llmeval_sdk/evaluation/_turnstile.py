@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk._process.shield import shield
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Usage
 from llmeval_sdk.policy.admission import Refused
@@ -97,6 +98,9 @@ class Turnstile:
             succeeded=passing.failure is None,
             rate_limited=passing.failure == "rate_limited",
         )
+        if not self.limit.in_flight:  # nobody comes next, who would write it with a reservation
+            with shield("budget", on_own_thread=True):
+                self.keeper.write()
         async with self._freed:
             self._freed.notify_all()
 

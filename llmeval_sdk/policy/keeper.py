@@ -7,13 +7,15 @@ written in them.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.policy import books
 from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.books import Reservation, Used, Want
+from llmeval_sdk.policy.books import BookState, Reservation, Used, Want
 from llmeval_sdk.policy.budget import Budget
 
 
@@ -58,7 +60,7 @@ class BudgetKeeper:
     Processes that share a ledger share the limits. ``clock`` returns seconds since the epoch.
     """
 
-    __slots__ = ("_budget", "_clock", "_ledger")
+    __slots__ = ("_budget", "_clock", "_ledger", "_settled")
 
     def __init__(
         self,
@@ -70,6 +72,8 @@ class BudgetKeeper:
         self._budget = budget
         self._ledger: Ledger = ledger or MemoryLedger()
         self._clock = clock
+        self._settled: deque[tuple[Reservation, Want]] = deque()
+        """What was used, and counts in full, as it was reserved, until it is written."""
 
     def reserve(
         self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
@@ -81,17 +85,13 @@ class BudgetKeeper:
         want = Want(calls, tokens, usd)
         limits = self._limits(judge)
 
-        def change(text: str) -> tuple[str | None, Reservation | Refused]:
-            state = books.load(text)
-            now = self._clock()
-            refused = books.refusal(state, limits, want, now)
-            if refused is not None:
-                return None, refused
-            granted = books.reserve(state, limits, want, now, hold=HOLD_SECONDS)
-            return books.dump(state), granted
+        def change(state: BookState, now: float) -> Reservation | Refused:
+            return books.refusal(state, limits, want, now) or books.reserve(
+                state, limits, want, now, hold=HOLD_SECONDS
+            )
 
         try:
-            return self._ledger.update(change)
+            return self._change(change, lambda result: isinstance(result, Reservation))
         except Exception as error:
             return Refused("over_budget", f"the ledger cannot be used: {type(error).__name__}", 1.0)
 
@@ -102,25 +102,54 @@ class BudgetKeeper:
         calls: int | None = None,
         tokens: int | None = None,
         usd: float | None = None,
+        later: bool = False,
     ) -> None:
         """Record what was used, once per reservation; ``None`` keeps the amount that was reserved.
 
-        Raises whatever the ledger raises; the reservation then ends by itself.
+        With ``later`` it is written with the next change of the books, or by `write`: half the
+        transactions where one call follows another. Until then, what was reserved counts.
+
+        Raises whatever the ledger raises; it is then written with the next change.
         """
+        self._settled.append((reservation, Want(calls, tokens, usd)))
+        if not later:
+            self.write()
 
-        def change(text: str) -> tuple[str | None, None]:
-            state = books.load(text)
-            books.settle(state, reservation, Want(calls, tokens, usd), self._clock())
-            return books.dump(state), None
+    def write(self) -> None:
+        """Write what was settled and is not in the books yet. Raises whatever the ledger raises."""
+        if self._settled:
+            self._change(lambda *_: None, lambda _: False)
 
-        self._ledger.update(change)
+    def _change(
+        self, change: Callable[[BookState, float], T], has_changed: Callable[[T], bool]
+    ) -> T:
+        """Change the books, together with what was settled meanwhile."""
+        settled: list[tuple[Reservation, Want]] = []
+        with suppress(IndexError):  # another thread may take some of them
+            while True:
+                settled.append(self._settled.popleft())
+
+        def changed(text: str) -> tuple[str | None, T]:
+            state, now = books.load(text), self._clock()
+            for reservation, actual in settled:
+                books.settle(state, reservation, actual, now)
+            result = change(state, now)
+            return books.dump(state) if settled or has_changed(result) else None, result
+
+        try:
+            return self._ledger.update(changed)
+        except BaseException:
+            self._settled.extendleft(reversed(settled))
+            raise
 
     def release(self, reservation: Reservation) -> None:
         """Return a reservation whose call was never made."""
         self.settle(reservation, calls=0, tokens=0, usd=0.0)
 
     def close(self) -> None:
-        """Close the ledger; using it again opens it again."""
+        """Write what is settled and close the ledger; using it again opens it again."""
+        with suppress(Exception):  # what could not be written ends by itself
+            self.write()
         close = getattr(self._ledger, "close", None)
         if close is not None:
             close()
@@ -128,9 +157,7 @@ class BudgetKeeper:
     def used(self, judge: str | None = None) -> Used:
         """Return what all judges have used, or one judge that has limits of its own."""
         account = "" if judge is None else judge
-        return self._ledger.update(
-            lambda text: (None, books.used(books.load(text), account, self._clock()))
-        )
+        return self._change(lambda state, now: books.used(state, account, now), lambda _: False)
 
     def _limits(self, judge: str) -> dict[str, Budget]:
         own = self._budget.judges.get(judge)

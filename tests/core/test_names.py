@@ -1,4 +1,4 @@
-"""One rule says what is private: a module with an underscore is used in its own room only."""
+"""What is private is underscored by one rule in all rooms, and a name stands for one thing."""
 
 from __future__ import annotations
 
@@ -73,3 +73,19 @@ def test_the_rule_would_find_a_stranger():
     assert "llmeval_sdk.heuristics.context_relevance" in uses()["llmeval_sdk.registry"]
     assert is_private("llmeval_sdk.judges.ragas._where")
     assert not is_private("llmeval_sdk._values")
+
+
+def classes():
+    """Every class of the package, with or without an underscore: its plain name and its place."""
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                yield node.name.lstrip("_"), f"{module}.{node.name}"
+
+
+def test_a_class_name_stands_for_one_thing():
+    """No two classes of the package have one name, not even where both are private."""
+    places = {}
+    for name, place in classes():
+        places.setdefault(name, []).append(place)
+    assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -347,3 +347,75 @@ class TestUnknownPrice:
         keep = keeper(usd_per_day=None)
         keep.reserve("p", tokens=10**9)
         assert isinstance(keep.reserve("p", tokens=10**9), Reservation)
+
+
+class CountingLedger(MemoryLedger):
+    """Counts its transactions, and fails while it is told to."""
+
+    __slots__ = ("changes", "fails")
+
+    def __init__(self):
+        super().__init__()
+        self.changes, self.fails = 0, False
+
+    def update(self, change, /):
+        if self.fails:
+            raise OSError("the disk is full")
+        self.changes += 1
+        return super().update(change)
+
+
+def test_what_is_settled_later_shares_the_transaction_of_the_next_reservation():
+    """Until then all that was reserved counts, so that the total is never exceeded."""
+    ledger = CountingLedger()
+    other = keeper(ledger=ledger, usd_per_day=1.0)
+    own = keeper(ledger=ledger, usd_per_day=1.0)
+    own.settle(own.reserve("polite", usd=0.6), usd=0.1, later=True)
+    assert other.used().reserved_usd == 0.6
+    before = ledger.changes
+    assert isinstance(own.reserve("polite", usd=0.6), Reservation)
+    assert ledger.changes == before + 1
+    assert (other.used().usd, other.used().reserved_usd) == (0.1, 0.6)
+
+
+def test_a_refusal_writes_what_was_settled_as_well():
+    """A budget that is used up does not stay so for want of another reservation."""
+    ledger = CountingLedger()
+    own, other = (keeper(ledger=ledger, usd_per_day=1.0) for _ in range(2))
+    own.settle(own.reserve("polite", usd=0.9), usd=0.5, later=True)
+    assert isinstance(own.reserve("polite", usd=0.9), Refused)
+    assert (other.used().usd, other.used().reserved_usd) == (0.5, 0.0)
+
+
+def test_what_could_not_be_written_is_written_once_the_ledger_works_again():
+    """In the order in which it was settled, and each once."""
+    ledger = CountingLedger()
+    own = keeper(ledger=ledger, usd_per_day=1.0)
+    for usd in (0.1, 0.2):
+        own.settle(own.reserve("polite", usd=0.3), usd=usd, later=True)
+    ledger.fails = True
+    with pytest.raises(OSError, match="disk is full"):
+        own.write()
+    own.close()
+    ledger.fails = False
+    own.write()
+    own.write()
+    assert own.used().usd == pytest.approx(0.3)
+    assert own.used().reserved_usd == 0.0
+
+
+def test_eight_threads_that_settle_later_book_every_cent():
+    """Nothing settled by one thread and written by another is lost, or counted twice."""
+    own = keeper(usd_per_day=10.0)
+
+    def spend():
+        for _ in range(50):
+            own.settle(own.reserve("polite", usd=0.02), usd=0.01, later=True)
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert own.used().usd == pytest.approx(4.0)
+    assert own.used().reserved_usd == 0.0
