@@ -24,11 +24,11 @@ OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "
 OF_EVERY_PYTHON = (
     "tests/tracing", "tests/records", "tests/process", "tests/runtime", "tests/pipeline",
     "tests/spool/test_round_trip.py", "tests/exporters", "tests/sources", "tests/values",
-    "tests/frozen", "tests/cli", "tests/demo", "tests/offline/test_model.py",
-    "tests/test_examples.py",
+    "tests/frozen", "tests/demo", "tests/cli/test_main.py", "tests/cli/test_in_process.py",
+    "tests/offline/test_model.py", "tests/test_examples.py",
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
-threads, forks, exits, pickles, annotations), the command line, the demo and the examples."""
+threads, forks, exits, pickles, annotations), each command once, the demo and the examples."""
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part. Without names both
 parts have tests, so a part without any has lost them: that fails the run."""
