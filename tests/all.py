@@ -4,8 +4,8 @@
     python tests/all.py --every-change [arguments]    # what ``make test`` runs
 
 ``--every-change`` leaves `OWN_SUITES` to suites of their own, so that it takes minutes only.
-``--of-every-python`` runs `OF_EVERY_PYTHON` only, ``--coverage`` those of every change that need
-not be alone, and prints the branch coverage.
+``--of-every-python`` runs `OF_EVERY_PYTHON` only. ``--coverage`` prints the branch coverage of
+those of every change that need not be alone and do their work in this process.
 
 Tests marked ``alone`` measure by the clock or use what the whole machine shares; they run one by
 one after the others. With ``--junitxml=NAME.xml`` they write ``NAME-alone.xml`` beside it.
@@ -21,6 +21,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "tests/docs")
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
+IN_OTHER_PROCESSES = (
+    "tests/test_examples.py", "tests/test_peers.py", "tests/demo", "tests/child", "tests/core",
+    "tests/frozen", "tests/cli/test_in_process.py", "tests/offline/test_pytest_plugin.py",
+    "tests/exporters_otel/test_services.py", "tests/decisions/test_benchmark.py",
+)  # fmt: skip
+"""Tests of what other processes do, whose lines the measurement of coverage does not see."""
 OF_EVERY_PYTHON = (
     "tests/tracing", "tests/records", "tests/process", "tests/runtime", "tests/pipeline",
     "tests/spool/test_round_trip.py", "tests/exporters", "tests/sources", "tests/values",
@@ -49,6 +55,7 @@ def main(arguments):
     ours = {"--every-change", "--of-every-python", "--coverage"}.intersection(arguments)
     arguments = [part for part in arguments if part not in ours]
     ignored = OWN_SUITES if ours & {"--every-change", "--coverage"} else ()
+    ignored += IN_OTHER_PROCESSES if "--coverage" in ours else ()
     arguments += [f"--ignore={place}" for place in ignored]
     if "--of-every-python" in ours:
         arguments += OF_EVERY_PYTHON
