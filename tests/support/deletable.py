@@ -187,6 +187,8 @@ def _cut(path, gone, names, helpers, lost):
     text = path.read_text("utf-8")
     runs = '"-m", "llmeval_sdk"', "python -m llmeval_sdk"
     body = ast.parse(text).body
+    lines = text.splitlines(keepends=True)
+    sources = {part: "".join(lines[part.lineno - 1 : part.end_lineno]) for part in body}
     own, cut = set(), []
     while True:
         more = [
@@ -197,17 +199,13 @@ def _cut(path, gone, names, helpers, lost):
                 any(
                     _is_gone(node, gone, names, lost | own, helpers) for node in ast.walk(statement)
                 )
-                or (
-                    "llmeval_sdk.cli" in gone
-                    and any(word in ast.get_source_segment(text, statement) for word in runs)
-                )
+                or ("llmeval_sdk.cli" in gone and any(word in sources[statement] for word in runs))
             )
         ]
         if not more:
             break
         cut += more
         own |= {name for statement in more for name in _names_of(statement)}
-    lines = text.splitlines(keepends=True)
     for statement in cut:
         decorators = getattr(statement, "decorator_list", [])
         first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
