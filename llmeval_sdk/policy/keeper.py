@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.policy import books
 from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.backoff import Breaker
 from llmeval_sdk.policy.books import Reservation, Used, Want
 from llmeval_sdk.policy.budget import Budget
 
@@ -59,6 +60,9 @@ class BudgetKeeper:
     """
 
     __slots__ = ("_budget", "_clock", "_ledger")
+
+    short_wait = 0.0
+    """A call that is refused for this many seconds at most waits for them, however impatient."""
 
     def __init__(
         self,
@@ -118,6 +122,14 @@ class BudgetKeeper:
     def release(self, reservation: Reservation) -> None:
         """Return a reservation whose call was never made."""
         self.settle(reservation, calls=0, tokens=0, usd=0.0)
+
+    def breaker(self, model: Any) -> Breaker:
+        """Return a breaker of a model, for those who share this budget."""
+        return Breaker(getattr(model, "model", ""))
+
+    def stats(self) -> dict[str, int]:
+        """Return what happened where the budget is shared with other hosts."""
+        return {}
 
     def close(self) -> None:
         """Close the ledger; using it again opens it again."""
