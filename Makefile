@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
+# A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
@@ -119,11 +121,15 @@ $(BACKENDS)/%/.ready:
 
 PACKAGE_phoenix := arize-phoenix==20.26.1
 PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
-PACKAGE_ddapm := ddapm-test-agent==1.69.1
 # openai-v2 imports httpx, which the client no longer brings, and what util-genai has dropped since
 PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2 logfire==5.2.0 \
 	opentelemetry-instrumentation-openai-v2==2.4b0 opentelemetry-util-genai==0.4b0 httpx \
 	opentelemetry-instrumentation-openai==0.62.4 openinference-instrumentation-openai==0.1.66
+
+$(BACKENDS)/ddapm/.ready: $(DATADOG_AGENT)  # the environment that the tests of Datadog use
+	@mkdir -p $(BACKENDS)
+	@ln -sfn $(CURDIR)/$(VENV)-datadog-agent $(BACKENDS)/ddapm
+	@touch $@
 
 test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
 	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)

@@ -4,6 +4,7 @@
     python tests/all.py --every-change [arguments]    # what ``make test`` runs
 
 ``--every-change`` leaves `OWN_SUITES` to suites of their own, so that it takes minutes only.
+``--of-every-python`` runs `OF_EVERY_PYTHON` only.
 
 Tests marked ``alone`` measure by the clock or use what the whole machine shares; they run one by
 one after the others. With ``--junitxml=NAME.xml`` they write ``NAME-alone.xml`` beside it.
@@ -18,6 +19,14 @@ from pathlib import Path
 
 OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "tests/docs")
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
+OF_EVERY_PYTHON = (
+    "tests/tracing", "tests/records", "tests/process", "tests/runtime", "tests/pipeline",
+    "tests/spool/test_round_trip.py", "tests/exporters", "tests/sources", "tests/values",
+    "tests/frozen", "tests/cli", "tests/demo", "tests/offline/test_model.py",
+    "tests/test_examples.py",
+)  # fmt: skip
+"""What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
+threads, forks, exits, pickles, annotations), the command line, the demo and the examples."""
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part. Without names both
 parts have tests, so a part without any has lost them: that fails the run."""
@@ -28,6 +37,9 @@ def main(arguments):
     if "--every-change" in arguments:
         arguments = [part for part in arguments if part != "--every-change"]
         arguments += [f"--ignore={place}" for place in OWN_SUITES]
+    if "--of-every-python" in arguments:
+        arguments = [part for part in arguments if part != "--of-every-python"]
+        arguments += OF_EVERY_PYTHON
     apart = [re.sub(r"^(--junitxml=.*)\.xml$", r"\1-alone.xml", part) for part in arguments]
     parts = (
         ["-n", "2", "--dist", "loadfile", "-m", "not alone", *arguments],

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.course import Bound, Course
+from llmeval_sdk.store.course import AlertCourse, Bound
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -50,7 +50,7 @@ class AlertMessage:
 class WatchState:
     """All courses, by alert, and the messages that are still to be delivered."""
 
-    courses: dict[str, Course] = field(default_factory=dict)
+    courses: dict[str, AlertCourse] = field(default_factory=dict)
     outbox: list[AlertMessage] = field(default_factory=list)
 
     def expire(self, now_ns: int) -> list[AlertMessage]:
@@ -82,7 +82,7 @@ class WatchState:
                 return _newer(plain["version"])
             known = {str(bound): bound for bound in bounds}
             courses = {
-                name: Course.from_plain(known.get(name) or bound_of(name), course)
+                name: AlertCourse.from_plain(known.get(name) or bound_of(name), course)
                 for name, course in plain["courses"].items()
             }
             return cls(courses, [AlertMessage(**message) for message in plain["outbox"]])

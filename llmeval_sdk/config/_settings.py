@@ -31,6 +31,7 @@ _EXTENSIONS = {
     "MLflow": "mlflow:MlflowSettings",
     "Ragas": "ragas:RagasSettings",
     "Risk scores that learn": "learning:LearnedSettings",
+    "One budget for all hosts": "shared:SharedSettings",
     "Alarms of `llmeval watch`": "watching:WatchSettings",
     "Verdicts that offline runs keep": "verdicts:VerdictSettings",
 }

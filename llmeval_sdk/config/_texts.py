@@ -191,12 +191,12 @@ def secret_pairs(text: str) -> Mapping[str, Secret]:
     return {key.lower(): Secret(value) for key, value in pairs(text).items()}
 
 
-_SECRET_READERS = (Secret, long_secret, secret_pairs)
+_SECRET_READERS = (long_secret, secret_pairs)
 
 
 def is_secret(read: Callable[[str], Any]) -> bool:
     """Return whether what a reader makes may never be shown."""
-    return read in _SECRET_READERS
+    return read in _SECRET_READERS or (isinstance(read, type) and issubclass(read, Secret))
 
 
 def concealed(value: Any, read: Callable[[str], Any]) -> Any:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from llmeval_sdk.demo.grading import OUTCOMES
 from llmeval_sdk.model import Chunk, Evaluation, NotRun, SpanData
-from llmeval_sdk.store.effective import effective
+from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -96,17 +96,14 @@ def _result(reader: StoreReader, trace_id: str, span_id: str) -> Result | None:
     span = next((span for span in spans if span.span_id == span_id), None)
     if span is None:
         return None
-    by_name: dict[str, list[Evaluation]] = {}
-    for event in reader.evaluations_of(span_id):
-        by_name.setdefault(event.evaluation.name, []).append(event.evaluation)
+    events = reader.evaluations_of(span_id)
     return Result(
         span,
-        {name: each for name, said in by_name.items() if (each := effective(said)) is not None},
+        {event.evaluation.name: event.evaluation for event in counting(events)},
         {
-            each.name: each
-            for said in by_name.values()
-            for each in said
-            if each.evaluator_kind == "decision" and each.error is None
+            event.evaluation.name: event.evaluation
+            for event in events
+            if event.evaluation.evaluator_kind == "decision" and event.evaluation.error is None
         },
         reader.not_run_of(span_id),
         next((each.retrieved_context for each in spans if each.retrieved_context), ()),

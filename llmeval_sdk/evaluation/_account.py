@@ -23,7 +23,7 @@ CHARACTERS_PER_TOKEN = 3
 _Result = TypeVar("_Result", Completion, Decision)
 
 
-class Account:
+class Spending:
     """Adds up what a judgement used; ``model`` may be any that has a name.
 
     Args:
@@ -116,7 +116,7 @@ class _Payment:
     Raises `JudgeError` with the counted reason where the budget refuses.
     """
 
-    def __init__(self, account: Account, place: int, name: str, most: Usage) -> None:
+    def __init__(self, account: Spending, place: int, name: str, most: Usage) -> None:
         self._account = account
         self._turnstile = account.turnstile
         self._place = place

@@ -13,7 +13,7 @@ from llmeval_sdk._needs import lacking
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.evaluation._account import Account
+from llmeval_sdk.evaluation._account import Spending
 from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
 from llmeval_sdk.evaluation._outcomes import decided, failure_of, packed, read, unpacked
 from llmeval_sdk.evaluation._running import failed, not_applicable
@@ -205,7 +205,7 @@ class Decider:
 
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
         """Ask the model within budget and time."""
-        account = Account(self.model, self._turnstile, ACCOUNT)
+        account = Spending(self.model, self._turnstile, ACCOUNT)
         questions, data = inquiry.questions, inquiry.data()
         try:
             with disabled():  # a model of the app's own is no part of its trace

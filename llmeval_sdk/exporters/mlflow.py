@@ -13,7 +13,7 @@ from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
-from llmeval_sdk.exporters.http import Answer
+from llmeval_sdk.exporters.http import HttpAnswer
 from llmeval_sdk.exporters.otel import content
 from llmeval_sdk.exporters.otel.attributes import explanation_of
 from llmeval_sdk.exporters.otel.bridge import OtelBridge
@@ -81,7 +81,7 @@ class MlflowExporter(StepwiseExporter):
         self._writer.after_fork()
         self._client.forget()
 
-    def _assess(self, records: list[Any]) -> Answer:
+    def _assess(self, records: list[Any]) -> HttpAnswer:
         (assessment,) = records
         path = f"/api/3.0/mlflow/traces/{assessment['trace_id']}/assessments"
         return self._client.call("POST", path, {"assessment": assessment})

@@ -11,7 +11,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.phoenix import PhoenixSettings
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
-from llmeval_sdk.exporters.http import Answer
+from llmeval_sdk.exporters.http import HttpAnswer
 from llmeval_sdk.exporters.otel import names
 from llmeval_sdk.exporters.otel.attributes import explanation_of, value_and_label
 from llmeval_sdk.exporters.otel.bridge import OtelBridge
@@ -78,7 +78,7 @@ class PhoenixExporter(StepwiseExporter):
         self._writer.after_fork()
         self._client.forget()
 
-    def _post(self, path: str, records: list[Any]) -> Answer:
+    def _post(self, path: str, records: list[Any]) -> HttpAnswer:
         return self._client.call("POST", path, {"data": records})
 
     def _documents(self, event: EvaluationEvent) -> Iterable[dict[str, Any]]:

@@ -19,7 +19,7 @@ _GAP = "\n\n"
 _SHOWN = 200
 
 
-class Candidate(NamedTuple):
+class PossibleValue(NamedTuple):
     """Something in the text that could be a value."""
 
     start: int
@@ -42,7 +42,9 @@ class Passages:
     """The 1-based chunk number of each passage; 0 for quoted evidence."""
     cut: bool
     """Whether there was more than is read."""
-    kept: dict[str, tuple[Candidate, ...]] = field(default_factory=dict, compare=False, repr=False)
+    kept: dict[str, tuple[PossibleValue, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     """Kind -> everything of that kind in the text, where that was asked for before."""
 
     def number_at(self, place: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.extraction.cues import cues
 from llmeval_sdk.extraction.kinds import candidates, kind_of
 from llmeval_sdk.extraction.marks import Marks
-from llmeval_sdk.extraction.passages import Candidate, Passages, lower, passages_of
+from llmeval_sdk.extraction.passages import Passages, PossibleValue, lower, passages_of
 from llmeval_sdk.extraction.values import abstained, items, normal, text_of
 from llmeval_sdk.model import Record
 
@@ -127,7 +127,7 @@ def _rivals(
     marks: Marks,
 ) -> tuple[Rival, ...]:
     """Collect the other values of a kind, each once, at the place that cues speak for most."""
-    best: dict[str, tuple[float, Candidate]] = {}
+    best: dict[str, tuple[float, PossibleValue]] = {}
     times: dict[str, int] = {}
     competes: dict[str, bool] = {}
     for candidate in _everything(kind, passages):
@@ -149,7 +149,7 @@ def _rivals(
     return tuple(sorted(found, key=lambda rival: (-rival.cue, rival.start)))
 
 
-def _everything(kind: str, passages: Passages) -> tuple[Candidate, ...]:
+def _everything(kind: str, passages: Passages) -> tuple[PossibleValue, ...]:
     """Return everything of a kind in the passages, which the fields of one document share."""
     kept = passages.kept.get(kind)
     if kept is None:
@@ -157,7 +157,9 @@ def _everything(kind: str, passages: Passages) -> tuple[Candidate, ...]:
             (*span, passages.text[slice(*span)].strip(_EDGES))
             for span in candidates(kind, passages)
         )
-        kept = tuple(Candidate(start, end, value, normal(value)) for start, end, value in values)
+        kept = tuple(
+            PossibleValue(start, end, value, normal(value)) for start, end, value in values
+        )
         passages.kept[kind] = kept
     return kept
 

@@ -143,7 +143,7 @@ class Forms:
         def form(record: Record) -> TypedForm:
             common = sections(record)
 
-            def ask(rank: int, chunk: Chunk) -> _Asked | None:
+            def ask(rank: int, chunk: Chunk) -> _ChunkQuestion | None:
                 text = chunk.content or ""
                 if not text.strip():
                     return None
@@ -151,7 +151,9 @@ class Forms:
                 wording = instructions.replace('section "chunk"', f'section "{title}"')
                 shown = [*common, Section(title, text)]
                 name = f"{self._judge}.{rank}"
-                return _Asked(self._question("yes_no", wording, shown, options, name), shown, text)
+                return _ChunkQuestion(
+                    self._question("yes_no", wording, shown, options, name), shown, text
+                )
 
             return self._per_chunk(record, ask, _answers.yes_no)
 
@@ -197,10 +199,12 @@ class Forms:
                     self._question(kind, template.rubric, shown, options), shown, read
                 )
 
-            def ask(rank: int, chunk: Chunk) -> _Asked:
+            def ask(rank: int, chunk: Chunk) -> _ChunkQuestion:
                 wording, shown, own = _of_chunk(template, record, chunk, rank)
                 name = f"{self._judge}.{rank}"
-                return _Asked(self._question(kind, wording, shown, options, name), shown, own)
+                return _ChunkQuestion(
+                    self._question(kind, wording, shown, options, name), shown, own
+                )
 
             return self._per_chunk(record, ask, read)
 
@@ -238,11 +242,11 @@ class Forms:
         )
 
     def _per_chunk(
-        self, record: Record, ask: Callable[[int, Chunk], _Asked | None], read: Reader
+        self, record: Record, ask: Callable[[int, Chunk], _ChunkQuestion | None], read: Reader
     ) -> TypedForm:
         """Ask about each chunk once; chunks of which the same is shown share their answer."""
         asked = [ask(rank, chunk) for rank, chunk in enumerate(record.retrieved_context or (), 1)]
-        distinct: dict[Hashable, _Asked] = {}
+        distinct: dict[Hashable, _ChunkQuestion] = {}
         for one in asked:
             if one is not None:
                 distinct.setdefault(one.same, one)
@@ -286,7 +290,7 @@ class Forms:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ChunkQuestion:
     """A question about one chunk, and what is shown with it."""
 
     question: Question

@@ -54,7 +54,7 @@ class Score(NamedTuple):
         return self.features, len(self.names)
 
 
-class _InForce(NamedTuple):
+class _FitInUse(NamedTuple):
     version: str
     outcomes: int
     weights: Weights
@@ -85,7 +85,7 @@ class Learning:
         self._owner = secrets.token_hex(8)
         self._scores: dict[str, Score] = {}
         self._courses: file.Courses = {}
-        self._in_force: dict[str, dict[str, _InForce]] = {}
+        self._in_force: dict[str, dict[str, _FitInUse]] = {}
         """Weights by part and span name; replaced whole, since other threads read it."""
         self._names = names
         self._hearing = Hearing(names=names)
@@ -262,7 +262,7 @@ class Learning:
         self._courses = courses
         self._in_force = {
             part: {
-                name: _InForce(fit.weights.version, fit.outcomes, fit.weights)
+                name: _FitInUse(fit.weights.version, fit.outcomes, fit.weights)
                 for name, course in groups.items()
                 if (fit := course.in_use) is not None
             }

@@ -53,7 +53,7 @@ PEOPLE = "people"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FitCheck:
     """How weights did on outcomes that they were not fitted on."""
 
     outcomes: int
@@ -76,7 +76,7 @@ class Check:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_json(cls, data: Any) -> Check:
+    def from_json(cls, data: Any) -> FitCheck:
         """Read a check; raises `ValueError` for anything else."""
         data = entries(data)
         before, after = (None if data.get(k) is None else number(data[k]) for k in _SCORES)
@@ -98,7 +98,7 @@ class Fit:
     """The last outcome that it was fitted on, by `Outcome.seq`."""
     at: float
     """When it was made, in seconds since the epoch."""
-    check: Check | None = None
+    check: FitCheck | None = None
     """What brought it into use."""
 
     def to_json(self) -> dict[str, Any]:
@@ -125,18 +125,18 @@ class Fit:
             _count(data.get("outcomes")),
             _count(data.get("until")),
             _time(data.get("at")),
-            None if data.get("check") is None else Check.from_json(data["check"]),
+            None if data.get("check") is None else FitCheck.from_json(data["check"]),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LearningCourse:
     """Where learning stands for one group of records."""
 
     in_use: Fit | None = None
     candidate: Fit | None = None
     """A fit that waits for later outcomes."""
-    refused: Check | None = None
+    refused: FitCheck | None = None
     """The check that the last candidate failed; ``None`` once one has passed."""
     fitted_until: int = 0
     """The last outcome of the last fit."""
@@ -151,14 +151,14 @@ class Course:
         }
 
     @classmethod
-    def from_json(cls, data: Any, features: int) -> Course:
+    def from_json(cls, data: Any, features: int) -> LearningCourse:
         """Read a course for so many features; raises `ValueError` for anything else."""
         data = entries(data)
         in_use, candidate = (
             None if data.get(name) is None else Fit.from_json(data[name], features)
             for name in ("in_use", "candidate")
         )
-        refused = None if data.get("refused") is None else Check.from_json(data["refused"])
+        refused = None if data.get("refused") is None else FitCheck.from_json(data["refused"])
         if in_use is not None and in_use.check is None:
             raise ValueError("weights in use that nothing has checked")
         return cls(in_use, candidate, refused, _count(data.get("fitted_until")))
@@ -182,13 +182,13 @@ def chosen(
 
 
 def advanced(
-    course: Course,
+    course: LearningCourse,
     source: Source,
     outcomes: Sequence[Outcome],
     now: float,
     *,
     rival: Weights | None = None,
-) -> Slices[Course]:
+) -> Slices[LearningCourse]:
     """Take the next steps that the outcomes allow: check the candidate, and make another.
 
     Args:
@@ -228,7 +228,7 @@ def checked(
     now: float,
     *,
     rival: Weights | None = None,
-) -> Slices[Check]:
+) -> Slices[FitCheck]:
     """Compare a fit with what it would replace on outcomes that came after it."""
     earlier = outcomes[: len(outcomes) - len(later)]
     scale = earlier if len(earlier) >= LATER else later  # the latter favours what is there
@@ -241,7 +241,7 @@ def checked(
     after = [fit.weights.logit(each.logit, each.features) for each in later]
     yield
     gain = loss(before, bad, shares) - loss(after, bad, shares)
-    return Check(len(later), auroc(before, bad, shares), auroc(after, bad, shares), gain, now)
+    return FitCheck(len(later), auroc(before, bad, shares), auroc(after, bad, shares), gain, now)
 
 
 def _replaced(outcomes: Sequence[Outcome], rival: Weights | None) -> list[float]:
@@ -258,7 +258,7 @@ def _can_check(later: Sequence[Outcome]) -> bool:
     return len(later) >= LATER and _differ(later, LATER_OF_EACH)
 
 
-def _can_fit(course: Course, source: Source, outcomes: Sequence[Outcome]) -> bool:
+def _can_fit(course: LearningCourse, source: Source, outcomes: Sequence[Outcome]) -> bool:
     if len(outcomes) < FEWEST or not _differ(outcomes, FEWEST_OF_EACH):
         return False
     known = course.in_use

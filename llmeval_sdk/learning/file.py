@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import _private
-from llmeval_sdk.learning.course import Course
+from llmeval_sdk.learning.course import LearningCourse
 
 
 KIND, VERSION = "llmeval learned weights", 1
@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 20
 MOST_GROUPS = 20
 """Span names of one score that have weights of their own."""
 
-Courses = dict[str, dict[str, Course]]
+Courses = dict[str, dict[str, LearningCourse]]
 """The courses of each part (a score and a language) by span name; ``""`` stands for all."""
 
 
@@ -81,7 +81,7 @@ def read(path: Path) -> dict[str, Any]:
     return parts
 
 
-def courses_of(part: Any, features: str, width: int) -> dict[str, Course]:
+def courses_of(part: Any, features: str, width: int) -> dict[str, LearningCourse]:
     """Read the courses of one part.
 
     Args:
@@ -102,12 +102,14 @@ def courses_of(part: Any, features: str, width: int) -> dict[str, Course]:
     if len(groups) > MOST_GROUPS + 1:
         raise UnusableError("unreadable", "it has too many groups")
     try:
-        return {name: Course.from_json(course, width) for name, course in groups.items()}
+        return {name: LearningCourse.from_json(course, width) for name, course in groups.items()}
     except (ValueError, TypeError, KeyError, OverflowError):
         raise UnusableError("unreadable", "its weights are damaged") from None
 
 
-def write(path: Path, parts: Mapping[str, tuple[str, Mapping[str, Course]]], now: float) -> None:
+def write(
+    path: Path, parts: Mapping[str, tuple[str, Mapping[str, LearningCourse]]], now: float
+) -> None:
     """Replace the file. ``parts`` holds which features each part has, and its courses.
 
     Raises:

@@ -13,7 +13,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.learning import LearnedSettings
 from llmeval_sdk.learning import file
 from llmeval_sdk.learning.background import Learning
-from llmeval_sdk.learning.course import FEWEST, LATER, Check, Course
+from llmeval_sdk.learning.course import FEWEST, LATER, FitCheck, LearningCourse
 
 
 Finding = tuple[bool | None, str, str]
@@ -48,11 +48,11 @@ def findings(settings: Settings) -> Iterator[Finding]:
                 yield False, part, words
                 continue
             known = counts.get(part, 0)
-            for group, course in (courses or {"": Course()}).items():
+            for group, course in (courses or {"": LearningCourse()}).items():
                 yield _finding(f"{part} {group}".strip(), course, known)
 
 
-def _finding(subject: str, course: Course, known: int) -> Finding:
+def _finding(subject: str, course: LearningCourse, known: int) -> Finding:
     fit, candidate = course.in_use, course.candidate
     words = []
     if fit is not None and fit.check is not None:
@@ -74,7 +74,7 @@ def _finding(subject: str, course: Course, known: int) -> Finding:
     return (None if fit is None else True), subject, "; ".join(words)
 
 
-def _checked(check: Check) -> str:
+def _checked(check: FitCheck) -> str:
     about = f"on {check.outcomes} later verdicts, {_day(check.at)}"
     if check.before is None or check.after is None:
         return about

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from llmeval_sdk.learning.course import FEWEST, Course, advanced, chosen
+from llmeval_sdk.learning.course import FEWEST, LearningCourse, advanced, chosen
 from llmeval_sdk.learning.file import MOST_GROUPS
 from llmeval_sdk.learning.fit import Slices
 from llmeval_sdk.learning.outcomes import Outcomes
@@ -19,9 +19,9 @@ def advanced_groups(
     outcomes: Outcomes,
     part: str,
     made_of: tuple[str, int],
-    groups: Mapping[str, Course],
+    groups: Mapping[str, LearningCourse],
     now: float,
-) -> Slices[dict[str, Course]]:
+) -> Slices[dict[str, LearningCourse]]:
     """Return the courses by span name as far as the outcomes take them; ``""`` stands for all.
 
     A span name has weights of its own only where they are better than those over all, so its course
@@ -48,7 +48,7 @@ def advanced_groups(
         rows = yield from outcomes.of(part, features, source, name or None, width=width)
         over_all = courses[""].in_use if name else None
         courses[name] = yield from advanced(
-            courses.get(name) or Course(),
+            courses.get(name) or LearningCourse(),
             source,
             rows,
             now,

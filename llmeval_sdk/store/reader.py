@@ -16,7 +16,7 @@ from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 from llmeval_sdk.store.rows import COLUMNS, Row
 from llmeval_sdk.store.schema import EmptyError
-from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary
+from llmeval_sdk.store.summary import EvaluationScope, NotRunSummary, ScoreSummary
 
 
 _T = TypeVar("_T")
@@ -35,7 +35,7 @@ class SpanRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class StoreSize:
     """How much a store holds."""
 
     spans: int
@@ -114,7 +114,7 @@ class StoreReader:
 
         ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
         """
-        scope = Scope(since, until, evaluator, span_name)
+        scope = EvaluationScope(since, until, evaluator, span_name)
         return tuple(self.read(lambda c: summary.score_summary(c, scope, summary.groups(c, scope))))
 
     def not_run_summary(
@@ -125,7 +125,7 @@ class StoreReader:
         span_name: str | None = None,
     ) -> tuple[NotRunSummary, ...]:
         """Count the judges that did not run, by judge and reason; see `score_summary`."""
-        scope = Scope(since, until, evaluator, span_name)
+        scope = EvaluationScope(since, until, evaluator, span_name)
         return tuple(self.read(lambda c: summary.not_run_summary(c, scope)))
 
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
@@ -145,9 +145,9 @@ class StoreReader:
             if self.read(lambda c, name=name: c.execute(_STOOD_IN, (name, mark)).fetchone())  # type: ignore[misc]
         ]
 
-    def counts(self) -> Counts:
+    def counts(self) -> StoreSize:
         """Return how much the store holds."""
-        return Counts(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
+        return StoreSize(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do one reading in one transaction, so that all of it sees the same state.
@@ -165,6 +165,10 @@ class StoreReader:
                 connection.set_progress_handler(None, 0)
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    def another(self) -> StoreReader:
+        """Return another reader of the same store, for another thread."""
+        return StoreReader(self._location, seconds=self._seconds)
 
     @property
     def location(self) -> str:

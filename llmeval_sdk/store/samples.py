@@ -8,115 +8,24 @@ reads single rows, for the estimates that need to know the record.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from math import inf
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.correction import PASS
 from llmeval_sdk.estimates.funnels import NOT_SELECTED
-from llmeval_sdk.estimates.tally import Tally
-from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, Group, Scope
+from llmeval_sdk.store.judged import Judged, Sums
+from llmeval_sdk.store.schema import WORD
+from llmeval_sdk.store.summary import COUNTS, GROUP, LEAST_CHANCE, EvaluationScope, Group
 
 
 Key = tuple[str, str | None, int | None]
 """A judge, a span name, and the beginning of a period in nanoseconds since the epoch."""
 
 
-@dataclass(slots=True)
-class Judged:
-    """What one judge said, and did not say, about the spans of one name in one period."""
-
-    origin: float = 0.0
-    """What is subtracted from each verdict in `tally`, to keep the sums of large ones exact."""
-    tally: Tally = field(default_factory=Tally)
-    """Sums over the verdicts that are numbers and have an inclusion probability."""
-    passed: int = 0
-    """How many of those are passes."""
-    passed_weight: float = 0.0
-    """The sum of the inverses of the inclusion probabilities of the passes."""
-    low: float = inf
-    high: float = -inf
-    """The range of those verdicts."""
-    numbers: int = 0
-    """How many verdicts are numbers, with an inclusion probability or without."""
-    total: float = 0.0
-    """The sum of those, less `origin` each."""
-    is_out_of_scale: bool = False
-    """Whether any of them is outside 0..1."""
-    passed_over: int = 0
-    """How many records were not escalated or not sampled."""
-    categories: Counter[str] = field(default_factory=Counter)
-    """How often it gave each word that is no number, including neutral ones such as ``skipped``."""
-    answered: int = 0
-    """How many judgements have no error, whether or not they are numbers."""
-    reasons: Counter[str] = field(default_factory=Counter)
-    cost_usd: float | None = None
-    versions: set[str] = field(default_factory=set)
-    """The versions of the judge that gave these verdicts."""
-
-    @property
-    def mean(self) -> float | None:
-        """The plain mean of the verdicts that are numbers."""
-        return self.total / self.numbers + self.origin if self.numbers else None
-
-    def join(self, other: Judged) -> None:
-        """Add what the same judge said in another period or about spans of another name."""
-        self.origin = other.origin
-        self.tally.join(other.tally)
-        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        self.is_out_of_scale |= other.is_out_of_scale
-        for name in ("passed", "passed_weight", "numbers", "total", "passed_over", "answered"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.categories += other.categories
-        self.reasons += other.reasons
-        self.versions |= other.versions
-        if other.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
-
-    def add(self, sums: _Sums) -> None:
-        """Add verdicts that are numbers, with an inclusion probability each or without."""
-        self.numbers += sums.numbers
-        self.total += sums.total
-        self.is_out_of_scale |= sums.low < 0 or sums.high > 1
-        if sums.known:
-            self.low, self.high = min(self.low, sums.low), max(self.high, sums.high)
-            self.passed += sums.passed
-            self.passed_weight += sums.passed_weight
-            self.tally.join(
-                Tally(
-                    count=sums.known, judged=sums.known, heaviest=1 / sums.least_chance,
-                    w=sums.w, wy=sums.wy, ww=sums.ww, wwy=sums.wwy, wwyy=sums.wwyy,
-                )
-            )  # fmt: skip
-
-
-class _Sums(NamedTuple):
-    """What some verdicts add up to, as statements below return it; y is a verdict less the origin.
-
-    If only some of them have an inclusion probability, what follows ``known`` is of those.
-    """
-
-    numbers: int
-    low: float
-    high: float
-    total: float
-    known: int = 0
-    least_chance: float = 1.0
-    w: float = 0.0
-    ww: float = 0.0
-    wy: float = 0.0
-    wwy: float = 0.0
-    wwyy: float = 0.0
-    passed: int = 0
-    passed_weight: float = 0.0
-
-
 def judged(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     parts: Iterable[Group],
     *,
     period_ns: int = 0,
@@ -148,8 +57,10 @@ def judged(
         scored = any(part.word is None and part.values for part in of_name)
         all_kinds = every_kind and name not in by_model
         kind = "" if all_kinds else "+evaluator_kind = 'judge'"
-        where = scope._replace(evaluator=name).where("name", kind) if scored else None
-        summing = _Summing(connection, of_name, where, period, every_kind=all_kinds)
+        where = scope._replace(evaluator=name).where("name", kind)
+        weights = _weights(connection, of_name, where, period)
+        scores = where if scored else None
+        summing = _Summing(connection, of_name, weights, scores, period, every_kind=all_kinds)
         samples = summing.run()
         if any(sample.is_out_of_scale for sample in samples.values()):
             whole = Judged()
@@ -190,6 +101,25 @@ def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> s
 _IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
 
 
+_Weights: TypeAlias = "dict[tuple[Any, ...], tuple[float, float, float]]"
+"""By group of a word: the least inclusion probability, the sum of the inverses, and that of their
+squares."""
+
+
+def _weights(
+    connection: sqlite3.Connection,
+    parts: Iterable[Group],
+    where: tuple[str, tuple[Any, ...]],
+    period: str,
+) -> _Weights:
+    """Return what the words of an evaluator weigh; nothing is read where all were judged."""
+    if all(part.is_whole for part in parts if part.word is not None and part.known):
+        return {}
+    condition, arguments = where
+    sql = _WEIGHTS.format(where=condition, period=period, by_period=_by(period))
+    return {row[:6]: row[6:] for row in connection.execute(sql, arguments)}
+
+
 class _Summing:
     """Makes samples of what one judge said: words from their groups, scores by statements."""
 
@@ -197,6 +127,7 @@ class _Summing:
         self,
         connection: sqlite3.Connection,
         parts: Sequence[Group],
+        weights: _Weights,
         scores: tuple[str, tuple[Any, ...]] | None,
         period: str,
         *,
@@ -204,6 +135,7 @@ class _Summing:
     ) -> None:
         self._connection = connection
         self._parts = parts
+        self._weights = weights
         self._scores = scores
         """The condition for the statements, and its arguments, where there are any scores."""
         self._period = period
@@ -218,27 +150,30 @@ class _Summing:
 
         for part in self._parts:
             self._add(at(part.name, part.span_name, part.period), part)
-        for statement in (_SCORES, _OTHER_SCORES):
-            if self._scores is None or (statement is _OTHER_SCORES and self._is_plain()):
-                continue
-            where, arguments = self._scores
+        for statement in self._statements():
+            where, arguments = self._scores or ("", ())
             sql = statement.format(where=where, period=self._period, by_period=_by(self._period))
             for row in self._connection.execute(sql, (origin, *arguments)):
                 sample = at(*row[:3])
-                sums = _Sums(*row[5:])
+                sums = Sums(*row[5:])
                 sample.answered += row[4] if self._every_kind else 0
                 if sums.numbers:
                     sample.versions.add(row[3] or "")
                     sample.add(sums)
         return by_key
 
-    def _is_plain(self) -> bool:
-        """Say whether all scores are usable and have an inclusion probability."""
-        return all(
+    def _statements(self) -> list[str]:
+        """Return the statements that sum up all scores: the cheapest, where nothing was sampled."""
+        if self._scores is None:
+            return []
+        scores = [part for part in self._parts if part.word is None and part.values]
+        usable = all(
             part.known == part.values and part.low >= -1e100 and part.high <= 1e100
-            for part in self._parts
-            if part.word is None and part.values
+            for part in scores
         )
+        if not usable:
+            return [_SCORES, _OTHER_SCORES]
+        return [_WHOLE_SCORES if all(part.is_whole for part in scores) else _SCORES]
 
     def _add(self, sample: Judged, part: Group) -> None:
         """Add what a group says by itself: its cost, and its verdicts if they are words."""
@@ -254,11 +189,12 @@ class _Summing:
             sample.categories[part.word] += count
         elif count:
             y, passes = number - sample.origin, number >= PASS
-            sums = _Sums(count, number, number, count * y)
+            sums = Sums(count, number, number, count * y)
             if part.known:
-                w, ww = part.w or 0.0, part.ww or 0.0
-                sums = _Sums(
-                    *sums[:4], part.known, part.least_chance or 1.0, w, ww, w * y, ww * y,
+                whole = 1.0, float(part.known), float(part.known)
+                least, w, ww = whole if part.is_whole else self._weights[part[:6]]
+                sums = Sums(
+                    *sums[:4], part.known, least, w, ww, w * y, ww * y,
                     ww * y * y, part.known * passes, w * passes,
                 )  # fmt: skip
             sample.versions.add(part.version or "")
@@ -274,6 +210,13 @@ HAS_CHANCE = f"inclusion_probability > {LEAST_CHANCE}"
 _IS_USABLE = "value BETWEEN -1e100 AND 1e100"
 """The square of such a score is a number; only a file made by hand holds others."""
 
+_WEIGHTS = f"""
+SELECT {GROUP}, {{period}}, {WORD}, min(inclusion_probability), sum(1 / inclusion_probability),
+  sum(1 / (inclusion_probability * inclusion_probability))
+FROM evaluations {{where}} AND {WORD} IS NOT NULL AND {COUNTS}
+GROUP BY {GROUP}, {WORD} {{by_period}}
+"""  # noqa: S608 - constants
+
 _SCORES = f"""
 SELECT name, span_name, {{period}}, evaluator_version, count(*),
   count(*), min(value), max(value), sum(value - ?1), count(*), min(inclusion_probability),
@@ -286,6 +229,19 @@ FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
   AND {HAS_CHANCE} AND {_IS_USABLE}
 GROUP BY {GROUP} {{by_period}}
 """  # noqa: S608
+
+_WHOLE_SCORES = f"""
+SELECT name, span_name, period, evaluator_version, count, count, low, high, total, count, 1.0,
+  count, count, total, total, squares, passed, passed
+FROM (
+  SELECT name, span_name, {{period}} AS period, evaluator_version, count(*) AS count,
+    min(value) AS low, max(value) AS high, sum(value - ?1) AS total,
+    sum((value - ?1) * (value - ?1)) AS squares, sum(value >= {PASS}) AS passed
+  FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  GROUP BY {GROUP} {{by_period}}
+)
+"""  # noqa: S608
+"""The same where every inclusion probability is 1: a division by it costs as much as all else."""
 
 _OTHER_SCORES = f"""
 SELECT name, span_name, {{period}}, evaluator_version, count(*),

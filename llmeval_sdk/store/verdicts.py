@@ -13,7 +13,7 @@ from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.samples import HAS_CHANCE, Key
 from llmeval_sdk.store.schema import WORD
-from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, Scope
+from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, EvaluationScope
 
 
 IDS = 500
@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
 
 def verdicts(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     *,
     every_kind: bool = False,
     spans: Collection[str] | None = None,
@@ -71,7 +71,7 @@ def usable(connection: sqlite3.Connection) -> dict[str, int]:
 
 def predicted(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     scores: Mapping[str, float],
     *,
     period_ns: int = 0,

@@ -18,6 +18,7 @@ from llmeval_sdk.model import (
     is_stand_in,
 )
 from llmeval_sdk.store import views
+from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.views import JudgeRun, Outline
@@ -36,7 +37,7 @@ _FAILURES = ("error", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ShownVerdict:
     """What one evaluator said about the span."""
 
     event: EvaluationEvent
@@ -84,7 +85,7 @@ class Detail:
     response: MarkedText
     unsupported: bool
     """Whether parts of the response are marked because the context does not support them."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ShownVerdict, ...]
     refusals: tuple[tuple[NotRun, Reason], ...]
     people: tuple[tuple[EvaluationEvent, Cell, str], ...]
     """A triple for each label that a person gave: the event, the cell that shows it, the person."""
@@ -124,7 +125,8 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
         e.evaluation.name == _values.ABSTENTION and e.evaluation.value is not None for e in events
     ):
         verdicts = (replace(verdict, cell=colourless(verdict.cell)) for verdict in verdicts)
-    unsupported = _unsupported(events) if isinstance(span.response, str) else ()
+    counted = counting(events)
+    unsupported = _unsupported(counted) if isinstance(span.response, str) else ()
     return Detail(
         span,
         marked(as_text(span.request)),
@@ -135,7 +137,7 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
         tuple((label, cell_of(label.evaluation), _who(label)) for label in people),
         labels,
         tuple(reader.read(lambda c: views.judge_runs(c, span.span_id))),
-        _passages(chunks or (), extractions, events),
+        _passages(chunks or (), extractions, counted),
         source,
         extractions,
         _facts(span),
@@ -143,7 +145,7 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     )
 
 
-def _first_to_look_at(verdict: Verdict) -> tuple[bool, int, str]:
+def _first_to_look_at(verdict: ShownVerdict) -> tuple[bool, int, str]:
     """Return a key that sorts judges before heuristics, and bad verdicts before good ones."""
     evaluation = verdict.event.evaluation
     is_judge = evaluation.evaluator_kind in JUDGING
@@ -158,7 +160,7 @@ def _unsupported(events: Sequence[EvaluationEvent]) -> Sequence[Sequence[int]]:
     return ()
 
 
-def _verdict(event: EvaluationEvent, label: str) -> Verdict:
+def _verdict(event: EvaluationEvent, label: str) -> ShownVerdict:
     evaluation = event.evaluation
     shown_elsewhere = {*_ARRAYS, "why", "unsupported_spans"}
     outcome = (evaluation.value, evaluation.label, evaluation.explanation)
@@ -168,7 +170,7 @@ def _verdict(event: EvaluationEvent, label: str) -> Verdict:
         if name not in shown_elsewhere and value not in (None, [], "") and value not in outcome
     }
     why = as_text(evaluation.metadata.get("why") or "")[:500]
-    return Verdict(event, cell_of(evaluation), why, details, _sides(event), label)
+    return ShownVerdict(event, cell_of(evaluation), why, details, _sides(event), label)
 
 
 def _who(event: EvaluationEvent) -> str:

@@ -162,7 +162,7 @@ def _since(request: Request) -> int | None:
 def _figures(
     reader: StoreReader, name: str, since: int | None, *, judge: bool
 ) -> tuple[Figures, views.Recent]:
-    recent = reader.read(lambda c: views.recent(c, name, since))
+    recent = reader.read(lambda c: views.recent(c, name, since, judge=judge))
     return figures(name, recent, judge=judge), recent
 
 

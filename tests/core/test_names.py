@@ -1,9 +1,10 @@
-"""One rule says what is private: a module with an underscore is used in its own room only."""
+"""What is private is underscored by one rule in all rooms, and a name stands for one thing."""
 
 from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,10 @@ def named_in(path):
             yield from re.findall(r"llmeval_sdk(?:\.\w+)+", node.value)
 
 
-USES = {module: {*named_in(path)} & MODULES.keys() for module, path in MODULES.items()}
+@cache
+def uses():
+    """The modules of the package that each of its modules uses."""
+    return {module: {*named_in(path)} & MODULES.keys() for module, path in MODULES.items()}
 
 
 def is_private(module):
@@ -56,7 +60,7 @@ def test_what_is_private_is_used_in_its_own_room_only(room):
     """What another room uses has no underscore, or is passed on by the room's ``__init__``."""
     strangers = [
         f"{user} uses {used}"
-        for user, names in USES.items()
+        for user, names in uses().items()
         for used in names
         if room_of(used) == room != room_of(user) and is_private(used) and used not in DOORS
     ]
@@ -66,6 +70,22 @@ def test_what_is_private_is_used_in_its_own_room_only(room):
 def test_the_rule_would_find_a_stranger():
     """The test above looks at every file, and at uses inside of functions and texts too."""
     assert len(ROOMS) > 20
-    assert "llmeval_sdk.heuristics.context_relevance" in USES["llmeval_sdk.registry"]
+    assert "llmeval_sdk.heuristics.context_relevance" in uses()["llmeval_sdk.registry"]
     assert is_private("llmeval_sdk.judges.ragas._where")
     assert not is_private("llmeval_sdk._values")
+
+
+def classes():
+    """Every class of the package, with or without an underscore: its plain name and its place."""
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                yield node.name.lstrip("_"), f"{module}.{node.name}"
+
+
+def test_a_class_name_stands_for_one_thing():
+    """No two classes of the package have one name, not even where both are private."""
+    places = {}
+    for name, place in classes():
+        places.setdefault(name, []).append(place)
+    assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -12,7 +12,7 @@ from llmeval_sdk._process import shield
 from llmeval_sdk.heuristics.risk import response
 from llmeval_sdk.learning import file
 from llmeval_sdk.learning.background import Learning
-from llmeval_sdk.learning.course import Check, Course, Fit, Source
+from llmeval_sdk.learning.course import Fit, FitCheck, LearningCourse, Source
 from llmeval_sdk.learning.outcomes import Entry, ForeignError, Outcomes
 from llmeval_sdk.learning.weights import Weights
 from llmeval_sdk.model import Chunk, Record
@@ -47,8 +47,8 @@ def weights(bias=3.0):
 
 
 def course(**changes):
-    check = Check(50, 0.7, 0.8, 0.01, 2e9)
-    return Course(in_use=Fit(weights(**changes), SOURCE, 120, 120, 2e9, check))
+    check = FitCheck(50, 0.7, 0.8, 0.01, 2e9)
+    return LearningCourse(in_use=Fit(weights(**changes), SOURCE, 120, 120, 2e9, check))
 
 
 def learner(store):

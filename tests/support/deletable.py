@@ -23,7 +23,7 @@ PARTS = {
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
         "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/samples.py", "store/silence.py", "store/tiers.py", "store/verdicts.py",
+        "store/judged.py", "store/samples.py", "store/silence.py", "store/tiers.py", "store/verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
@@ -48,6 +48,7 @@ PARTS = {
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
+    "shared": ("config/redis_address.py", "config/shared.py", "policy/shared"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
@@ -299,6 +300,7 @@ def _statements(node):
     return body if isinstance(body, list) else []
 
 
+@cache
 def core_figures():
     """Return how large the core is."""
     import llmeval_sdk

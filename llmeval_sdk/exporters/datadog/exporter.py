@@ -19,7 +19,7 @@ from llmeval_sdk.exporters.datadog.library import Library
 from llmeval_sdk.exporters.datadog.live import Live
 from llmeval_sdk.exporters.datadog.metrics import Labels, UnsendableError, body_of, encode, metric
 from llmeval_sdk.exporters.datadog.spans import Spans
-from llmeval_sdk.exporters.http import Answer, Sender, _Bounded
+from llmeval_sdk.exporters.http import HttpAnswer, HttpSender, _TimedSocket
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
 from llmeval_sdk.protocols import Services
 
@@ -38,10 +38,10 @@ class ScoreIntake:
         self._library = library
         self._timeout = timeout
         self._where: tuple[str, str, dict[str, str]] | None = None
-        self._sender: Sender | None = None
+        self._sender: HttpSender | None = None
         self._compress = True
 
-    def post(self, metrics: list[bytes]) -> Answer:
+    def post(self, metrics: list[bytes]) -> HttpAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
         where = self._library.destination
         if self._sender is None or where != self._where:  # the app may have enabled ddtrace anew
@@ -73,7 +73,7 @@ class ScoreIntake:
         self._sender = None
 
 
-def explain(answer: Answer) -> str:
+def explain(answer: HttpAnswer) -> str:
     """Return the log line for a refusal, with what a person can do about it."""
     if answer.status in (401, 403):
         return f"http_{answer.status}: Datadog refuses the API key; check DD_API_KEY and DD_SITE"
@@ -94,13 +94,13 @@ def parts(metrics: list[bytes]) -> list[list[bytes]]:
     return requests
 
 
-def _sender(address: str, timeout: float) -> Sender:
+def _sender(address: str, timeout: float) -> HttpSender:
     if address.startswith("unix:"):
         return _UnixSender(address, timeout=timeout)
-    return Sender(address, timeout=timeout)
+    return HttpSender(address, timeout=timeout)
 
 
-class _UnixSender(Sender):
+class _UnixSender(HttpSender):
     """A connection to an agent by its socket file."""
 
     def __init__(self, address: str, *, timeout: float) -> None:
@@ -117,7 +117,7 @@ class _UnixSender(Sender):
                 file.close()
                 raise ExportError("unreachable", type(error).__name__, retryable=True) from error
             connection: Any = HTTPConnection("localhost")
-            connection.sock = _Bounded(file)
+            connection.sock = _TimedSocket(file)
             self._connection = connection
         return self._connection
 
@@ -192,7 +192,7 @@ class DatadogExporter(StepwiseExporter):
         self._open_spans.process = object()
         self._intake.after_fork()
 
-    def explain(self, answer: Answer) -> str:
+    def explain(self, answer: HttpAnswer) -> str:
         """Return the log line for a refusal, with what a person can do about it."""
         return explain(answer)
 

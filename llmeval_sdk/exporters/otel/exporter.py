@@ -11,7 +11,7 @@ from llmeval_sdk import registry
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
-from llmeval_sdk.exporters.http import Answer, Sender, Tls
+from llmeval_sdk.exporters.http import HttpAnswer, HttpSender, Tls
 from llmeval_sdk.exporters.otel.bridge import OtelBridge
 from llmeval_sdk.exporters.otel.wire import (
     Envelope,
@@ -105,7 +105,7 @@ class Endpoint:
     """One signal's server, address, headers and compression."""
 
     def __init__(
-        self, sender: Sender, path: str, headers: Mapping[str, str], *, zipped: bool
+        self, sender: HttpSender, path: str, headers: Mapping[str, str], *, zipped: bool
     ) -> None:
         self.sender = sender
         self._path = path
@@ -114,7 +114,7 @@ class Endpoint:
         if zipped:
             self._headers["content-encoding"] = "gzip"
 
-    def send(self, body: bytes) -> Answer:
+    def send(self, body: bytes) -> HttpAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
         if self._zipped:
             body = gzip.compress(body, compresslevel=5, mtime=0)
@@ -151,7 +151,7 @@ def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
 
     tls = Tls(settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key)
     headers = {**(settings.otlp_headers or {}), **(of_signal("headers") or {})}
-    sender = Sender(address, timeout=of_signal("timeout"), tls=tls)
+    sender = HttpSender(address, timeout=of_signal("timeout"), tls=tls)
     parts = urlsplit(address if "//" in address else f"http://{address}")
     return Endpoint(
         sender,

@@ -29,7 +29,7 @@ _WORD = re.compile(r"[^\W\d_]{2,20}")
 _COUNTS = ("shapes", "labels", "places", "words", "seen")
 
 
-class Tally:
+class BoundedCounter:
     """Counts of hashed keys, bounded."""
 
     __slots__ = ("counts", "most")
@@ -64,11 +64,11 @@ class FieldHistory:
     """Answers with a value."""
     empty: int = 0
     """Answers without one."""
-    shapes: Tally = field(default_factory=Tally)
-    labels: Tally = field(default_factory=Tally)
-    places: Tally = field(default_factory=Tally)
-    words: Tally = field(default_factory=Tally)
-    seen: Tally = field(default_factory=Tally)
+    shapes: BoundedCounter = field(default_factory=BoundedCounter)
+    labels: BoundedCounter = field(default_factory=BoundedCounter)
+    places: BoundedCounter = field(default_factory=BoundedCounter)
+    words: BoundedCounter = field(default_factory=BoundedCounter)
+    seen: BoundedCounter = field(default_factory=BoundedCounter)
 
     def add(self, traits: Mapping[str, tuple[str, ...]] | None) -> None:
         """Count one answer: the `traits` of its value, or ``None`` where it has none."""
@@ -125,7 +125,9 @@ class FieldHistory:
             counts = data.get(name)
             if not isinstance(counts, dict) or len(counts) > 2 * MAX_COUNTED:
                 raise ValueError(f"no counts of {name}")
-            setattr(made, name, Tally({str(key)[:16]: _count(n) for key, n in counts.items()}))
+            setattr(
+                made, name, BoundedCounter({str(key)[:16]: _count(n) for key, n in counts.items()})
+            )
         return made
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.config import Settings
 
 
-class Weights(NamedTuple):
+class RiskModel(NamedTuple):
     """What every feature weighs, and its mean over the labelled data."""
 
     bias: float
@@ -55,13 +55,13 @@ class Weights(NamedTuple):
 
 
 @lru_cache(None)
-def shipped() -> Weights:
+def shipped() -> RiskModel:
     """Read the weights that come with the package."""
     text = (files("llmeval_sdk.heuristics.extraction") / "data" / "extraction.json").read_text(
         encoding="utf-8"
     )
     data = json.loads(text)
-    return Weights(data["bias"], data["weights"], data["means"])
+    return RiskModel(data["bias"], data["weights"], data["means"])
 
 
 def features(
@@ -107,7 +107,7 @@ class ExtractionRisk:
     """
 
     histories: Histories | None = None
-    weights: Weights | None = None
+    weights: RiskModel | None = None
     """What takes the place of the shipped weights, for training."""
     kind: Literal["heuristic"] = "heuristic"
     name: str = NAME

@@ -51,7 +51,7 @@ class Words:
             self.places.setdefault(word, []).append(place)
 
 
-class _State(NamedTuple):
+class _Alignment(NamedTuple):
     """The cheapest alignment up to a word: its cost, differing letters, and words in between."""
 
     cost: float = 0.0
@@ -118,8 +118,8 @@ def _fits(
     budget.spend(100 + 5 * len(value) + len(window))
     if least > 0 and LCSseq.similarity(value, window) < least:
         return False  # misread and joined words cannot explain so many missing ones
-    rows: list[dict[int, _State]] = [{} for _ in range(len(value) + 1)]
-    rows[0] = dict.fromkeys(range(len(window)), _State())
+    rows: list[dict[int, _Alignment]] = [{} for _ in range(len(value) + 1)]
+    rows[0] = dict.fromkeys(range(len(window)), _Alignment())
     most_between = len(value) // 2
     for index, word in enumerate(value):
         states = rows[index]
@@ -133,13 +133,13 @@ def _fits(
         for place, state in states.items():
             for used, taken, off in _steps(value, index, window, place):
                 if state.off + off <= allowed:
-                    after = _State(state.cost + off, state.off + off, state.between)
+                    after = _Alignment(state.cost + off, state.off + off, state.between)
                     _keep(rows[index + used], place + taken, after)
     return bool(rows[-1])
 
 
 def _leave_out(
-    states: dict[int, _State], row: dict[int, _State], following: str, window: Sequence[str]
+    states: dict[int, _Alignment], row: dict[int, _Alignment], following: str, window: Sequence[str]
 ) -> None:
     """Let a linking word be missing where the words around it stand side by side."""
     for place, state in states.items():
@@ -147,7 +147,7 @@ def _leave_out(
             _keep(row, place + 1, state)
 
 
-def _skip_words(states: dict[int, _State], window: Sequence[str], most: int) -> None:
+def _skip_words(states: dict[int, _Alignment], window: Sequence[str], most: int) -> None:
     """Let words of the text stand between two of the value."""
     end = len(window)
     for place in range(min(states, default=end), end):
@@ -156,10 +156,10 @@ def _skip_words(states: dict[int, _State], window: Sequence[str], most: int) -> 
             continue
         between = state.between + (window[place] not in _LABELS)
         if between <= most:
-            _keep(states, place + 1, _State(state.cost + _GAP_COST, state.off, between))
+            _keep(states, place + 1, _Alignment(state.cost + _GAP_COST, state.off, between))
 
 
-def _keep(row: dict[int, _State], place: int, state: _State) -> None:
+def _keep(row: dict[int, _Alignment], place: int, state: _Alignment) -> None:
     known = row.get(place)
     if known is None or state.cost < known.cost:
         row[place] = state

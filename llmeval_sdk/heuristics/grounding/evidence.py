@@ -28,7 +28,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-class Evidence:
+class EvidenceText:
     """A text and its views: folded, without spaces, as words, dates and amounts.
 
     Each view spends work of the budget, and raises `TooLargeError` when none is left.

@@ -13,7 +13,7 @@ from llmeval_sdk.heuristics.grounding.align import aligned
 from llmeval_sdk.heuristics.grounding.amounts import Amount, only_amounts
 from llmeval_sdk.heuristics.grounding.calendars import same
 from llmeval_sdk.heuristics.grounding.dates import only_date
-from llmeval_sdk.heuristics.grounding.evidence import Evidence, plain, rounded
+from llmeval_sdk.heuristics.grounding.evidence import EvidenceText, plain, rounded
 from llmeval_sdk.heuristics.grounding.text import fold, is_dense, words
 from llmeval_sdk.heuristics.grounding.words import MEASURES, SHARED_SIGNS
 
@@ -33,7 +33,7 @@ _OCCURRENCES = 1_000
 _WINDOW = 4
 
 
-def support(value: Any, evidence: Evidence) -> How | None:  # noqa: PLR0911
+def support(value: Any, evidence: EvidenceText) -> How | None:  # noqa: PLR0911
     """Return how a text supports one value, or ``None`` if there is nothing to check.
 
     A value in words has to stand in the text as it is, normalised, or nearly; a number, amount or
@@ -72,7 +72,7 @@ def _text_of(value: Any) -> str:
         return ""
 
 
-def _parsed(text: str, evidence: Evidence) -> How | None:
+def _parsed(text: str, evidence: EvidenceText) -> How | None:
     """Look for a date, an amount or an identifier. ``None`` if the value is none of these."""
     lowered = plain(text)
     if len(text) <= 8 and text[-1] in "+-#":  # a grade such as BBB+
@@ -121,13 +121,13 @@ def _goes_on(text: str, edge: int, step: int) -> bool:
     return unicodedata.category(beside)[0] in "LM"
 
 
-def _is_normalised_in(text: str, evidence: Evidence) -> bool:
+def _is_normalised_in(text: str, evidence: EvidenceText) -> bool:
     evidence.budget.spend(len(text) + len(evidence.folded) / 50)
     folded = fold(text)
     return f" {folded} " in evidence.folded or _is_squashed_in(folded.split(), evidence)
 
 
-def _is_squashed_in(value: list[str], evidence: Evidence, *, apart: bool = False) -> bool:
+def _is_squashed_in(value: list[str], evidence: EvidenceText, *, apart: bool = False) -> bool:
     """Return whether a text has words with other spaces; ``apart`` allows split figures too."""
     joined = "".join(value)
     if len(joined) < _SQUASHED:
@@ -147,7 +147,7 @@ def _is_squashed_in(value: list[str], evidence: Evidence, *, apart: bool = False
     return False
 
 
-def _is_aligned_in(value: list[str], evidence: Evidence) -> bool:
+def _is_aligned_in(value: list[str], evidence: EvidenceText) -> bool:
     """Return whether a text nearly has some words. The last word of a name may come first."""
     if aligned(value, evidence.words, evidence.budget):
         return True
@@ -157,7 +157,7 @@ def _is_aligned_in(value: list[str], evidence: Evidence) -> bool:
     return any(f" {' '.join(words)} " in evidence.folded for words in turned)
 
 
-def _has_amount(value: Amount, evidence: Evidence) -> bool:
+def _has_amount(value: Amount, evidence: EvidenceText) -> bool:
     """Return whether a text has an amount, in any spelling or in a unit that converts exactly."""
     if value.unit:
         return any(_same_measure(value, reading, evidence) for reading in value.readings)
@@ -183,7 +183,7 @@ def _agree(value: Amount, candidate: Amount) -> bool:
     )
 
 
-def _same_measure(value: Amount, reading: float, evidence: Evidence) -> bool:
+def _same_measure(value: Amount, reading: float, evidence: EvidenceText) -> bool:
     what, size = MEASURES[value.unit or ""]
     for candidate in evidence.amounts.get(rounded(reading), ()):
         if candidate.unit is None and _unit_is_near(candidate, what, size, evidence):
@@ -194,7 +194,7 @@ def _same_measure(value: Amount, reading: float, evidence: Evidence) -> bool:
     )
 
 
-def _unit_is_near(number: Amount, what: str, size: float, evidence: Evidence) -> bool:
+def _unit_is_near(number: Amount, what: str, size: float, evidence: EvidenceText) -> bool:
     """Return whether the unit of a bare number stands a few words off, as in a heading."""
     near = evidence.tokens.words[max(number.place - _WINDOW, 0) : number.place + _WINDOW + 1]
     return any(MEASURES.get(word) == (what, size) for word in near)

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from llmeval_sdk.heuristics.risk import languages, numerals, text
 from llmeval_sdk.heuristics.risk.context import Context
-from llmeval_sdk.heuristics.risk.draft import Draft, Side, Word
+from llmeval_sdk.heuristics.risk.draft import Draft, Reference, Word
 from llmeval_sdk.heuristics.risk.passage import bigrams
 
 
@@ -69,7 +69,7 @@ def units_changed(
 def polarity(
     tokens: list[str],
     lower: set[str],
-    side: Side,
+    reference: Reference,
     aligned: tuple[int, int],
     features: dict[str, float],
 ) -> None:
@@ -78,14 +78,14 @@ def polarity(
     They match in the aligned sentences and in those that the question asks about. Where there is
     neither, a short context is looked at as a whole.
     """
-    context = side.context
-    may = not (side.english and languages.NEGATIONS.isdisjoint(lower))
-    here = may and languages.negates(tokens, english=side.english)
-    places = {sentence for sentence in aligned if sentence >= 0} | side.asked
+    context = reference.context
+    may = not (reference.english and languages.NEGATIONS.isdisjoint(lower))
+    here = may and languages.negates(tokens, english=reference.english)
+    places = {sentence for sentence in aligned if sentence >= 0} | reference.asked
     if not places and len(context.chunks) <= _SHORT:
         places = set(range(len(context.chunks)))
     negated = here and bool(places) and not any(map(context.negates, places))
-    first = side.asked or {aligned[0]}
+    first = reference.asked or {aligned[0]}
     affirmed = not here and any(s >= 0 and context.negates(s) for s in first)
     features["negated"], features["affirmed"] = negated, affirmed
 

@@ -30,7 +30,7 @@ class Sentence(NamedTuple):
     english: bool
 
 
-class Side(NamedTuple):
+class Reference(NamedTuple):
     """What the sentences of a response are compared with."""
 
     context: Context
@@ -89,11 +89,13 @@ def draft(response: str, start: int, end: int, *, english: bool) -> Draft:
     )
 
 
-def words_of(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> list[Word]:
+def words_of(
+    sentence: Draft, reference: Reference, postings: Mapping[str, list[int]]
+) -> list[Word]:
     """Return the content words and numbers of a sentence."""
     words = []
-    english, question, weigh = side.english, side.question, side.weigh
-    numbers = side.context.numbers
+    english, question, weigh = reference.english, reference.question, reference.weigh
+    numbers = reference.context.numbers
     tokens = sentence.tokens
     stop = STOP_WORDS if english else languages.STOP_WORDS
     spelled = text.SPELLED_OUT_NUMBERS[english]
@@ -109,7 +111,7 @@ def words_of(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> 
             continue
         posting = postings.get(stem)
         if stem < ":":
-            known = _number_known(stem, tokens[at + 1 : at + 2], side)
+            known = _number_known(stem, tokens[at + 1 : at + 2], reference)
             words.append(
                 Word(stem, token, at, NUMBER_WEIGHT, posting if known else None, known, True)
             )
@@ -123,10 +125,10 @@ def words_of(sentence: Draft, side: Side, postings: Mapping[str, list[int]]) -> 
     return words
 
 
-def _number_known(digits: str, following: list[str], side: Side) -> bool:
+def _number_known(digits: str, following: list[str], reference: Reference) -> bool:
     """Return whether the context has a number. "2 million" is another number than "2 billion"."""
-    numbers = side.context.numbers
-    plain = digits in numbers or digits in side.question
+    numbers = reference.context.numbers
+    plain = digits in numbers or digits in reference.question
     scale = following[0].lower() if following else ""
     whole = scaled(digits, scale) if scale in SCALES else None
     if whole is None:

@@ -12,7 +12,7 @@ from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import context as contexts
 from llmeval_sdk.heuristics.risk import languages, passage, resources, response, sentence, text
 from llmeval_sdk.heuristics.risk.context import Context
-from llmeval_sdk.heuristics.risk.draft import Draft, Sentence, Side, draft
+from llmeval_sdk.heuristics.risk.draft import Draft, Reference, Sentence, draft
 from llmeval_sdk.heuristics.risk.resources import Additive, squashed
 from llmeval_sdk.heuristics.risk.words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
@@ -44,7 +44,7 @@ Weigh = Callable[[str, float, dict[str, float]], tuple[float, dict[str, Any]]]
 
 def compare(
     request: str, passages: Sequence[str], answer: str, *, table: Mapping[str, float] | None = None
-) -> Side | None:
+) -> Reference | None:
     """Return what an answer is compared with, or ``None`` if it is in another language.
 
     ``table`` replaces the shipped background table; training uses it.
@@ -63,7 +63,7 @@ def compare(
     question = passage.question_stems(request, english=english)
     missing, places = _asked(question, context, weigh, english=english)
     by_capitals = written.names_by_capitals and spoken.names_by_capitals
-    return Side(context, question, weigh, english, by_capitals, places, missing)
+    return Reference(context, question, weigh, english, by_capitals, places, missing)
 
 
 def _asked(
@@ -83,7 +83,7 @@ def _asked(
     return missing / (math.fsum(masses.values()) or 1.0), frozenset(() if best is None else (best,))
 
 
-def sentences(answer: str, side: Side) -> list[Sentence]:
+def sentences(answer: str, reference: Reference) -> list[Sentence]:
     """Compute the features of the sentences of an answer, up to three limits.
 
     The limits on characters, sentences and tokens keep the count of work within its budget, so that
@@ -93,24 +93,24 @@ def sentences(answer: str, side: Side) -> list[Sentence]:
     tokens = 0
     wanted: set[str] = set()
     for start, end in islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES):
-        drafts.append(draft(answer, start, end, english=side.english))
+        drafts.append(draft(answer, start, end, english=reference.english))
         wanted.update(drafts[-1].stems)
         tokens += len(drafts[-1].stems)
         if tokens >= MAX_TOKENS:
             break
-    spelled = text.SPELLED_OUT_NUMBERS[side.english]
+    spelled = text.SPELLED_OUT_NUMBERS[reference.english]
     numbers = [spelled[stem] for stem in spelled.keys() & wanted]
     for digits in numbers + [stem for stem in wanted if stem < ":"]:
-        wanted |= {digits, *text.SPELLED[side.english].get(digits, ())}
-    stop = STOP_WORDS if side.english else languages.STOP_WORDS
-    postings = side.context.where(wanted - stop)
+        wanted |= {digits, *text.SPELLED[reference.english].get(digits, ())}
+    stop = STOP_WORDS if reference.english else languages.STOP_WORDS
+    postings = reference.context.where(wanted - stop)
     last = max(1, len(drafts) - 1)
     seen: set[str] = set()
     budget = WorkBudget()
     measured = []
     for at, made in enumerate(drafts):
         budget.spend(len(made.stems))
-        measured.append(sentence.measure(made, side, postings, seen, at / last))
+        measured.append(sentence.measure(made, reference, postings, seen, at / last))
     return measured
 
 
@@ -166,22 +166,22 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     answer = record.response
     if not isinstance(answer, str) or record.retrieved_context is None:
         return None
-    side = compare(passage.question(record), passage.passages(record), answer)
-    if side is None:
+    reference = compare(passage.question(record), passage.passages(record), answer)
+    if reference is None:
         why = "response and context are in different languages, so their words cannot be compared"
         return Evaluation(NAME, None, None, why, None, {"language": "other"})
-    measured = sentences(answer, side)
+    measured = sentences(answer, reference)
     metadata: dict[str, Any] = {
         "unsupported_spans": [],
         "numbers_absent": [],
         "sentences": len(measured),
-        "language": "en" if side.english else "other",
+        "language": "en" if reference.english else "other",
     }
-    if side.context.capped:
+    if reference.context.capped:
         metadata["context_capped"] = True
     if measured and measured[-1].end < len(answer.rstrip()):
         metadata["response_capped"] = True
-    spoken = "english" if side.english else "other"
+    spoken = "english" if reference.english else "other"
     models = (
         resources.model("groundedness", f"{spoken}_sentence"),
         resources.model("groundedness", f"{spoken}_response"),

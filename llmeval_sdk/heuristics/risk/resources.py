@@ -88,7 +88,7 @@ def model(file: str, part: str) -> Additive:
     return from_json(data(file)[part])
 
 
-class Weights(dict[str, float]):
+class StemWeights(dict[str, float]):
     """The inverse document frequency of each stem, including stems that are not in the table."""
 
     def __missing__(self, stem: str) -> float:
@@ -96,10 +96,10 @@ class Weights(dict[str, float]):
 
 
 @lru_cache(None)
-def background() -> Weights:
+def background() -> StemWeights:
     """Return how much each stem weighs in English texts and answers."""
     table: Mapping[str, str] = data("background")["stems"]
-    return Weights(
+    return StemWeights(
         {stem: float(weight) for weight, stems in table.items() for stem in stems.split()}
     )
 
@@ -108,7 +108,7 @@ def weigher(table: Mapping[str, float] | None = None, *, english: bool) -> Calla
     """Return the function that weighs a stem, by the background table or by the word's length."""
     if not english:
         return by_length
-    return (background() if table is None else Weights(table)).__getitem__
+    return (background() if table is None else StemWeights(table)).__getitem__
 
 
 def by_length(word: str) -> float:

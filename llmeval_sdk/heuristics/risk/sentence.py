@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from llmeval_sdk.heuristics.risk import cues, details
 from llmeval_sdk.heuristics.risk.context import Context
 from llmeval_sdk.heuristics.risk.details import COMMON
-from llmeval_sdk.heuristics.risk.draft import Draft, Sentence, Side, Word, words_of
+from llmeval_sdk.heuristics.risk.draft import Draft, Reference, Sentence, Word, words_of
 from llmeval_sdk.heuristics.risk.passage import bigrams
 
 
@@ -33,19 +33,23 @@ NAMES = (
 
 
 def measure(
-    sentence: Draft, side: Side, postings: Mapping[str, list[int]], seen: set[str], position: float
+    sentence: Draft,
+    reference: Reference,
+    postings: Mapping[str, list[int]],
+    seen: set[str],
+    position: float,
 ) -> Sentence:
     """Compute the features of a sentence.
 
     ``postings`` says in which sentences of the context each stem stands. ``seen`` holds the novel
     words of earlier sentences, and those of this one are added.
     """
-    words = words_of(sentence, side, postings)
+    words = words_of(sentence, reference, postings)
     mass = sum([word.weight for word in words])
     total = mass or 1.0
     lower = {token.lower() for token in sentence.tokens}
     raw = sentence.raw.lower()
-    english = side.english
+    english = reference.english
     absent = [word.token for word in words if word.number and not word.known]
     features: dict[str, float] = {
         "content": len(words),
@@ -63,13 +67,13 @@ def measure(
         "advice": english and not cues.ADVICE.isdisjoint(lower),
     }
     aligned = _align(words, total, features)
-    _novelty(words, side, seen, total, features)
-    _copying(sentence.stems, side.context, features)
-    details.numbers(words, sentence, side.context, aligned, features)
-    features["units_changed"] = details.units_changed(words, sentence, side.context, postings)
-    details.polarity(sentence.tokens, lower, side, aligned, features)
-    features["asked_missing"] = side.asked_missing
-    features["citation_gap"] = details.citation_gap(words, sentence.cited, side.context, total)
+    _novelty(words, reference, seen, total, features)
+    _copying(sentence.stems, reference.context, features)
+    details.numbers(words, sentence, reference.context, aligned, features)
+    features["units_changed"] = details.units_changed(words, sentence, reference.context, postings)
+    details.polarity(sentence.tokens, lower, reference, aligned, features)
+    features["asked_missing"] = reference.asked_missing
+    features["citation_gap"] = details.citation_gap(words, sentence.cited, reference.context, total)
     own = sum(
         [
             1.0 if len(word.stem) > 2 or word.stem < "\u0e00" else GRAM_SIZE
@@ -116,11 +120,15 @@ def _align(words: list[Word], total: float, features: dict[str, float]) -> tuple
 
 
 def _novelty(
-    words: list[Word], side: Side, seen: set[str], total: float, features: dict[str, float]
+    words: list[Word],
+    reference: Reference,
+    seen: set[str],
+    total: float,
+    features: dict[str, float],
 ) -> None:
     mass = largest = fresh = soft = run_mass = longest_mass = count = run = longest = 0.0
     capitals = 0
-    softness = SOFT if side.english else SOFT_OTHER
+    softness = SOFT if reference.english else SOFT_OTHER
     for word in words:
         if word.known:
             run = run_mass = 0.0
@@ -131,12 +139,12 @@ def _novelty(
         elif stem > "\u0dff" and len(stem) <= 2:
             size = GRAM_SIZE
         else:
-            alike = side.context.resembles(stem, word.token)
+            alike = reference.context.resembles(stem, word.token)
             soft += alike * weight
             weight *= 1 - softness * alike
-            if not side.english:
+            if not reference.english:
                 size = 1 - softness * alike
-            capitals += side.names_by_capitals and word.at > 0 and word.token[0].isupper()
+            capitals += reference.names_by_capitals and word.at > 0 and word.token[0].isupper()
         count += size
         mass += weight
         run += size

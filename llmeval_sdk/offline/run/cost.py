@@ -79,10 +79,10 @@ def estimate(work: Work, items: Iterable[InputRow]) -> CostEstimate:
         verdicts = None
         if work.cache and work.chosen.judges:
             verdicts = stack.enter_context(closing(work.verdict_file()))
-        return asyncio.run(_Estimate(work, verdicts).of(items))
+        return asyncio.run(_CostSum(work, verdicts).of(items))
 
 
-class _Estimate:
+class _CostSum:
     """Adds up what each row asks."""
 
     def __init__(self, work: Work, verdicts: Verdicts | None) -> None:

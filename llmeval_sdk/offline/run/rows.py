@@ -147,7 +147,7 @@ class RowSeal:
         return self._signer.sign(self._name, 0.0, line.decode()).hex().encode()
 
 
-class Collected:
+class FinishedRows:
     """The rows that are done, in memory or in a file, and their aggregate."""
 
     def __init__(

@@ -1,0 +1,31 @@
+"""The address of a Redis, which may hold a password."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from llmeval_sdk.config._secret import Secret
+from llmeval_sdk.config._texts import allows
+
+
+@allows("`redis://…` or, encrypted, `rediss://…`")
+class RedisAddress(Secret):
+    """An address such as ``rediss://:password@host:6379/0``; only `place` may be shown.
+
+    Raises:
+        ValueError: It is no address of a Redis. The message does not repeat it.
+    """
+
+    __slots__ = ("place",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.strip())
+        try:
+            parts = urlsplit(text.strip())
+            port = parts.port or 6379
+        except ValueError:
+            raise ValueError("expected redis://host:port/0, and a number as its port") from None
+        if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+            raise ValueError("expected redis://host:port/0 or rediss://host:port/0")
+        self.place = f"{parts.scheme}://{parts.hostname}:{port}{parts.path}"
+        """The address without user, password and options."""
