@@ -121,7 +121,7 @@ class Turnstile:
         """
         usd = self.cost(model, most)
         reserved: Reservation = _granted(
-            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd)
+            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True)
         )
         return reserved
 
