@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.estimates.correction import FEWEST, Correction
+from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import Thumbs
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.words import moment, percent
-
-
-STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 
 
 def show_judged(measured: Sequence[Population]) -> None:

@@ -82,7 +82,7 @@ class WatchState:
                 return _newer(plain["version"])
             known = {str(bound): bound for bound in bounds}
             courses = {
-                name: AlertCourse.from_plain(known.get(name) or bound_of(name), course)
+                name: AlertCourse.from_plain(known.get(name) or _bound_of(name), course)
                 for name, course in plain["courses"].items()
             }
             return cls(courses, [AlertMessage(**message) for message in plain["outbox"]])
@@ -102,7 +102,7 @@ def _newer(version: object) -> WatchState:
     )
 
 
-def bound_of(name: str) -> Bound:
+def _bound_of(name: str) -> Bound:
     """Read an alert that was written by `Bound.__str__`."""
     evaluator, sign, value = name.partition("<") if "<" in name else name.partition(">")
     return Bound(evaluator, sign, float(value))

@@ -26,7 +26,7 @@ NOT_A_BACKEND = "not_a_backend"
 server."""
 
 
-class HttpAnswer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """The answer of a server."""
 
     status: int
@@ -90,13 +90,13 @@ class HttpSender:
         self._tls = tls or Tls()
         self._connection: HTTPConnection | None = None
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> ServerAnswer:
         """Send a POST request; see `request`."""
         return self.request("POST", path, body, headers)
 
     def request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> HttpAnswer:
+    ) -> ServerAnswer:
         """Send a request and return the answer, whatever its status.
 
         Raises `ExportError`: ``unreachable`` where nothing was sent, ``timeout`` and
@@ -137,7 +137,7 @@ class HttpSender:
         body: bytes | None,
         headers: Mapping[str, str],
         deadline: float,
-    ) -> HttpAnswer:
+    ) -> ServerAnswer:
         connection = self._connect(deadline)
         try:
             connection.sock.until(deadline)
@@ -147,7 +147,7 @@ class HttpSender:
             headers_of_answer = {key.lower(): value for key, value in response.getheaders()}
             if response.will_close or not response.isclosed():
                 self.close()
-            return HttpAnswer(response.status, headers_of_answer, content)
+            return ServerAnswer(response.status, headers_of_answer, content)
         except TimeoutError as error:
             self.close()
             limit = (

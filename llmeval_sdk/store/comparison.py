@@ -181,7 +181,7 @@ def _notes(judge: str, collected: EvaluatorVersions, by: str) -> list[str]:
             f"{judge}: {collected.unweighted:,} verdicts without an inclusion probability are left"
             " out"
         )
-    if collected.judge_changed_ns is not None:
+    if collected.has_judge_changed:
         notes.append(
             f"{judge}: the judge changed ({' and '.join(collected.judges[:4])}), and its versions"
             " are not mixed: only what the latest one said is compared"

@@ -77,8 +77,8 @@ class EvaluatorVersions:
     """Verdicts without an inclusion probability, of all versions."""
     is_out_of_scale: bool = False
     has_categories: bool = False
-    judge_changed_ns: int | None = None
-    """When the version of the judge that is counted began; ``None`` where it never changed."""
+    has_judge_changed: bool = False
+    """Whether verdicts of earlier versions of the judge are left out."""
     judges: tuple[str, ...] = ()
     """The versions of the judge that answered."""
 
@@ -232,7 +232,7 @@ def _last_change(
         else:
             since = since if not current and since >= hour * HOUR_NS else hour * HOUR_NS
             current = versions
-    collected.judge_changed_ns = since
+    collected.has_judge_changed = True
     return since
 
 
