@@ -28,11 +28,19 @@ HEURISTICS = {
     "extraction_risk": "llmeval_sdk.heuristics.extraction.risk:extraction_risk",
     "abstention_risk": "llmeval_sdk.heuristics.extraction.abstention:abstention_risk",
     "document_recall": "llmeval_sdk.heuristics.document_recall:document_recall",
+    **{
+        name: f"llmeval_sdk.heuristics.agent.{name}:{name}"
+        for name in (
+            "run_faults", "tool_call_errors", "tool_call_efficiency", "duplicate_tool_calls",
+            "tool_call_loop", "tool_call_schema", "ungrounded_arguments", "ignored_errors",
+            "unsupported_action_claims", "unmet_requests", "injected_actions",
+        )
+    },
     "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
     "total_input_token_count": "llmeval_sdk.heuristics.usage:total_input_token_count",
     "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",
     "latency_seconds": "llmeval_sdk.heuristics.usage:latency_seconds",
-}
+}  # fmt: skip
 
 JUDGES = {
     "relevance_to_query": "llmeval_sdk.judges.relevance_to_query:relevance_to_query",

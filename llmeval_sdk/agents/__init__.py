@@ -1,4 +1,4 @@
-"""What is read of an agent's run before anything is scored: its steps, and what they have in common.
+"""What is read of an agent's run before anything is scored.
 
 `messages` reads chat messages with tool calls, in the formats that people have, as Steps. `run`
 reads a Record once for all scores of a run: which calls failed, which change something, and what

@@ -1,4 +1,4 @@
-"""What one tool call did: whether it failed, whether it changes something, and what it was given."""
+"""What a tool call did: whether it failed, what it was given, and whether it changes something."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _ERROR = re.compile(
     + ")",
     re.IGNORECASE | re.VERBOSE,
 )
-_ERROR_KEY = re.compile(r"[\"'](?:errors?|exception|error_message)[\"']\s?:" + _NOTHING, re.IGNORECASE)
+_ERROR_KEY = re.compile(
+    r"[\"'](?:errors?|exception|error_message)[\"']\s?:" + _NOTHING, re.IGNORECASE
+)
 _REFUSALS = (
     "not found", "n't exist", "not exist", "no such", "could not", "couldn't", "cannot", "can not",
     "can't", "unable to", "incorrect", "insufficient", "denied", "not allowed", "not permitted",
@@ -47,8 +49,8 @@ EMPTY = frozenset(("", "[]", "{}", "()", "none", "null", "''", '""'))
 _READS = (
     "get", "list", "search", "find", "read", "view", "check", "calculate", "compute", "think",
     "lookup", "look_up", "show", "fetch", "browse", "query", "count", "describe", "inspect", "open",
-    "is", "has", "estimate", "display", "retrieve", "ls", "pwd", "cat", "grep", "tail", "head", "wc",
-    "du", "diff", "sort",
+    "is", "has", "estimate", "display", "retrieve", "ls", "pwd", "cat", "grep", "tail", "head",
+    "wc", "du", "diff", "sort",
 )  # fmt: skip
 _READ_NAME = re.compile(
     rf"^(?:mcp__\w+?__)?(?:{'|'.join(_READS)})(?:[_\W]|$|(?-i:[A-Z0-9]))"
@@ -60,11 +62,10 @@ SEARCHES = re.compile(r"search|query|list|browse|calculat|comput|think|grep|fetc
 """In the names of tools whose arguments are the agent's own to choose."""
 
 
-def outcome_of(step: Step) -> Outcome:
-    """Say what became of a call, by its error and by how its result begins."""
+def outcome_of(step: Step, result: str | None) -> Outcome:
+    """Say what became of a call, by its error and by how its result, as text, begins."""
     if step.error is not None:
         return "failed"
-    result = step.result
     if result is None:
         return "refused"
     head = result[:HEAD]

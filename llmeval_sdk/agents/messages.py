@@ -23,8 +23,9 @@ MOST_STEPS = 2_000
 _DEEPEST = 4
 """How far parts of messages may hold parts."""
 _ROLES = {
-    "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "gpt": "assistant",
-    "model": "assistant", "bot": "assistant", "system": "system", "developer": "system",
+    "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant",
+    "gpt": "assistant", "model": "assistant", "bot": "assistant",
+    "system": "system", "developer": "system",
 }  # fmt: skip
 _RESULT_ROLES = frozenset(("tool", "function", "observation", "ipython"))
 _CALL_TYPES = frozenset(("tool_use", "tool_call", "function_call", "server_tool_use", "tool-call"))
@@ -86,6 +87,9 @@ def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
     return (*steps[:half], note, *steps[-half:])
 
 
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
+
+
 def definitions_of(tools: Any) -> tuple[Mapping[str, Any], ...] | None:
     """Read tools as ``{name, description, parameters}``, in OpenAI's, Anthropic's or MCP's form."""
     if not isinstance(tools, (list, tuple)):
@@ -94,15 +98,15 @@ def definitions_of(tools: Any) -> tuple[Mapping[str, Any], ...] | None:
     for tool in tools:
         inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
         if isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
-            schemas = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
-            schema = next((inner[key] for key in schemas if isinstance(inner.get(key), Mapping)), {})
+            held = (inner.get(key) for key in _SCHEMAS)
+            schema = next((schema for schema in held if isinstance(schema, Mapping)), {})
             about = {"name": inner["name"], "description": inner.get("description") or ""}
             read.append({**about, "parameters": schema})
     return tuple(read) or None
 
 
 def _oldest(steps: Sequence[Step], name: str | None) -> int | None:
-    """Return the first of the latest calls, among those without a result, that a result can be of."""
+    """Return the first of the latest calls that has no result yet and may have had this one."""
     best = None
     for at in range(len(steps) - 1, -1, -1):
         step = steps[at]
@@ -217,7 +221,7 @@ def _call(call: Any) -> _Call:
     function = call.get("function")
     about = function if isinstance(function, Mapping) else call
     keys = ("arguments", "args", "input", "parameters")
-    arguments = next((about[key] for key in keys if about.get(key) is not None), {})
+    arguments: Any = next((about[key] for key in keys if about.get(key) is not None), {})
     name = about.get("name", about.get("tool_name"))
     return _Call(_id(call), str(name or "tool")[:200], arguments_of(arguments))
 

@@ -14,7 +14,7 @@ from llmeval_sdk.agents.run import Call, Run
 
 
 PROSE_WORDS = 6
-"""A text of as many words is prose that the agent wrote, such as a message, and is not looked up."""
+"""A text of so many words is prose that the agent wrote, such as a message: it is not looked up."""
 SMALL = 10
 """Numbers up to this are counts, ranks and flags, which an agent may choose."""
 _WORD = re.compile(r"[a-z0-9]+(?:[.@/_\-][a-z0-9]+)*")
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"(?<![\w.#\-])\$?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+
 _LONGEST_VALUE = 400
 
 
-def is_invented(value: Any, call: Call, run: Run) -> bool:
+def is_invented(value: Any, call: Call, run: Run) -> bool:  # noqa: PLR0911
     """Say whether a value of an argument stands in nothing that the agent had seen before the call.
 
     Values that an agent may choose are never invented: booleans, small numbers, prose, the words of

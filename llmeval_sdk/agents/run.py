@@ -6,6 +6,7 @@ import threading
 from typing import NamedTuple
 
 from llmeval_sdk._chat import bounded_question
+from llmeval_sdk._coerce import to_text
 from llmeval_sdk.agents.calls import Outcome, is_write, outcome_of, signature
 from llmeval_sdk.agents.messages import definitions_of, steps_of
 from llmeval_sdk.model import Record, Step
@@ -23,6 +24,8 @@ class Call(NamedTuple):
     number: int
     """Which step of the run it is, beginning with 1."""
     step: Step
+    result: str | None
+    """What it returned, as text; ``None`` where no result came."""
     outcome: Outcome
     writes: bool
     signature: tuple[str, str]
@@ -71,7 +74,8 @@ class Run:
             if step.role == "assistant":
                 self.said.append(Said(number, (step.content or "")[:LONGEST_RESULT], length))
                 continue
-            text = (step.result if step.role == "tool" else step.content) or ""
+            result = to_text(step.result) if step.role == "tool" else None
+            text = (result if step.role == "tool" else step.content) or ""
             room = max(0, min(LONGEST_RESULT, MOST_TEXT - length))
             self.is_cut |= len(text) > room
             low = text[:room].lower()
@@ -80,8 +84,8 @@ class Run:
             seen.append(low)
             known, length = length, length + len(low) + 1
             if step.role == "tool":
-                about = outcome_of(step), is_write(step), signature(step)
-                self.calls.append(Call(number, step, *about, known, length - 1))
+                about = outcome_of(step, result), is_write(step), signature(step)
+                self.calls.append(Call(number, step, result, *about, known, length - 1))
         self.asked = "\n".join(asked)
         self.seen = "\n".join(seen)
         last = self.steps[-1] if self.steps else None
@@ -92,7 +96,7 @@ class Run:
 
 
 def _steps(record: Record) -> tuple[Step, ...]:
-    """Return the steps of a Record; request and response stand for messages that it does not hold."""
+    """Return the steps of a Record; request and response stand for messages that are missing."""
     steps = record.steps
     if steps is None:
         request = record.request

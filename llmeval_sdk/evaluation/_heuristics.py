@@ -14,7 +14,7 @@ from llmeval_sdk.protocols import Heuristic, Learner
 
 _METADATA = frozenset((
     "retrieved_context", CHUNK_TEXT, "extractions", "confidence", "expected_facts",
-    "expected_response", "expected_retrieved_context", "retrieval", "field_config",
+    "expected_response", "expected_retrieved_context", "retrieval", "field_config", "steps",
 ))  # fmt: skip
 """Fields of a Record that are only there when the app retrieved or annotated something."""
 

@@ -137,7 +137,7 @@ class Step:
         name: The name of the tool.
         arguments: What the tool was called with, by name; a text where the model wrote something
             that is no JSON object.
-        result: What the tool returned, as text; ``None`` where no result came.
+        result: What the tool returned; ``None`` where no result came.
         error: Why the tool failed.
         effect: ``write`` if the call changes something, else ``read``. By default it is guessed
             from the tool's name.
@@ -149,7 +149,7 @@ class Step:
     content: str | None = None
     name: str | None = None
     arguments: Any = None
-    result: str | None = None
+    result: Any = None
     error: str | None = None
     effect: Literal["read", "write"] | None = None
     start_ns: int | None = None

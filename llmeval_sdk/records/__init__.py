@@ -9,6 +9,7 @@ annotated for the request. `record_of` makes a Record of a span and of what was 
 from llmeval_sdk.records._left import (
     ANSWERED,
     CONTEXT_ARGUMENTS,
+    EFFECT_TAG,
     OWNERS,
     FinishedSpan,
     Left,
@@ -23,7 +24,7 @@ from llmeval_sdk.records._record import early_record, record_of, request_of, spe
 
 
 __all__ = [
-    "ANSWERED", "CONTEXT_ARGUMENTS", "OWNERS", "FinishedSpan", "Left", "Retrieved", "Spent",
-    "chunks_of_arguments", "context_of", "early_record", "gathered_below", "left_by",
+    "ANSWERED", "CONTEXT_ARGUMENTS", "EFFECT_TAG", "OWNERS", "FinishedSpan", "Left", "Retrieved",
+    "Spent", "chunks_of_arguments", "context_of", "early_record", "gathered_below", "left_by",
     "record_of", "request_of", "spent_by",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from llmeval_sdk._coerce import to_chunks, to_text
+from llmeval_sdk._coerce import to_chunks
 from llmeval_sdk.model import (
     NOTHING,
     Chunk,
@@ -106,8 +106,8 @@ ANSWERED = object()
 """An ``llm`` span with a prompt and a response leaves this: judges can look at it itself."""
 
 Left = Any
-"""One thing that a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, the `Step` of
-a tool call, or a mapping of what was annotated for the request, by the field of Record."""
+"""One thing that a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, the `Step`
+of a tool call, or a mapping of what was annotated for the request, by the field of Record."""
 
 EFFECT_TAG = "tool.effect"
 """The tag in which a tool's span says whether the tool reads or writes."""
@@ -122,7 +122,7 @@ def tool_call(span: FinishedSpan) -> Step:
         None,
         span.name,
         span.arguments if span.request is None else span.request,
-        to_text(span.response),
+        span.response,
         None if error is None else f"{error.type}: {error.message}",
         effect if effect in ("read", "write") else None,
         span.start_ns,
@@ -130,7 +130,7 @@ def tool_call(span: FinishedSpan) -> Step:
     )
 
 
-def left_by(  # noqa: C901
+def left_by(  # noqa: C901, PLR0912
     span: FinishedSpan,
     gathered: Iterable[Left] | None = None,
     *,

@@ -7,8 +7,9 @@ show them. All do the same: see `Scope`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
+from llmeval_sdk.records import EFFECT_TAG
 from llmeval_sdk.tracing._scope import Scope, decorated_or_scope
 
 
@@ -170,6 +171,7 @@ def tool(
     tags: Mapping[str, str] | None = ...,
     request: Any = ...,
     metadata: Mapping[str, Any] | None = ...,
+    effect: Literal["read", "write"] | None = ...,
 ) -> Scope: ...
 def tool(
     name: Any = None,
@@ -179,6 +181,7 @@ def tool(
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
+    effect: Literal["read", "write"] | None = None,
 ) -> Any:
     """Trace a call of a tool, usually one that a model asked for.
 
@@ -193,6 +196,8 @@ def tool(
         request: What the tool was called with. Only for a ``with`` block: a decorated
             function's arguments are captured.
         metadata: Anything else worth keeping. Only for a ``with`` block.
+        effect: ``write`` if the tool changes something, ``read`` if it does not. The scores of an
+            agent's run need to know; by default they guess it from the tool's name.
 
     Examples:
         >>> @llmeval.tool(name="calculator")
@@ -201,6 +206,8 @@ def tool(
         >>> add(1, 2)
         3
     """
+    if effect is not None:
+        tags = {**(tags or {}), EFFECT_TAG: effect}
     return decorated_or_scope("tool", name, evaluators, session_id, tags, request, metadata)
 
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk._span_fields import SPAN_FIELDS, Part
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Usage
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Step, Usage
 from llmeval_sdk.records import ANSWERED, Retrieved, Spent
 from llmeval_sdk.tracing._capture import new_room
 from llmeval_sdk.tracing._span import Span, Spec
@@ -41,6 +41,9 @@ _chunk = attrgetter(
     "content", "doc_uri", "chunk_id", "score", "page", "retrieval_method", "metadata"
 )
 _extraction = attrgetter("value", "chunk_number", "confidence", "evidence")
+_step = attrgetter(
+    "role", "content", "name", "arguments", "result", "error", "effect", "start_ns", "end_ns"
+)
 _usage = attrgetter("input_tokens", "output_tokens", "total_tokens", "cost_usd")
 _scored = attrgetter(
     "name", "value", "label", "evaluator_kind", "evaluator_version", "duration",
@@ -49,7 +52,7 @@ _scored = attrgetter(
 _texts_of = attrgetter("explanation", "metadata")
 _prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
 _prompt_texts = attrgetter("id", "version", "template", "chat_template", "variables", "tags")
-_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED, _NOTES = 0, 1, 2, 3, 4
+_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED, _NOTES, _STEP = 0, 1, 2, 3, 4, 5
 
 Plain = tuple[tuple[Any, ...], "tuple[Any, ...] | None"]
 """``(known, content)``."""
@@ -176,6 +179,8 @@ def _collected(item: Any) -> tuple[Any, ...]:
         return (_USAGE, _usage(item.usage), item.model)
     if type(item) is Retrieved:
         return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
+    if type(item) is Step:
+        return (_STEP, _step(item))
     if item is ANSWERED:
         return (_ANSWERED,)
     if type(item) is dict:
@@ -188,6 +193,8 @@ def _item(item: tuple[Any, ...]) -> Any:
         return Spent(Usage(*item[1]), *item[2:])
     if item[0] == _RETRIEVED:
         return Retrieved(item[1], _chunks(item[2]) or (), ())
+    if item[0] == _STEP:
+        return Step(*item[1])
     if item[0] == _ANSWERED:
         return ANSWERED
     if item[0] == _NOTES:

@@ -1,4 +1,4 @@
-"""What the scores of a run have in common: which Records they are for, and how they point at steps."""
+"""What the scores of a run have in common: when they apply, and how they point at steps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of_a_run(
             metadata["steps"] = list(steps[:MOST_SHOWN])
         if run.is_cut:
             metadata["cut"] = True
-        return Evaluation(name, float(value), None, explanation, None, metadata, "heuristic", version)
+        return Evaluation(name, float(value), None, explanation, None, metadata)
 
     evaluate.__doc__ = score.__doc__
     evaluate.__name__ = name

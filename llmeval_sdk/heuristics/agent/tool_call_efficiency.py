@@ -12,7 +12,7 @@ def wasted(run: Run) -> list[Call]:
     returned: set[tuple[str, str]] = set()
     wasteful = []
     for call in run.calls:
-        result = (call.step.result or "").strip()
+        result = (call.result or "").strip()
         key = call.step.name or "", result
         if call.outcome != "done" or result.lower() in EMPTY or key in returned:
             wasteful.append(call)

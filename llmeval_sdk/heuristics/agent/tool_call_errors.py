@@ -18,7 +18,7 @@ def _score(run: Run) -> Scored:
     if not bad:
         return 0.0, (), None
     first = bad[0]
-    detail = " ".join((first.step.error or first.step.result or "no result came").split())[:120]
+    detail = " ".join((first.step.error or first.result or "no result came").split())[:120]
     explanation = at(first.number, first.step.name, f"{first.outcome}: {detail}")
     return len(bad) / len(run.calls), [call.number for call in bad], explanation
 

@@ -27,7 +27,8 @@ def _score(run: Run) -> Scored:
     if not longest:
         return 0.0, (), None
     steps = [call.number for call in calls[end - longest + 1 : end + 1]]
-    names = ", ".join((call.step.name or "a tool")[:80] for call in calls[end - period_of_it + 1 : end + 1])
+    circle = calls[end - period_of_it + 1 : end + 1]
+    names = ", ".join((call.step.name or "a tool")[:80] for call in circle)
     explanation = f"step {steps[0]}: from here on, {longest} calls repeat those before ({names})"
     return float(longest), steps, explanation
 

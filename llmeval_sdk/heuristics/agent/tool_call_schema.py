@@ -53,7 +53,7 @@ def _problem(call: Call, schemas: Mapping[str, Any]) -> str | None:
     return None
 
 
-def fits(value: Any, schema: Any, depth: int = 0) -> bool:  # noqa: C901, PLR0911, PLR0912
+def fits(value: Any, schema: Any, depth: int = 0) -> bool:  # noqa: C901, PLR0911
     """Say whether a value fits the part of JSON Schema that tools use; what is unknown fits."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return True
@@ -89,7 +89,8 @@ def fits(value: Any, schema: Any, depth: int = 0) -> bool:  # noqa: C901, PLR091
 def _fits_object(value: Mapping[str, Any], schema: Mapping[str, Any], depth: int) -> bool:
     properties = schema.get("properties") or {}
     return all(key in value for key in schema.get("required") or ()) and all(
-        fits(held, properties.get(key), depth + 1) for key, held in list(value.items())[:_MOST_ITEMS]
+        fits(held, properties.get(key), depth + 1)
+        for key, held in list(value.items())[:_MOST_ITEMS]
     )
 
 

@@ -15,9 +15,7 @@ def unmet(run: Run) -> tuple[list[str], int]:
         for call in run.calls
         if call.writes and call.outcome == "done"
     }
-    missed = [
-        verb for verb, kin in actions.items() if not any(is_kin(tool, kin) for tool in tools)
-    ]
+    missed = [verb for verb, kin in actions.items() if not any(is_kin(tool, kin) for tool in tools)]
     return missed, len(actions)
 
 

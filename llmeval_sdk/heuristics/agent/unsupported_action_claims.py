@@ -27,7 +27,7 @@ def _score(run: Run) -> Scored:
             if not tools or (kin and not any(is_kin(tool, kin) for tool in tools)):
                 steps.append(said.number)
                 explanation = explanation or (
-                    f"step {said.number}: says {words!r}, and no tool that does this succeeded before"
+                    f"step {said.number}: says {words!r}, but no tool did this before"
                 )
     return float(len(steps)), steps, explanation
 

@@ -15,6 +15,7 @@ from typing import Any
 from llmeval_sdk._coerce import to_chunk, to_extraction, to_text, to_usage
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Usage
+from llmeval_sdk.offline.data._steps import read_steps, read_tools, steps_of_chat
 from llmeval_sdk.offline.data._traces import Trace, read_trace
 from llmeval_sdk.offline.data.source import check_size, read_json
 
@@ -199,6 +200,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "attributes": _mapping,
     "usage": _usage,
     "latency_seconds": _seconds,
+    "steps": lambda value: read_steps(structured(value)),
+    "tools": lambda value: read_tools(structured(value)),
+    "expected_trajectory": lambda value: read_steps(structured(value)),
 }
 
 ELSEWHERE = {
@@ -223,11 +227,15 @@ ELSEWHERE = {
     "expected_answer": "expected_response",
     "id": "request_id",
     "latency": "latency_seconds",
+    "trajectory": "steps",
+    "tool_definitions": "tools",
+    "reference_trajectory": "expected_trajectory",
+    "expected_tool_calls": "expected_trajectory",
 }
 """The names of our columns in other systems: an error suggests ours, and nothing is guessed."""
 
 
-def record_from(  # noqa: C901
+def record_from(  # noqa: C901, PLR0912
     row: Mapping[str, Any] | Record,
     *,
     number: int = 1,
@@ -278,6 +286,8 @@ def record_from(  # noqa: C901
         raise DataError(
             f"{where}: a row may have expected_facts or expected_response, but not both"
         )
+    if "steps" not in fields and (steps := steps_of_chat(fields.get("request"))):
+        fields["steps"] = steps
     if "response" in fields and "value" not in fields:
         fields["value"] = fields["response"]
     return Record(**fields)
