@@ -1,4 +1,4 @@
-"""``llmeval compare``: versions of an app against each other, over its judged traffic."""
+"""``llmeval compare``: compares versions of an app over its judged traffic."""
 
 from __future__ import annotations
 

@@ -183,10 +183,10 @@ class _Rounds:
         )
 
     def _deliver(self, messages: list[AlertMessage]) -> dict[str, str]:
-        """Tell messages; return why, by id, for those that nobody took, which stay in the outbox.
+        """Send messages; return for those that nobody took, by id, why. They stay in the outbox.
 
-        Those that were not told are given back for the next look, also where something fails that
-        is not the far end's doing.
+        Messages that were not sent are given back for the next look, also if something fails that
+        is not the receiver's doing.
         """
         if not messages:
             return {}

@@ -17,7 +17,7 @@ class Tiers:
     judge: str
     span_name: str | None
     eligible: int = 0
-    """Records that were decided or judged, or are said not to have been although they could be."""
+    """Records that were decided or judged, or that the store says could have been."""
     decided: int = 0
     judged: int = 0
     decision_mean: float | None = None
