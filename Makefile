@@ -57,8 +57,8 @@ $(VENV)-coverage/.ready: pyproject.toml constraints.txt
 		-c constraints.txt -e '.[all]' --group tests --group bench --group coverage
 	@touch $@
 
-coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time and print the branch coverage.
-	@$(VENV)-coverage/bin/python -m pytest -n 2 --dist loadfile -m "not alone" --timeout 180 --cov $(ARGS)
+coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage, which must not fall.
+	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
@@ -274,11 +274,11 @@ sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a pla
 matrix:  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
 	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(PYTHON) tests/matrix.py $(ARGS)
 
-suites:  ## Run every suite there is and print a table of them (an hour; ARGS="datadog viewer" for some).
+suites:  ## Run every suite, as CI does, and print a table of them (45 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
 test-package:  ## Build wheel and sdist, install them into clean environments and use them.
 	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build

@@ -1,8 +1,12 @@
-"""What the answers of a decision model are as Evaluations: values, probabilities, confidence."""
+"""What the answers of a decision model are as Evaluations: values, probabilities, confidence.
+
+Each reader takes the ``odds`` by which a calibration multiplies those of a good outcome, 1 where
+there is none. Value, probability and confidence are then all of the calibrated answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from llmeval_sdk import _values
@@ -10,20 +14,21 @@ from llmeval_sdk.judges._chunks import combine
 from llmeval_sdk.model import Answer, Evaluation, Question
 
 
-def yes_no(question: Question, answer: Answer, threshold: float) -> Evaluation:
+def yes_no(question: Question, answer: Answer, threshold: float, odds: float = 1.0) -> Evaluation:
     """Return ``yes`` where its probability reaches the threshold, else ``no``."""
     if answer.error is not None:
         return Evaluation(question.name, error=answer.error)
-    yes = answer.probabilities["yes"]
+    chances = tilted(answer.probabilities, ("yes",), odds)
+    yes = chances["yes"]
     return Evaluation(
         question.name,
         "yes" if yes >= threshold else "no",
         probability=yes,
-        metadata={"confidence": confidence(question, answer.probabilities)},
+        metadata={"confidence": confidence(question, chances)},
     )
 
 
-def category(question: Question, answer: Answer, threshold: float) -> Evaluation:
+def category(question: Question, answer: Answer, threshold: float, odds: float = 1.0) -> Evaluation:
     """Return the likeliest category.
 
     Its probability of being good is that of all good categories together, where it is known of
@@ -31,21 +36,24 @@ def category(question: Question, answer: Answer, threshold: float) -> Evaluation
     """
     if answer.error is not None:
         return Evaluation(question.name, error=answer.error)
-    chances = {option.value: answer.probabilities[option.value] for option in question.options}
-    goodness = {word: _values.goodness("", word) for word in chances}
-    good = None
-    if not unrated(goodness):
-        good = min(
-            sum(chances[word] for word, good in goodness.items() if good and good > 0.5), 1.0
-        )
+    goodness = {option.value: _values.goodness("", option.value) for option in question.options}
+    good = [word for word, how_good in goodness.items() if how_good and how_good > 0.5]
+    return _categorised(question, answer, None if unrated(goodness) else good, odds)
+
+
+def _categorised(
+    question: Question, answer: Answer, good: Collection[str] | None, odds: float
+) -> Evaluation:
+    chances: Mapping[str, float] = {
+        option.value: answer.probabilities[option.value] for option in question.options
+    }
+    if good is not None:
+        chances = tilted(chances, good, odds)
     return Evaluation(
         question.name,
         max(chances, key=chances.__getitem__),
-        probability=good,
-        metadata={
-            "probabilities": chances,
-            "confidence": confidence(question, answer.probabilities),
-        },
+        probability=None if good is None else min(sum(chances[word] for word in good), 1.0),
+        metadata={"probabilities": chances, "confidence": confidence(question, chances)},
     )
 
 
@@ -54,59 +62,59 @@ def unrated(words: Iterable[str]) -> list[str]:
     return [word for word in words if _values.goodness("", word) is None]
 
 
-def no_problem(question: Question, answer: Answer, threshold: float) -> Evaluation:
+def no_problem(
+    question: Question, answer: Answer, threshold: float, odds: float = 1.0
+) -> Evaluation:
     """Return ``yes`` where that there is no problem reaches the threshold, else the likeliest."""
-    found = category(question, answer, threshold)
-    if found.error is not None:
-        return found
-    chances = found.metadata["probabilities"]
-    none = chances["none"]
+    if answer.error is not None:
+        return Evaluation(question.name, error=answer.error)
+    categorised = _categorised(question, answer, ("none",), odds)
+    chances = categorised.metadata["probabilities"]
+    is_good = chances["none"] >= threshold
     problem = max((word for word in chances if word != "none"), key=chances.__getitem__)
     return replace(
-        found,
-        value="yes" if none >= threshold else "no",
-        probability=none,
-        metadata={**found.metadata, **({} if none >= threshold else {"problem": problem})},
+        categorised,
+        value="yes" if is_good else "no",
+        metadata={**categorised.metadata, **({} if is_good else {"problem": problem})},
     )
 
 
 def level_reader(
     heights: Mapping[str, float],
-) -> Callable[[Question, Answer, float], Evaluation]:
+) -> Callable[[Question, Answer, float, float], Evaluation]:
     """Make the reader of a score, of what each of its levels stands for.
 
     The value is the mean of the levels, weighted by their probabilities. The probability of being
     good is that of the levels which reach the threshold.
     """
 
-    def read(question: Question, answer: Answer, threshold: float) -> Evaluation:
+    def read(question: Question, answer: Answer, threshold: float, odds: float = 1.0) -> Evaluation:
         if answer.error is not None:
             return Evaluation(question.name, error=answer.error)
-        chances = {level: answer.probabilities[level] for level in heights}
+        good = [level for level, height in heights.items() if height >= threshold]
+        chances = tilted({level: answer.probabilities[level] for level in heights}, good, odds)
         return Evaluation(
             question.name,
             min(sum(chance * heights[level] for level, chance in chances.items()), 1.0),
-            probability=min(
-                sum(chance for level, chance in chances.items() if heights[level] >= threshold), 1.0
-            ),
-            metadata={
-                "probabilities": chances,
-                "confidence": confidence(question, answer.probabilities),
-            },
+            probability=min(sum(chances[level] for level in good), 1.0),
+            metadata={"probabilities": chances, "confidence": confidence(question, chances)},
         )
 
     return read
 
 
 def all_of(
-    questions: Sequence[Question], answers: Mapping[str, Answer], threshold: float
+    questions: Sequence[Question],
+    answers: Mapping[str, Answer],
+    threshold: float,
+    odds: float = 1.0,
 ) -> Evaluation:
     """Return ``yes`` where all facts are stated.
 
     The probability is that of the fact that is least likely to be stated: that all of them are
     cannot be likelier. One fact without an answer leaves the whole without one.
     """
-    rated = [yes_no(question, answers[question.name], threshold) for question in questions]
+    rated = [yes_no(question, answers[question.name], threshold, odds) for question in questions]
     failed = next((one for one in rated if one.error is not None), None)
     if failed is not None:
         return failed
@@ -139,6 +147,23 @@ def chunks(rated: Sequence[Evaluation]) -> Evaluation:
             "confidences": [one.metadata.get("confidence") for one in rated],
         },
     )
+
+
+LEAST_CHANCE = 1e-4
+"""What counts as no chance where odds are multiplied: as in `llmeval_sdk.estimates.calibration`,
+nobody is so certain that a calibration could not move it."""
+
+
+def tilted(chances: Mapping[str, float], good: Collection[str], odds: float) -> Mapping[str, float]:
+    """Multiply the odds of the good options together; among themselves, nothing changes."""
+    if odds == 1.0:
+        return chances
+    weights = {
+        word: max(chance, LEAST_CHANCE) * (odds if word in good else 1.0)
+        for word, chance in chances.items()
+    }
+    total = sum(weights.values())
+    return {word: weight / total for word, weight in weights.items()}
 
 
 def confidence(question: Question, probabilities: Mapping[str, float]) -> float:

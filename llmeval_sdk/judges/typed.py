@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import _answers
@@ -24,8 +24,23 @@ MOST_OPTIONS, MOST_LEVELS = 255, 10
 """What the largest wire takes; a wire that takes fewer says so itself."""
 
 Sections = Sequence[Section]
-Reader = Callable[[Question, Answer, float], Evaluation]
-"""Makes a judge's Evaluation of one answer, by a threshold."""
+Reader = Callable[[Question, Answer, float, float], Evaluation]
+"""Makes a judge's Evaluation of one answer, by a threshold and the odds of a calibration."""
+
+
+class FormReader(Protocol):
+    """Makes a judge's Evaluation of the answers to its questions."""
+
+    def __call__(
+        self, answers: Mapping[str, Answer], threshold: float, odds: float = 1.0, /
+    ) -> Evaluation:
+        """Read the answers.
+
+        Args:
+            answers: By the name of the question.
+            threshold: The probability from which on an outcome counts as good.
+            odds: By what the odds of a good outcome are multiplied, in each answer.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +51,12 @@ class TypedForm:
         sections: What the questions are about. Titles are the judge's own words.
         questions: Named by the judge: ``groundedness``, ``chunk_relevance.3``. None where the
             record holds nothing to ask about.
-        read: Makes the judge's Evaluation of the answers, by the name of the question, and of the
-            probability from which on an outcome counts as good.
+        read: Makes the judge's Evaluation of the answers.
     """
 
     sections: tuple[Section, ...]
     questions: tuple[Question, ...]
-    read: Callable[[Mapping[str, Answer], float], Evaluation]
+    read: FormReader
 
 
 Typed = Callable[[Record], TypedForm]
@@ -163,7 +177,9 @@ class Forms:
             return TypedForm(
                 tuple(shown),
                 tuple(questions),
-                lambda answers, threshold: _answers.all_of(questions, answers, threshold),
+                lambda answers, threshold, odds=1.0: _answers.all_of(
+                    questions, answers, threshold, odds
+                ),
             )
 
         return form
@@ -220,7 +236,9 @@ class Forms:
         return TypedForm(
             tuple(shown),
             (question,),
-            lambda answers, threshold: make(question, answers[question.name], threshold),
+            lambda answers, threshold, odds=1.0: make(
+                question, answers[question.name], threshold, odds
+            ),
         )
 
     def _per_chunk(
@@ -234,12 +252,14 @@ class Forms:
                 distinct.setdefault(one.same, one)
         questions = [None if one is None else distinct[one.same].question for one in asked]
 
-        def evaluation(answers: Mapping[str, Answer], threshold: float) -> Evaluation:
+        def evaluation(
+            answers: Mapping[str, Answer], threshold: float, odds: float = 1.0
+        ) -> Evaluation:
             return _answers.chunks(
                 [
                     Evaluation(self._judge, error=_NO_TEXT)
                     if question is None
-                    else read(question, answers[question.name], threshold)
+                    else read(question, answers[question.name], threshold, odds)
                     for question in questions
                 ]
             )

@@ -49,7 +49,8 @@ PARTS = {
     ),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
-    "shared": ("config/redis_address.py", "config/shared.py", "policy/shared"),
+    "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",
+        "evaluation/shared_verdicts.py", "pipeline/sharing.py"),
     "ragas": ("judges/ragas", "child", "llms/embeddings.py", "config/ragas.py"),
     "phoenix": ("exporters/phoenix.py", "config/phoenix.py"),
     "mlflow": ("exporters/mlflow.py", "config/mlflow.py"),
@@ -187,6 +188,8 @@ def _cut(path, gone, names, helpers, lost):
     text = path.read_text("utf-8")
     runs = '"-m", "llmeval_sdk"', "python -m llmeval_sdk"
     body = ast.parse(text).body
+    lines = text.splitlines(keepends=True)
+    sources = {part: "".join(lines[part.lineno - 1 : part.end_lineno]) for part in body}
     own, cut = set(), []
     while True:
         more = [
@@ -197,17 +200,13 @@ def _cut(path, gone, names, helpers, lost):
                 any(
                     _is_gone(node, gone, names, lost | own, helpers) for node in ast.walk(statement)
                 )
-                or (
-                    "llmeval_sdk.cli" in gone
-                    and any(word in ast.get_source_segment(text, statement) for word in runs)
-                )
+                or ("llmeval_sdk.cli" in gone and any(word in sources[statement] for word in runs))
             )
         ]
         if not more:
             break
         cut += more
         own |= {name for statement in more for name in _names_of(statement)}
-    lines = text.splitlines(keepends=True)
     for statement in cut:
         decorators = getattr(statement, "decorator_list", [])
         first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
