@@ -41,9 +41,8 @@ def show_judged(measured: Sequence[Population]) -> None:
     table(titles, rows, numbers=f"{' '.join(STEPS)} mean cost")
     for population in measured:
         if population.note:
-            say(
-                f"{printable(population.judge)} on {printable(population.span_name or '-')}: {population.note}."
-            )
+            where = f"{printable(population.judge)} on {printable(population.span_name or '-')}"
+            say(f"{where}: {population.note}.")
 
 
 def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> None:

@@ -203,8 +203,9 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
     reliability = believed.reliability
     heading("As probabilities of a yes")
     say(
-        f"Brier score {reliability.brier:.3f}; expected calibration error {reliability.calibration_error:.3f},"
-        f" where a perfect judge would show {reliability.floor:.3f} with so many labels"
+        f"Brier score {reliability.brier:.3f}; expected calibration error"
+        f" {reliability.calibration_error:.3f}, where a perfect judge would show"
+        f" {reliability.floor:.3f} with so many labels"
     )
     rows = [
         (
