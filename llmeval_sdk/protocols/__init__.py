@@ -5,7 +5,7 @@ These are the extension points for other packages. An exporter begins at `Export
 `LLM`. ``examples/my_own_exporter.py`` and ``examples/evaluator_package.py`` show two of them.
 """
 
-from llmeval_sdk.protocols._decisions import DecisionModel
+from llmeval_sdk.protocols._decisions import DecisionModel, answer_by, further_place
 from llmeval_sdk.protocols._evaluators import (
     LLM,
     Evaluator,
@@ -39,8 +39,10 @@ __all__ = [
     "LiveSpans",
     "Redaction",
     "Services",
+    "answer_by",
     "complete_exporter",
     "complete_judge",
+    "further_place",
     "further_request",
     "refuse_in_loop",
 ]
