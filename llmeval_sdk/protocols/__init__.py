@@ -6,7 +6,7 @@ model, with `LLM`. ``examples/my_own_exporter.py`` and ``examples/evaluator_pack
 them.
 """
 
-from llmeval_sdk.protocols._decisions import DecisionModel
+from llmeval_sdk.protocols._decisions import DecisionModel, answer_by, further_place
 from llmeval_sdk.protocols._evaluators import (
     LLM,
     Evaluator,
@@ -40,8 +40,10 @@ __all__ = [
     "LiveSpans",
     "Redaction",
     "Services",
+    "answer_by",
     "complete_exporter",
     "complete_judge",
+    "further_place",
     "further_request",
     "refuse_in_loop",
 ]
