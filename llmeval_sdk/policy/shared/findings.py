@@ -25,8 +25,6 @@ _Finding = tuple[bool | None, str, str]
 
 def findings(settings: Settings, *, offline: bool = False) -> Iterator[_Finding]:
     """Yield whether Redis answers, who shares the budget, and what is left; changes nothing."""
-    from redis.exceptions import RedisError
-
     own = settings.of(SharedSettings)
     if own.shared is None:
         return
@@ -36,6 +34,12 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[_Finding]
         return
     try:
         redis = connect(own.shared, connect_seconds=2.0, answer_seconds=2.0)
+    except ConfigurationError as error:
+        yield False, "LLMEVAL_SHARED", f"{error}; until then no judge pays"
+        return
+    from redis.exceptions import RedisError
+
+    try:
         begun = perf_counter()
         version = redis.info("server")["redis_version"]
         milliseconds = (perf_counter() - begun) * 1000
@@ -44,8 +48,6 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[_Finding]
     except (RedisError, OSError) as error:
         words = f"{type(error).__name__}: {error}; until it answers, no host pays for a judge"
         yield False, place, words
-    except ConfigurationError as error:
-        yield False, "LLMEVAL_SHARED", str(error)
 
 
 def _budget(redis: Redis, settings: Settings, concurrency: int | None) -> Iterator[_Finding]:

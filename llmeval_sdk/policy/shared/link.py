@@ -143,9 +143,11 @@ class Link:
 
     def _serve(self, process: _OfProcess) -> None:
         with shield("what all hosts share", on_own_thread=True):
+            self._failed_at = elapsed()  # if the client cannot be made, nobody will answer
             redis = connect(
                 self._address, connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS
             )
+            self._failed_at = None
             due = 0.0
             while not process.is_closing:
                 try:

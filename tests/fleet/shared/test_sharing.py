@@ -301,3 +301,35 @@ def test_without_the_setting_nothing_of_it_is_loaded():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_a_missing_client_is_said_and_no_judge_pays(tmp_path):
+    """Where the budget cannot be shared, each host with a budget of its own would spend too much."""
+    program = """
+import sys
+sys.modules["redis"] = None
+import llmeval_sdk as llmeval
+from llmeval_sdk.errors import ConfigurationError
+with llmeval.workflow("w", request="q") as span:
+    span.response = "a"
+stats = llmeval.flush(10)
+print(stats.judged, dict(stats.not_run))
+try:
+    llmeval.configure(shared="redis://localhost:1")
+except ConfigurationError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={
+            **os.environ,
+            "LLMEVAL_STORE": str(tmp_path / "s.db"),
+            "LLMEVAL_SHARED": "redis://localhost:1",
+            "LLMEVAL_EVALUATORS": "safety",
+            "LLMEVAL_JUDGE_MODEL": "stand-in",
+            "LLMEVAL_JUDGE_BASE_URL": "http://127.0.0.1:1/v1",
+        },
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "pip install 'llmeval-sdk[fleet]'" in done.stdout, done.stderr
+    assert "{'safety': {'over_budget': 1}}" in done.stdout, done.stdout + done.stderr
