@@ -130,7 +130,7 @@ def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _Said | _Call | _
     inner = message.get("message")
     if isinstance(inner, Mapping):  # as OpenInference flattens them
         message = inner
-    kind = message.get("type")
+    kind = _type(message)
     if kind in _CALL_TYPES or kind in _RESULT_TYPES:
         yield from _of_part(message, "assistant", 0)  # an item of the Responses API
         return
@@ -183,17 +183,20 @@ def _of_parts(content: Any, role: str, depth: int) -> Iterator[Any]:
         yield _Said(role, "\n".join(texts))
 
 
+def _type(part: Mapping[str, Any]) -> str:
+    kind = part.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
 def _is_call(part: Any) -> bool:
     return isinstance(part, Mapping) and (
-        part.get("type") in _CALL_TYPES or "functionCall" in part or "function_call" in part
+        _type(part) in _CALL_TYPES or "functionCall" in part or "function_call" in part
     )
 
 
 def _is_response(part: Any) -> bool:
     return isinstance(part, Mapping) and (
-        part.get("type") in _RESULT_TYPES
-        or "functionResponse" in part
-        or "function_response" in part
+        _type(part) in _RESULT_TYPES or "functionResponse" in part or "function_response" in part
     )
 
 
@@ -208,7 +211,7 @@ def _of_part(part: Mapping[str, Any], role: str, depth: int) -> Iterator[Any]:
     if isinstance(wrapped, Mapping):
         yield _result(wrapped, _text(wrapped.get("response")), is_error=False)
         return
-    if part.get("type") in _CALL_TYPES:
+    if _type(part) in _CALL_TYPES:
         yield _call(part)
         return
     keys = ("content", "response", "result", "output")

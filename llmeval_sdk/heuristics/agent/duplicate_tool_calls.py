@@ -12,19 +12,21 @@ def _score(run: Run) -> Scored:
     A repetition is none where another tool changed something in between, since asking again can
     then bring something else.
     """
-    made: dict[tuple[str, str], int] = {}
+    made: dict[str, dict[str, int]] = {}
+    """By tool and arguments, the step at which a call was made since anything last changed."""
     steps = []
     explanation = None
     for call in run.calls:
-        earlier = made.get(call.signature)
+        tool, arguments = call.signature
+        earlier = made.get(tool, {}).get(arguments)
         if earlier is not None:
             steps.append(call.number)
             explanation = explanation or at(
                 call.number, call.step.name, f"was called as at step {earlier}"
             )
         if call.writes and call.outcome == "done":
-            made = {key: number for key, number in made.items() if key[0] == call.signature[0]}
-        made[call.signature] = call.number
+            made = {tool: made.get(tool, {})}
+        made.setdefault(tool, {})[arguments] = call.number
     return float(len(steps)), steps, explanation
 
 

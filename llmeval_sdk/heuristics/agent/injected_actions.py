@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llmeval_sdk.agents.injections import hijacks
 from llmeval_sdk.agents.run import Run
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
 
 
@@ -14,7 +15,7 @@ def _score(run: Run) -> Scored:
     in what the user said nor elsewhere in the results. The cues by which a passage addresses the
     agent are a list: an attack that uses none of them is not seen.
     """
-    followed = hijacks(run)
+    followed = hijacks(run, WorkBudget().spend)
     if not followed:
         return 0.0, (), None
     first = followed[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from llmeval_sdk.agents.actions import claims, is_kin, kin_of
 from llmeval_sdk.agents.run import Run
 from llmeval_sdk.heuristics.agent._outcome import Scored, of_a_run
@@ -13,15 +15,13 @@ def _score(run: Run) -> Scored:
     A claim is supported if an earlier call of a tool whose name is kin to the verb succeeded, such
     as ``cancel_order`` for "I have cancelled". Plans, conditions and negations are no claims.
     """
-    done = [
-        (call.number, (call.step.name or "").lower())
-        for call in run.calls
-        if call.writes and call.outcome == "done"
-    ]
+    done = deque(call for call in run.calls if call.writes and call.outcome == "done")
+    tools: set[str] = set()
     steps = []
     explanation = None
     for said in run.said:
-        tools = {tool for number, tool in done if number < said.number}
+        while done and done[0].number < said.number:
+            tools.add((done.popleft().step.name or "").lower())
         for verb, words in claims(said.text):
             kin = kin_of(verb)
             if not tools or (kin and not any(is_kin(tool, kin) for tool in tools)):
