@@ -1,8 +1,8 @@
-"""What judges said in a store, summed up by SQL so that estimates about all traffic can be made.
+"""Sums up in SQL what judges said, so that estimates about all traffic can be made.
 
-The sums are exact, and those of a million verdicts take about a second, because the index
-``evaluations_summed`` holds all that they need in the order in which it is grouped. `_verdicts`
-reads single rows, for the estimates that need to know the record.
+The sums are exact, and those of a million verdicts take about a second: the index
+``evaluations_summed`` holds everything that they need, in the order of the groups. `_verdicts`
+reads single rows, for estimates that need to know the records.
 """
 
 from __future__ import annotations
@@ -83,9 +83,10 @@ def judged(
 
 
 def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> set[str]:
-    """Return the evaluators whose decisions are no verdicts: a judge model is considered as well.
+    """Return the evaluators whose decisions do not count as verdicts.
 
-    It answered, or is said not to have. See `effective.UNJUDGED`, which says so for one record.
+    For these a judge model is considered as well: it answered, or the store says why it did not.
+    See `effective.UNJUDGED`, which decides the same for one record.
     """
     kinds: dict[str, set[str]] = {}
     for part in parts:

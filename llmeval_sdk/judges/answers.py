@@ -18,7 +18,7 @@ def yes_no(question: Question, answer: Answer, threshold: float, odds: float = 1
     """Return ``yes`` where its probability reaches the threshold, else ``no``."""
     if answer.error is not None:
         return Evaluation(question.name, error=answer.error)
-    chances = tilted(answer.probabilities, ("yes",), odds)
+    chances = _tilted(answer.probabilities, ("yes",), odds)
     yes = chances["yes"]
     return Evaluation(
         question.name,
@@ -48,7 +48,7 @@ def _categorised(
         option.value: answer.probabilities[option.value] for option in question.options
     }
     if good is not None:
-        chances = tilted(chances, good, odds)
+        chances = _tilted(chances, good, odds)
     return Evaluation(
         question.name,
         max(chances, key=chances.__getitem__),
@@ -92,7 +92,7 @@ def level_reader(
         if answer.error is not None:
             return Evaluation(question.name, error=answer.error)
         good = [level for level, height in heights.items() if height >= threshold]
-        chances = tilted({level: answer.probabilities[level] for level in heights}, good, odds)
+        chances = _tilted({level: answer.probabilities[level] for level in heights}, good, odds)
         return Evaluation(
             question.name,
             min(sum(chance * heights[level] for level, chance in chances.items()), 1.0),
@@ -154,7 +154,9 @@ LEAST_CHANCE = 1e-4
 nobody is so certain that a calibration could not move it."""
 
 
-def tilted(chances: Mapping[str, float], good: Collection[str], odds: float) -> Mapping[str, float]:
+def _tilted(
+    chances: Mapping[str, float], good: Collection[str], odds: float
+) -> Mapping[str, float]:
     """Multiply the odds of the good options together; among themselves, nothing changes."""
     if odds == 1.0:
         return chances
