@@ -78,6 +78,8 @@ class Stats:
         spool: What became of records at the spool: ``kept``, ``adopted`` from other processes,
             ``left`` for the next one, ``torn``; and why some were not kept, such as ``full``.
         complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
+        left_out: By kind, such as ``image_url`` or ``file``, how many parts of requests decisions
+            were made without, because a decision model reads text only.
 
     Examples:
         >>> stats = llmeval.flush(timeout=10)
@@ -97,6 +99,7 @@ class Stats:
     problems: Mapping[str, int] = field(default_factory=dict)
     spool: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def funnels(self) -> Mapping[str, Funnel]:
@@ -156,4 +159,5 @@ class Stats:
             {**self.problems, **other.problems},
             _sum(self.spool, other.spool),
             self.complete and other.complete,
+            _sum(self.left_out, other.left_out),
         )

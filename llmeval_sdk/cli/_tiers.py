@@ -41,6 +41,12 @@ def show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
     for each in tiers:
         if each.both or each.unanswered:
             say(_changed(each))
+        if each.left_out:
+            where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
+            say(
+                f"{where}: {each.left_out:,} records were decided without the images or files of"
+                " their request: a decision model reads text only."
+            )
 
 
 def _changed(each: Tiers) -> str:
