@@ -54,6 +54,12 @@ SUITES = (
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite("ragas", "test-ragas", "the real Ragas"),
     Suite("guide", "test-guide", "Datadog's Ragas guide, end to end"),
+    Suite(
+        "fleet",
+        "test-fleet",
+        "what many hosts share, against a real Redis",
+        commands=("redis-server",),
+    ),
     Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),
     Suite(
         "viewer",

@@ -77,6 +77,8 @@ class Stats:
             often a function was misused, such as ``annotate()`` outside a span.
         spool: What became of records at the spool: ``kept``, ``adopted`` from other processes,
             ``left`` for the next one, ``torn``; and why some were not kept, such as ``full``.
+        shared: What happened at the Redis that all hosts share: ``exchanges``, ``verdicts found``,
+            ``failed: …``, ``not asked`` (while it was away).
         complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
         left_out: By kind, such as ``image_url`` or ``file``, how many parts of requests decisions
             were made without, because a decision model reads text only.
@@ -98,6 +100,7 @@ class Stats:
     pending_judgements: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
     spool: Mapping[str, int] = field(default_factory=dict)
+    shared: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
     left_out: Mapping[str, int] = field(default_factory=dict)
 
@@ -158,6 +161,7 @@ class Stats:
             self.pending_judgements + other.pending_judgements,
             {**self.problems, **other.problems},
             _sum(self.spool, other.spool),
+            _sum(self.shared, other.shared),
             self.complete and other.complete,
             _sum(self.left_out, other.left_out),
         )

@@ -18,7 +18,7 @@ from extraction_data import Case
 from scipy.optimize import minimize
 
 from llmeval_sdk.extraction import read
-from llmeval_sdk.heuristics.extraction.history import Histories
+from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.heuristics.extraction.risk import RiskModel, features
 
 

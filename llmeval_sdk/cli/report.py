@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -31,7 +31,13 @@ from llmeval_sdk.store.populations import (
     populations,
 )
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import EvaluationScope, NotRunSummary, ScoreSummary, score_summary
+from llmeval_sdk.store.summary import (
+    EvaluationScope,
+    NotRunSummary,
+    ScoreSummary,
+    not_run_summary,
+    score_summary,
+)
 from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.words import moment
 
@@ -116,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report."""
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
     with open_store(args.store) as reader:
-        not_run = reader.not_run_summary(*selection)
+        not_run = reader.read(lambda c: not_run_summary(c, selection))
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
@@ -292,7 +298,7 @@ def _distribution(each: ScoreSummary) -> str:
     return ", ".join(parts) or "-"
 
 
-def _not_run(not_run: tuple[NotRunSummary, ...]) -> None:
+def _not_run(not_run: Sequence[NotRunSummary]) -> None:
     heading("Judges that did not run")
     rows = [(each.evaluator, each.reason, f"{each.count:,}", each.detail) for each in not_run]
     table(("judge", "reason", "count", "latest detail"), rows, numbers="count")

@@ -146,7 +146,7 @@ def accuracy(console: Console, results: Sequence[Result]) -> None:
         console, "field", "records", "stated", "right", "wrong", "missed", "accuracy",
         "abstained", "invented",
     )  # fmt: skip
-    for field, rows in by_field(results):
+    for field, rows in _by_field(results):
         counts = Counter(row.outcome for row in rows)
         stated = counts["right"] + counts["wrong"] + counts["missed"]
         made.add_row(
@@ -166,7 +166,7 @@ def scores(console: Console, results: Sequence[Result], judge: str) -> None:
     """Show the mean of each score, by field and by outcome."""
     columns = (*SCORES.values(), "semantic", judge)
     made = table(console, "field", *columns)
-    for field, rows in by_field(results):
+    for field, rows in _by_field(results):
         made.add_row(field, *_means(rows))
     note = (
         "agreement: records with two extractions or more. semantic: semantic_validation, passes /"
@@ -192,7 +192,7 @@ def patterns(console: Console, results: Sequence[Result]) -> None:
         console, "field", *(f"{name} {mark}" for name, mark in PATTERNS.items()), "none", "mix"
     )
     made.columns[-1].justify = "left"
-    for field, rows in by_field(results):
+    for field, rows in _by_field(results):
         counts = Counter(row.value("agreement_pattern") or "" for row in rows)
         made.add_row(
             field, *(str(counts[name]) for name in PATTERNS), str(counts[""]), _bar(counts)
@@ -201,7 +201,7 @@ def patterns(console: Console, results: Sequence[Result]) -> None:
     section(console, "Agreement between chunks, records by pattern", made, note)
 
 
-def by_field(results: Iterable[Result]) -> list[tuple[str, list[Result]]]:
+def _by_field(results: Iterable[Result]) -> list[tuple[str, list[Result]]]:
     """Group by field in order of first appearance, with all of them last."""
     groups: dict[str, list[Result]] = {}
     for result in results:

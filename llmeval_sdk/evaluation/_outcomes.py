@@ -10,7 +10,7 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.estimates.calibration import Calibration
 from llmeval_sdk.evaluation._running import failed
-from llmeval_sdk.judges._answers import LEAST_CHANCE
+from llmeval_sdk.judges.answers import LEAST_CHANCE
 from llmeval_sdk.judges.typed import TypedForm
 from llmeval_sdk.model import Answer, Evaluation
 from llmeval_sdk.protocols import Judge

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.exporters.http import HttpAnswer, HttpSender, Tls
-from llmeval_sdk.exporters.otel.exporter import Endpoint
+from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, Tls
+from llmeval_sdk.exporters.otel._exporter import Endpoint
 from llmeval_sdk.model import EvaluationEvent, SpanData
 
 
@@ -30,7 +30,7 @@ class Client:
         path = f"{self._sender.path}/v1/traces"
         return Endpoint(self._sender, path, {**headers, **more}, zipped=self._zipped)
 
-    def call(self, method: str, path: str, body: Any = None) -> HttpAnswer:
+    def call(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         """Send plain values as JSON; raises `ExportError` where there is no answer."""
         data = None if body is None else json.dumps(body, default=str).encode()
         return self._sender.request(method, self._sender.path + path, data, self._headers)
@@ -45,7 +45,10 @@ class Client:
 
 
 def none_rejected(response: bytes) -> tuple[int, str]:
-    """Check a good answer of an API that takes all or nothing; ValueError if it is not JSON."""
+    """Check the body of a successful answer; raises ValueError if it is not JSON.
+
+    For APIs that take all records of a request or none of them.
+    """
     if response:
         json.loads(response)
     return 0, ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges import _answers
+from llmeval_sdk.judges import answers as readings
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._cases import cases_of, height, yes_and_no
 from llmeval_sdk.judges._template import Template, sections_for, title_of
@@ -76,7 +76,7 @@ def typed_form_of(judge: Any) -> Typed | None:
 def unrated_categories(judge: Any) -> list[str]:
     """Return the categories of a judge that leave its decisions without a probability."""
     output = getattr(judge, "output", None)
-    return _answers.unrated(output) if isinstance(output, tuple) else []
+    return readings.unrated(output) if isinstance(output, tuple) else []
 
 
 class Forms:
@@ -115,7 +115,7 @@ class Forms:
         def form(record: Record) -> TypedForm:
             shown = sections(record)
             question = self._question("choice", instructions, shown, options)
-            return self._single(question, shown, _answers.no_problem)
+            return self._single(question, shown, readings.no_problem)
 
         return form
 
@@ -128,7 +128,7 @@ class Forms:
         instructions, cases = cases_of(rubric)
         heights = {band: height(band) for band in sorted(cases, key=height)}
         levels = self._levels([(band, cases[band]) for band in heights])
-        read = _answers.level_reader(heights)
+        read = readings.level_reader(heights)
 
         def form(record: Record) -> TypedForm:
             shown = sections(record)
@@ -155,7 +155,7 @@ class Forms:
                     self._question("yes_no", wording, shown, options, name), shown, text
                 )
 
-            return self._per_chunk(record, ask, _answers.yes_no)
+            return self._per_chunk(record, ask, readings.yes_no)
 
         return form
 
@@ -177,7 +177,7 @@ class Forms:
             return TypedForm(
                 tuple(shown),
                 tuple(questions),
-                lambda answers, threshold, odds=1.0: _answers.all_of(
+                lambda answers, threshold, odds=1.0: readings.all_of(
                     questions, answers, threshold, odds
                 ),
             )
@@ -212,12 +212,12 @@ class Forms:
 
     def _answered_by(self, output: Any, levels: Sequence[str]) -> tuple[Any, Any, Reader]:
         if output == "yes_no":
-            return "yes_no", (), _answers.yes_no
+            return "yes_no", (), readings.yes_no
         if output == "score":
             heights = {label: place / (len(levels) - 1) for place, label in enumerate(levels)}
             described = self._levels([(label, "") for label in levels])
-            return "score" if levels else None, described, _answers.level_reader(heights)
-        return "choice", self._options((word, "") for word in output), _answers.category
+            return "score" if levels else None, described, readings.level_reader(heights)
+        return "choice", self._options((word, "") for word in output), readings.category
 
     def _question(
         self,
@@ -232,7 +232,7 @@ class Forms:
         return Question(name or self._judge, kind, about, options)
 
     def _single(self, question: Question, shown: Sections, read: Reader | None = None) -> TypedForm:
-        make = read or _answers.yes_no
+        make = read or readings.yes_no
         return TypedForm(
             tuple(shown),
             (question,),
@@ -255,7 +255,7 @@ class Forms:
         def evaluation(
             answers: Mapping[str, Answer], threshold: float, odds: float = 1.0
         ) -> Evaluation:
-            return _answers.chunks(
+            return readings.chunks(
                 [
                     Evaluation(self._judge, error=_NO_TEXT)
                     if question is None

@@ -11,9 +11,9 @@ from pathlib import Path
 from llmeval_sdk import _private, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.learning import LearnedSettings
-from llmeval_sdk.learning import file
+from llmeval_sdk.learning import _file
+from llmeval_sdk.learning._course import FEWEST, LATER, FitCheck, LearningCourse
 from llmeval_sdk.learning.background import Learning
-from llmeval_sdk.learning.course import FEWEST, LATER, FitCheck, LearningCourse
 
 
 Finding = tuple[bool | None, str, str]
@@ -31,8 +31,8 @@ def findings(settings: Settings) -> Iterator[Finding]:
     for name in registry.installed(registry.HEURISTICS):
         learning.taught(registry.evaluator(name))
     try:
-        parts = file.read(path)
-    except file.UnusableError as error:
+        parts = _file.read(path)
+    except _file.UnusableError as error:
         yield False, str(path), f"ignored ({error.reason}): {error}. The shipped weights apply"
         return
     counts = _counts(store.with_suffix(".outcomes"))
@@ -42,8 +42,8 @@ def findings(settings: Settings) -> Iterator[Finding]:
             yield None, score.name, f"shipped weights; 0 of {FEWEST} verdicts to learn from"
         for part in names:
             try:
-                courses = file.courses_of(parts[part], *score.made_of) if part in parts else {}
-            except file.UnusableError as error:
+                courses = _file.courses_of(parts[part], *score.made_of) if part in parts else {}
+            except _file.UnusableError as error:
                 words = f"ignored ({error.reason}): {error}. The shipped weights apply"
                 yield False, part, words
                 continue

@@ -12,7 +12,6 @@ from typing import Any
 from llmeval_sdk._process.due import left
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.evaluation import Crew, addressed, judge_record
-from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.model import (
     JUDGE_TAG,
     Evaluation,
@@ -45,7 +44,7 @@ class Judging:
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
         self._emit = emit
-        self._verdicts = RecentVerdicts()
+        self._verdicts = plan.verdicts()
         self._waiting: dict[Future[None], Turn[Job]] = {}
         self._turns = Turns()
         self._crew = Crew(plan.concurrency, self._next)

@@ -22,6 +22,7 @@ from llmeval_sdk.evaluation.resolve import (
     resolve,
     standing_heuristics,
 )
+from llmeval_sdk.evaluation.verdicts import RecentVerdicts, Verdicts
 from llmeval_sdk.pipeline._destinations import make_exporters
 from llmeval_sdk.pipeline._from_settings import (
     ledger_of,
@@ -84,6 +85,8 @@ class Plan:
     background_share: float = 0.5
     tier: Any = None
     """Which decision model is asked in the place of which judges; ``None`` where none is."""
+    verdicts: Callable[[], Verdicts] = RecentVerdicts
+    """Makes what finds the verdicts of identical judgements."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
@@ -188,7 +191,7 @@ def make_plan(
     sink_names = [sink.name for sink in sinks]
     redactor = make_redactor(settings, redact, problems, strict=strict)
     captured = what_may_leave(settings)
-    return Plan(
+    plan = Plan(
         exporters=sinks,
         inline=Heuristics(inline),
         background=Heuristics(background),
@@ -218,6 +221,9 @@ def make_plan(
         learning=learning,
         prices=settings.prices,
     )
+    if (share := _part(registry.SHARED)) is not None:
+        plan = share(plan, settings, problems, strict=strict)
+    return plan
 
 
 def recording_plan(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.policy import books
 from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.backoff import Breaker
 from llmeval_sdk.policy.books import BookState, Reservation, Used, Want
 from llmeval_sdk.policy.budget import Budget
 
@@ -68,6 +69,9 @@ class BudgetKeeper:
     """
 
     __slots__ = ("_budget", "_clock", "_in_second", "_ledger", "_settled", "_spares")
+
+    short_wait = 0.0
+    """A call that is refused for this many seconds at most waits for them, however impatient."""
 
     def __init__(
         self,
@@ -206,6 +210,14 @@ class BudgetKeeper:
     def release(self, reservation: Reservation) -> None:
         """Return a reservation whose call was never made."""
         self.settle(reservation, calls=0, tokens=0, usd=0.0)
+
+    def breaker(self, model: Any) -> Breaker:
+        """Return a breaker of a model, for those who share this budget."""
+        return Breaker(getattr(model, "model", ""))
+
+    def stats(self) -> dict[str, int]:
+        """Return what happened where the budget is shared with other hosts."""
+        return {}
 
     def close(self) -> None:
         """Write what is settled and close the ledger; using it again opens it again."""

@@ -115,7 +115,7 @@ def _at_flush() -> None:
         deliver(0.0 if on_a_loop else in_force.settings_or_default().judge_timeout)
 
 
-def take_over_from_children() -> None:
+def _take_over_from_children() -> None:
     """Deliver what terminated children left, in a process that has recorded nothing itself."""
     with shield.shield("exit"):
         _set_up_for_children()
@@ -176,4 +176,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
 
 
-install(set_up=configure_from_environment, take_over=take_over_from_children)
+install(set_up=configure_from_environment, take_over=_take_over_from_children)

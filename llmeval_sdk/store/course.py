@@ -19,9 +19,9 @@ from typing import Any
 
 from llmeval_sdk.estimates.mean import stands_for
 from llmeval_sdk.estimates.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence, Seen
+from llmeval_sdk.store._silence import Silence
 from llmeval_sdk.store.effective import different
 from llmeval_sdk.store.hours import HOUR_NS, LATE_NS, Arrived, Hour
-from llmeval_sdk.store.silence import Silence
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE, moment
 
 

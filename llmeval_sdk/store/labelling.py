@@ -10,12 +10,12 @@ from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
 from llmeval_sdk.model import Chunk, SpanData
+from llmeval_sdk.store._verdicts import scores_by_span, usable, verdicts
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import EvaluationScope
-from llmeval_sdk.store.verdicts import scores_by_span, usable, verdicts
 
 
 PLANNED = 100

@@ -16,13 +16,13 @@ from llmeval_sdk.estimates.correction import Correction, Labelled, tallied_corre
 from llmeval_sdk.estimates.funnels import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.estimates.tally import Tally, tallied_mean
+from llmeval_sdk.store._judged import Judged
+from llmeval_sdk.store._samples import Key, judged, judged_by_model
+from llmeval_sdk.store._verdicts import Verdict, predicted, scores_by_span, verdicts
 from llmeval_sdk.store.effective import decided
-from llmeval_sdk.store.judged import Judged
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.samples import Key, judged, judged_by_model
 from llmeval_sdk.store.summary import EvaluationScope, Group, groups
-from llmeval_sdk.store.verdicts import Verdict, predicted, scores_by_span, verdicts
 from llmeval_sdk.store.views import names_in
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
 

@@ -10,7 +10,7 @@ from math import inf, isfinite, nextafter
 from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
-from llmeval_sdk.store.schema import WORD
+from llmeval_sdk.store._schema import WORD
 
 
 BINS = 10
@@ -279,9 +279,7 @@ def _histogram(
     high: float | None,
 ) -> tuple[int, ...]:
     """Count the scores in each of ten equal parts of the range, by how many are below its end."""
-    if low is None or high is None or not isfinite(high - low):
-        return ()
-    if not isfinite(BINS / ((high - low) or 1.0)):
+    if low is None or high is None or not has_bins(low, high):
         return ()
     edges = [edge(low, high, number) for number in range(1, BINS)]
     below = ", ".join(["sum(value < ?)"] * len(edges))
@@ -291,6 +289,11 @@ def _histogram(
     query = f"SELECT {below}, count(*) FROM evaluations {where}"  # noqa: S608 - constants
     counts = connection.execute(query, (*edges, *key, *arguments)).fetchone()
     return tuple(upper - lower for lower, upper in zip((0, *counts), counts, strict=False))
+
+
+def has_bins(low: float, high: float) -> bool:
+    """Return whether a range can be divided into ten parts: it is finite, and not too small."""
+    return isfinite(high - low) and isfinite(BINS / ((high - low) or 1.0))
 
 
 def bin_of(value: float, low: float, high: float) -> int:

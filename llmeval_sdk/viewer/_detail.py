@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llmeval_sdk import _values
+from llmeval_sdk._terminal import number
+from llmeval_sdk.estimates.funnels import FAILED
 from llmeval_sdk.model import (
+    JUDGE_TAG,
     JUDGING,
     Chunk,
     EvaluationEvent,
@@ -23,7 +26,7 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.views import JudgeRun, Outline
 from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of, colourless, marked, places
-from llmeval_sdk.viewer._render import as_text, number
+from llmeval_sdk.viewer._render import as_text
 
 
 MAX_CHUNKS = 200
@@ -32,8 +35,6 @@ _WORST_FIRST = ("bad", "fair", "good", "plain", "quiet")
 _ARRAYS = ("ratings", "rationales", "error_messages")
 _NAMED = ("model_name", "model_provider", "session_id")
 """Attributes that repeat a field of the span."""
-_FAILURES = ("error", "timeout")
-"""Reasons that also leave an evaluation with an error; the page shows only that evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,12 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     ``source`` is the retrieval whose chunks the span was given, if it is another span.
     """
     events = reader.evaluations_of(span.span_id)
+    counted = counting(events)
     failed = {event.evaluation.name for event in events if event.evaluation.error}
     refusals = [
         refusal
         for refusal in reader.not_run_of(span.span_id)
-        if refusal.evaluator not in failed or refusal.reason not in _FAILURES
+        if refusal.evaluator not in failed or refusal.reason not in FAILED
     ]
     holder = span if source is None or source.span_id == span.span_id else None
     if source is not None and holder is None:
@@ -121,11 +123,8 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     people = reader.feedback_of(span.span_id)
     labels = {label.evaluation.name: as_text(label.evaluation.value) for label in people}
     verdicts = (_verdict(event, labels.get(event.evaluation.name, "")) for event in events)
-    if any(
-        e.evaluation.name == _values.ABSTENTION and e.evaluation.value is not None for e in events
-    ):
+    if _values.has_abstained({e.evaluation.name: e.evaluation.value for e in counted}):
         verdicts = (replace(verdict, cell=colourless(verdict.cell)) for verdict in verdicts)
-    counted = counting(events)
     unsupported = _unsupported(counted) if isinstance(span.response, str) else ()
     return Detail(
         span,
@@ -141,7 +140,7 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
         source,
         extractions,
         _facts(span),
-        span.links[0] if span.links and "llmeval.judge" in span.tags else None,
+        span.links[0] if span.links and JUDGE_TAG in span.tags else None,
     )
 
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk import runtime
+from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.pipeline import ExporterStats
 from llmeval_sdk.store import losses, views
 from llmeval_sdk.store.files import path_of
@@ -37,7 +38,6 @@ from llmeval_sdk.viewer._render import page
 from llmeval_sdk.viewer._traces import RANGES
 
 
-STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 AGREEMENT = "agreement_pattern"
 LEAST_PERIOD_NS = 60_000_000_000
 

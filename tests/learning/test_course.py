@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.learning.course import (
+from llmeval_sdk.learning._course import (
     FEWEST,
     LATER,
     PEOPLE,
@@ -15,8 +15,8 @@ from llmeval_sdk.learning.course import (
     advanced,
     chosen,
 )
-from llmeval_sdk.learning.fit import HEAVIEST, Outcome, auroc, fitted, importance
-from llmeval_sdk.learning.weights import logit_of, risk_of
+from llmeval_sdk.learning._fit import HEAVIEST, Outcome, auroc, fitted, importance
+from llmeval_sdk.learning._weights import logit_of, risk_of
 from llmeval_sdk.policy.quota import Quota
 
 

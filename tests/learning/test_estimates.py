@@ -5,9 +5,9 @@ from statistics import mean, stdev
 
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.learning.course import LearningCourse, Source, advanced
-from llmeval_sdk.learning.fit import Outcome
-from llmeval_sdk.learning.weights import risk_of
+from llmeval_sdk.learning._course import LearningCourse, Source, advanced
+from llmeval_sdk.learning._fit import Outcome
+from llmeval_sdk.learning._weights import risk_of
 from llmeval_sdk.policy.quota import Quota
 
 

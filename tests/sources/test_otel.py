@@ -11,8 +11,8 @@ from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
-from llmeval_sdk.exporters.otel.app import AppOtelExporter
-from llmeval_sdk.exporters.otel.exporter import OtlpExporter
+from llmeval_sdk.exporters.otel._app import AppOtelExporter
+from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 from llmeval_sdk.sources import otel as source
 from llmeval_sdk.sources.otel import EvaluationSpanProcessor
 from llmeval_sdk.store import pages
