@@ -80,6 +80,8 @@ class Stats:
         shared: What happened at the Redis that all hosts share: ``exchanges``, ``verdicts found``,
             ``failed: …``, ``not asked`` (while it was away).
         complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
+        left_out: By kind, such as ``image_url`` or ``file``, how many parts of requests decisions
+            were made without, because a decision model reads text only.
 
     Examples:
         >>> stats = llmeval.flush(timeout=10)
@@ -100,6 +102,7 @@ class Stats:
     spool: Mapping[str, int] = field(default_factory=dict)
     shared: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def funnels(self) -> Mapping[str, Funnel]:
@@ -160,4 +163,5 @@ class Stats:
             _sum(self.spool, other.spool),
             _sum(self.shared, other.shared),
             self.complete and other.complete,
+            _sum(self.left_out, other.left_out),
         )
