@@ -61,6 +61,7 @@ class BudgetKeeper:
 
     __slots__ = ("_budget", "_clock", "_ledger")
 
+    hold_seconds = HOLD_SECONDS
     short_wait = 0.0
     """A call that is refused for this many seconds at most waits for them, however impatient."""
 
@@ -91,7 +92,7 @@ class BudgetKeeper:
             refused = books.refusal(state, limits, want, now)
             if refused is not None:
                 return None, refused
-            granted = books.reserve(state, limits, want, now, hold=HOLD_SECONDS)
+            granted = books.reserve(state, limits, want, now, hold=self.hold_seconds)
             return books.dump(state), granted
 
         try:
