@@ -133,6 +133,7 @@ class Pipeline:
             pending_judgements=worker.judging.pending,
             problems=shield.caught.snapshot(),
             spool={} if spooling is None else spooling.stats(),
+            fleet=worker.judging.fleet.snapshot(),
         )
 
     def flush(self, timeout: float) -> Stats:

@@ -1,0 +1,139 @@
+"""Real parts of a judge fleet for tests and benchmarks: Redis, workers, apps, a judge's server."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+KEY = "a-key-that-only-tests-have"
+
+
+def free_port():
+    """Return a port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class RedisServer:
+    """A Redis of its own, which can be killed and started again on what it wrote."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.process = None
+
+    def start(self):
+        """Start it, and wait until it answers."""
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+             "--appendonly", "yes", "--appendfsync", "always", "--dir", str(self.folder)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        until(self.answers, "Redis did not start")
+
+    def answers(self):
+        """Say whether it answers."""
+        import redis
+
+        try:
+            return self.client().ping()
+        except redis.RedisError:
+            return False
+
+    def client(self):
+        """Return a client."""
+        import redis
+
+        return redis.Redis(port=self.port, socket_timeout=5)
+
+    def kill(self):
+        """Kill it, as a crash would."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait(10)
+            self.process = None
+
+
+def until(condition, what, *, seconds=60.0):
+    """Wait until a condition holds; its value is returned."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} within {seconds:g} s")
+        time.sleep(0.05)
+    return value
+
+
+def redis_is_missing():
+    """Return why a fleet cannot run here, or nothing."""
+    if shutil.which("redis-server") is None:
+        return "redis-server is not installed: apt-get install redis-server"
+    for package in ("redis", "celery"):
+        try:
+            __import__(package)
+        except ImportError:
+            return f"{package} is not installed: pip install 'llmeval-sdk[fleet]'"
+    return ""
+
+
+def environment(redis_url, folder, **more):
+    """Return the environment of an app or a worker, with none of this machine's settings."""
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "CELERY_"))
+    }
+    return {
+        **clean,
+        "LLMEVAL_JUDGE_QUEUE": redis_url,
+        "LLMEVAL_FLEET_KEY": KEY,
+        "LLMEVAL_STORE": str(Path(folder) / "store.db"),
+        "LLMEVAL_SHUTDOWN_TIMEOUT": "10",
+        "LLMEVAL_BUDGET_CALLS_PER_MINUTE": "1000000",
+        "LLMEVAL_BUDGET_TOKENS_PER_MINUTE": "1000000000",
+        "PYTHONFAULTHANDLER": "1",
+        **more,
+    }
+
+
+def start_worker(env, *arguments):
+    """Start a worker and return its process."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "llmeval_sdk", "fleet", *arguments],
+        env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=env.get("HERE"),
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def kill_group(process):
+    """Kill a process with its children, at once."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(10)
+
+
+@contextmanager
+def worker(env, *arguments):
+    """Run a worker around a block; SIGTERM ends it, and what it printed is in ``said``."""
+    process = start_worker(env, *arguments)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                kill_group(process)
+        kill_group(process)
+        process.said = process.stdout.read()
+        process.stdout.close()
