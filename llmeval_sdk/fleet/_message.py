@@ -108,7 +108,9 @@ def body_of(texts: Sequence[str], ids: Sequence[str], *, host: str | None) -> st
 
 def signature(body: str, key: Secret) -> str:
     """Sign a text with the key that apps and workers share."""
-    return hmac.new(key.reveal().encode(), body.encode(), sha256).hexdigest()
+    return hmac.new(
+        key.reveal().encode(), body.encode("utf-8", "surrogatepass"), sha256
+    ).hexdigest()
 
 
 def is_signed(body: str, signed: Any, key: Secret) -> bool:

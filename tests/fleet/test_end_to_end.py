@@ -1,0 +1,131 @@
+"""From the app to the verdict: an app, a Redis, real workers, and the judge's server."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fleet_parts import environment, until, worker
+from otlp_collector import attributes_of, running_collector
+
+from llmeval_sdk.fleet._register import Register
+
+
+APP = Path(__file__).with_name("apps.py")
+
+
+def run_app(env, *arguments, check=True):
+    """Run the app and return what it said."""
+    done = subprocess.run(
+        [sys.executable, str(APP), *map(str, arguments)],
+        env=env, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def judging(env, server, **more):
+    """Return the environment of a worker, from that of an app."""
+    return {
+        **env, "LLMEVAL_JUDGE_MODEL": "stand-in", "LLMEVAL_JUDGE_BASE_URL": server.base_url,
+        "LLMEVAL_JUDGE_API_KEY": "none", "LLMEVAL_STORE": f"{env['LLMEVAL_STORE']}.worker", **more,
+    }  # fmt: skip
+
+
+def account(broker):
+    """Return the fleet's account."""
+    return Register(broker.client(), expiry=3600).account()
+
+
+def verdicts(path):
+    """Return the stored verdicts of the judge with the spans that they are about."""
+    with closing(sqlite3.connect(path)) as store:
+        return store.execute(
+            "SELECT e.span_id, e.value FROM evaluations e JOIN spans s ON s.span_id = e.span_id "
+            "WHERE e.name = 'groundedness' AND s.kind = 'workflow'"
+        ).fetchall()
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
+def test_verdicts_return_to_the_store_of_the_app(pool, broker, judge_server, tmp_path):
+    """Each request has one verdict in the app's own store, and the account balances."""
+    env = environment(broker.url, tmp_path)
+    with worker(judging(env, judge_server), "--pool", pool):
+        said = run_app(env, "wait", 0, 40)
+    assert said["fleet"] == {"handed_over": 40, "returned": 40}
+    assert said["judged"] == {"groundedness": 40}
+    assert said["not_run"] == {}
+    stored = verdicts(env["LLMEVAL_STORE"])
+    assert len({span for span, _ in stored}) == len(stored) == 40
+    assert judge_server.calls == 40
+    now = account(broker)
+    assert (now.asked, now.judged, now.waiting, now.refused) == (40, 40, 0, {})
+
+
+def test_a_worker_sends_verdicts_to_its_own_exporters(broker, judge_server, tmp_path):
+    """Where the app exports by OTLP, the worker does too, and the verdict names the app's span."""
+    with running_collector() as collector:
+        env = environment(broker.url, tmp_path, LLMEVAL_EXPORTERS="otlp",
+                          OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)  # fmt: skip
+        with worker(judging(env, judge_server)):
+            said = run_app(env, "leave", 0, 20)
+            assert said["complete"]
+            until(lambda: account(broker).judged == 20, "20 verdicts")
+            until(lambda: len(_scores(collector)) >= 20, "20 verdicts by OTLP")
+        spans = {
+            span.span_id for span in collector.spans
+            if "workflow" in str(attributes_of(span)) and span.name.endswith("answer")
+        }  # fmt: skip
+        scores = _scores(collector)
+    assert Counter(scores) == Counter(dict.fromkeys(scores, 1))
+    assert set(scores) <= spans
+    assert len(scores) == 20
+
+
+def _scores(collector):
+    return [
+        log.span_id for log in list(collector.logs)
+        if attributes_of(log).get("gen_ai.evaluation.name") == "groundedness"
+    ]  # fmt: skip
+
+
+def test_the_apps_own_judges_are_names(broker, judge_server, tmp_path):
+    """A judge of the app runs by what the worker's own configuration calls so; others are refused."""
+    (tmp_path / "my_judges.py").write_text(
+        "import llmeval_sdk as llmeval\n"
+        "polite = llmeval.LLMJudge('polite', 'Is it polite?\\n\\n{response}')\n"
+        "def configure():\n    llmeval.configure(evaluators=[polite], escalations=[])\n"
+    )
+    app = (
+        "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]\n"
+        "import apps, my_judges, llmeval_sdk as llmeval\n"
+        "other = llmeval.LLMJudge('other', 'Is it?\\n\\n{response}')\n"
+        "llmeval.configure(evaluators=[my_judges.polite, other], escalations=[])\n"
+        "apps.ask(0, 3); llmeval.flush(30); apps.returned(6); apps.say()\n"
+    )
+    env = environment(broker.url, tmp_path)
+    with worker(judging(env, judge_server, HERE=str(tmp_path)), "--app", "my_judges:configure"):
+        done = subprocess.run(
+            [sys.executable, "-c", app, str(tmp_path), str(APP.parent)],
+            env=env, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+    said = json.loads(done.stdout)
+    assert said["judged"] == {"polite": 3}
+    assert said["not_run"] == {"other": {"error": 3}}
+    now = account(broker)
+    assert (now.judged, dict(now.refused), now.is_balanced) == (3, {"unknown_judge": 3}, True)
+
+
+def test_a_forged_message_is_counted_and_judges_nothing(broker, judge_server, tmp_path):
+    """Whoever can write to Redis but has no key cannot make the fleet pay."""
+    env = environment(broker.url, tmp_path)
+    other = {**env, "LLMEVAL_FLEET_KEY": "another-key-of-the-tests"}
+    with worker(judging(env, judge_server)):
+        run_app(other, "leave", 0, 3)
+        until(lambda: account(broker).messages, "a refused message")
+    assert account(broker).messages == {"forged": 1}
+    assert judge_server.calls == 0
