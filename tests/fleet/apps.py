@@ -44,6 +44,6 @@ if __name__ == "__main__":
     begun = time.monotonic()
     complete = llmeval.flush(float(os.environ.get("FLUSH", "30"))).complete
     if mode == "wait":
-        returned(count)
+        returned(int(os.environ.get("RETURNED", count)))
         llmeval.flush(10)
     say(complete=complete, seconds=time.monotonic() - begun)

@@ -1,53 +1,13 @@
 """From the app to the verdict: an app, a Redis, real workers, and the judge's server."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from contextlib import closing
-from pathlib import Path
 
 import pytest
-from fleet_parts import environment, until, worker
+from fleet_parts import APP, account, environment, judging, run_app, until, verdicts, worker
 from otlp_collector import attributes_of, running_collector
-
-from llmeval_sdk.fleet._register import Register
-
-
-APP = Path(__file__).with_name("apps.py")
-
-
-def run_app(env, *arguments, check=True):
-    """Run the app and return what it said."""
-    done = subprocess.run(
-        [sys.executable, str(APP), *map(str, arguments)],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert not check or done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def judging(env, server, **more):
-    """Return the environment of a worker, from that of an app."""
-    return {
-        **env, "LLMEVAL_JUDGE_MODEL": "stand-in", "LLMEVAL_JUDGE_BASE_URL": server.base_url,
-        "LLMEVAL_JUDGE_API_KEY": "none", "LLMEVAL_STORE": f"{env['LLMEVAL_STORE']}.worker", **more,
-    }  # fmt: skip
-
-
-def account(broker):
-    """Return the fleet's account."""
-    return Register(broker.client(), expiry=3600).account()
-
-
-def verdicts(path):
-    """Return the stored verdicts of the judge with the spans that they are about."""
-    with closing(sqlite3.connect(path)) as store:
-        return store.execute(
-            "SELECT e.span_id, e.value FROM evaluations e JOIN spans s ON s.span_id = e.span_id "
-            "WHERE e.name = 'groundedness' AND s.kind = 'workflow'"
-        ).fetchall()
 
 
 @pytest.mark.parametrize("pool", ["threads", "prefork"])

@@ -132,4 +132,4 @@ def test_every_key_has_the_prefix(register, broker):
     register.put("m", ["a"])
     register.claim("a", "w", seconds=1)
     register.settle("a", "x", field="judged", host="h")
-    assert all(key.startswith(b"llmeval.") for key in broker.client().keys())
+    assert all(key.startswith(b"llmeval.") for key in broker.client().keys())  # noqa: SIM118

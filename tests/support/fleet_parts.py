@@ -1,16 +1,19 @@
 """Real parts of a judge fleet for tests and benchmarks: Redis, workers, apps, a judge's server."""
 
+import json
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 
+APP = Path(__file__).resolve().parents[1] / "fleet" / "apps.py"
 KEY = "a-key-that-only-tests-have"
 
 
@@ -137,3 +140,37 @@ def worker(env, *arguments):
         kill_group(process)
         process.said = process.stdout.read()
         process.stdout.close()
+
+
+def run_app(env, *arguments, check=True):
+    """Run the app and return what it said."""
+    done = subprocess.run(
+        [sys.executable, str(APP), *map(str, arguments)],
+        env=env, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def judging(env, server, **more):
+    """Return the environment of a worker, from that of an app."""
+    return {
+        **env, "LLMEVAL_JUDGE_MODEL": "stand-in", "LLMEVAL_JUDGE_BASE_URL": server.base_url,
+        "LLMEVAL_JUDGE_API_KEY": "none", "LLMEVAL_STORE": f"{env['LLMEVAL_STORE']}.worker", **more,
+    }  # fmt: skip
+
+
+def account(broker):
+    """Return the fleet's account."""
+    from llmeval_sdk.fleet._register import Register
+
+    return Register(broker.client(), expiry=3600).account()
+
+
+def verdicts(path):
+    """Return the stored verdicts of the judge with the spans that they are about."""
+    with closing(sqlite3.connect(path)) as store:
+        return store.execute(
+            "SELECT e.span_id, e.value FROM evaluations e JOIN spans s ON s.span_id = e.span_id "
+            "WHERE e.name = 'groundedness' AND s.kind = 'workflow'"
+        ).fetchall()
