@@ -54,6 +54,12 @@ SUITES = (
     Suite("ragas", "test-ragas", "the real Ragas"),
     Suite("guide", "test-guide", "Datadog's Ragas guide, end to end"),
     Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
+    Suite(
+        "fleet",
+        "test-fleet",
+        "the judge fleet: Redis, Celery's workers, kill -9",
+        commands=("redis-server",),
+    ),
     Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),
     Suite(
         "viewer",

@@ -63,7 +63,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Configure this process as a worker and serve until a signal ends it."""
     from llmeval_sdk import fleet, runtime
-    from llmeval_sdk.cli._fleet import worker_of
+    from llmeval_sdk.fleet import findings, serving
 
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency: at least 1")
@@ -76,11 +76,9 @@ def run(args: argparse.Namespace) -> int:
     settings = runtime.settings()
     fleet.check(settings)
     name = args.name or f"{gethostname()}-{os.getpid()}"
-    described = worker_of(
+    described = findings.described(
         settings, pipeline.plan, name=name, pool=args.pool, slots=args.concurrency
     )
-    from llmeval_sdk.fleet import serving
-
     say(
         f"worker {name}: {args.pool}, {args.concurrency} messages at a time, judge model "
         f"{described['model'] or 'none'}; exporters: {', '.join(described['exporters'])}"

@@ -19,17 +19,18 @@ from llmeval_sdk.errors import ConfigurationError, missing_extra
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.pipeline._judging import Judging
+    from llmeval_sdk.pipeline import Judging
 
 Factory = Callable[[Any, Any], "Judging"]
 """Makes what takes the judgements of one pipeline, of its plan and its outlet."""
 
-_answering: list[bool] = []
+_answers_here = False
 
 
 def answer_here() -> None:
     """Make this process a worker: pipelines that are configured from now on answer."""
-    _answering.append(True)
+    global _answers_here  # noqa: PLW0603
+    _answers_here = True
 
 
 def make(settings: Settings, problems: list[str], *, strict: bool) -> Factory | None:
@@ -41,7 +42,7 @@ def make(settings: Settings, problems: list[str], *, strict: bool) -> Factory | 
         ConfigurationError: the settings cannot be used, and a person is watching.
     """
     own = settings.of(FleetSettings)
-    if not _answering and own.judge_queue is None:
+    if not _answers_here and own.judge_queue is None:
         return None
     try:
         check(settings)
@@ -50,7 +51,7 @@ def make(settings: Settings, problems: list[str], *, strict: bool) -> Factory | 
             raise
         problems.append(f"{config.source_of('judge_queue')}: {error}")
         return None
-    if _answering:
+    if _answers_here:
         from llmeval_sdk.fleet._answering import Answering
 
         return lambda plan, outlet: Answering(plan, outlet, own)
@@ -71,7 +72,7 @@ def check(settings: Settings) -> None:
             "a fleet needs a key: set LLMEVAL_FLEET_KEY on apps and workers, such as that of "
             "`openssl rand -hex 32`"
         )
-    if settings.capture_content is not True and not _answering:
+    if settings.capture_content is not True and not _answers_here:
         raise ConfigurationError(
             "capture_content keeps the app's texts in this process, and a fleet needs them: "
             "unset LLMEVAL_JUDGE_QUEUE, or allow content"

@@ -20,10 +20,7 @@ from llmeval_sdk.fleet._message import Asked, Message, RefusedError, message_of
 from llmeval_sdk.fleet._outcome import Outcome, outcome_of
 from llmeval_sdk.fleet._register import Claim, Register
 from llmeval_sdk.fleet._wire import UnreadableError
-from llmeval_sdk.pipeline._judging import Judging
-from llmeval_sdk.pipeline._outlet import Outlet
-from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._turns import Job, not_run
+from llmeval_sdk.pipeline import Job, Judging, Outlet, Plan, not_run
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.protocols import Judge
 

@@ -28,10 +28,7 @@ from llmeval_sdk.fleet._message import (
 )
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.fleet._returning import Returning
-from llmeval_sdk.pipeline._judging import MAX_WAITING, Judging
-from llmeval_sdk.pipeline._outlet import Outlet
-from llmeval_sdk.pipeline._plan import Plan
-from llmeval_sdk.pipeline._turns import Job, Turn
+from llmeval_sdk.pipeline import MAX_WAITING, Job, Judging, Outlet, Plan, Turn
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.tracing._inner import off
 

@@ -22,7 +22,7 @@ from llmeval_sdk.config import Secret
 from llmeval_sdk.fleet._keys import QUEUE
 from llmeval_sdk.fleet._wire import UnreadableError, built, parsed, written
 from llmeval_sdk.model import Record, Target
-from llmeval_sdk.pipeline._turns import Job
+from llmeval_sdk.pipeline import Job
 from llmeval_sdk.policy.admission import Admitted
 
 

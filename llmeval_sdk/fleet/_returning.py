@@ -19,7 +19,7 @@ from llmeval_sdk.fleet._keys import READER, RESULTS
 from llmeval_sdk.fleet._outcome import Outcome, outcome_of
 from llmeval_sdk.fleet._wire import UnreadableError
 from llmeval_sdk.model import EvaluationEvent
-from llmeval_sdk.pipeline._outlet import Outlet
+from llmeval_sdk.pipeline import Outlet
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.tracing._inner import off
 

@@ -37,8 +37,15 @@ def make_app(queue: Secret, *, visibility: float) -> Any:
     """
     try:
         from celery import Celery
+        from celery.loaders.app import AppLoader
     except ImportError:
         raise missing_extra("llmeval fleet", "fleet", "celery") from None
+
+    class OwnLoader(AppLoader):  # type: ignore[misc]
+        """Reads no configuration: ``CELERY_CONFIG_MODULE`` is the app's."""
+
+        def read_configuration(self, env: str = "") -> dict[str, Any]:
+            return {}
 
     class FleetApp(Celery):  # type: ignore[misc]
         """A Celery app with one broker, whatever the environment says."""
@@ -50,9 +57,7 @@ def make_app(queue: Secret, *, visibility: float) -> Any:
             return self._connection(broker, **options)
 
     broker = queue.reveal()
-    app = FleetApp(
-        "llmeval", set_as_current=False, loader="celery.loaders.app:AppLoader", broker=broker
-    )
+    app = FleetApp("llmeval", set_as_current=False, loader=OwnLoader, broker=broker)
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",

@@ -44,6 +44,9 @@ if __name__ == "__main__":
     begun = time.monotonic()
     complete = llmeval.flush(float(os.environ.get("FLUSH", "30"))).complete
     if mode == "wait":
-        returned(int(os.environ.get("RETURNED", count)))
+        returned(
+            int(os.environ.get("RETURNED", count)),
+            float(os.environ.get("RETURNED_SECONDS", "60")),
+        )
         llmeval.flush(10)
     say(complete=complete, seconds=time.monotonic() - begun)
