@@ -13,14 +13,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from fleet_parts import (
-    RedisServer,
     account,
     environment,
     judging,
+    lasting_redis,
     redis_is_missing,
     until,
     worker,
@@ -37,7 +38,7 @@ BARS = {20: 60.0, 1: 600.0}
 PACE_BAR = 0.95
 
 
-def hand_over(redis: RedisServer, in_message: int, judgements: int) -> float:
+def hand_over(redis: Any, in_message: int, judgements: int) -> float:
     """Return the µs of processor time that one judgement costs the thread that sends it."""
     from types import SimpleNamespace
 
@@ -48,7 +49,7 @@ def hand_over(redis: RedisServer, in_message: int, judgements: int) -> float:
     from llmeval_sdk.policy.admission import Admitted
 
     own = FleetSettings(
-        judge_queue=RedisAddress(redis.url), fleet_key=Secret("the-key-of-the-benchmark")
+        judge_queue=RedisAddress(redis.address), fleet_key=Secret("the-key-of-the-benchmark")
     )
     plan = SimpleNamespace(
         tier=None, exporters=(), spool=None, concurrency=8, models=lambda: None,
@@ -112,10 +113,10 @@ def _judgements_a_second(env: dict[str, str], judgements: int) -> float:
     return judgements / float(seconds)
 
 
-def paces(redis: RedisServer, folder: Path, judgements: int) -> tuple[float, float]:
+def paces(redis: Any, folder: Path, judgements: int) -> tuple[float, float]:
     """Return judgements a second in process and by two workers, with 16 at a time in both."""
     with JudgeServer(default="slow", delay=0.5) as server:
-        env = environment(redis.url, folder)
+        env = environment(redis.address, folder)
         alone = judging(env, server, LLMEVAL_JUDGE_CONCURRENCY="16")
         alone.pop("LLMEVAL_JUDGE_QUEUE")
         half = {"LLMEVAL_JUDGE_CONCURRENCY": "8"}
@@ -136,7 +137,7 @@ def main() -> int:
         return 1
     missed = False
     with tempfile.TemporaryDirectory(prefix="llmeval-fleet-") as folder:
-        redis = RedisServer(folder)
+        redis = lasting_redis(folder)
         redis.start()
         try:
             for in_message, bar in BARS.items():

@@ -18,7 +18,8 @@ class ExporterStats:
     """Spans and evaluations that were to go to it."""
     delivered: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """By reason: ``queue_full``, ``shutdown``, or what the far end said."""
+    """By reason: ``queue_full``, ``exporter_full``, ``no_worker``, ``shutdown``, ``killed``,
+    ``spooled`` (another process delivers it), or what the far end said."""
     undelivered: int = 0
     """Still waiting, here or in the queue before."""
     unknown: int = 0
@@ -83,6 +84,8 @@ class Stats:
             often a function was misused, such as ``annotate()`` outside a span.
         spool: What became of records at the spool: ``kept``, ``adopted`` from other processes,
             ``left`` for the next one, ``torn``; and why some were not kept, such as ``full``.
+        shared: What happened at the Redis that all hosts share: ``exchanges``, ``verdicts found``,
+            ``failed: …``, ``not asked`` (while it was away).
         complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
         fleet: What became of judgements that a fleet makes: ``handed_over`` to it, ``returned``
             with a verdict or a reason, ``spooled`` for a later process while its queue was away.
@@ -104,6 +107,7 @@ class Stats:
     pending_judgements: int = 0
     problems: Mapping[str, int] = field(default_factory=dict)
     spool: Mapping[str, int] = field(default_factory=dict)
+    shared: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
     fleet: Mapping[str, int] = field(default_factory=dict)
 

@@ -63,6 +63,9 @@ ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 LEARNING = "llmeval_sdk.learning.background:make"
 """What re-fits risk scores on outcomes; it takes the Settings and returns ``None`` if it is off."""
 
+SHARED = "llmeval_sdk.pipeline.sharing:share"
+"""What lets the budget, the verdicts and more of a plan be shared by all hosts."""
+
 DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
 """What says in the place of which judges a decision model is asked."""
 
@@ -78,7 +81,9 @@ EXPORTERS = {
     "phoenix": "llmeval_sdk.exporters.phoenix:PhoenixExporter",
     "mlflow": "llmeval_sdk.exporters.mlflow:MlflowExporter",
 }
-"""Each names a callable that takes the Settings and returns an Exporter; README lists the names."""
+"""Each names a callable that takes the Settings and returns an Exporter.
+
+`docs/reference/settings.md` lists the names."""
 
 _own: dict[str, Evaluator] = {}
 _listeners: list[Callable[[Evaluator], None]] = []

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.estimates.correction import FEWEST, Correction
+from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.store.course import Course
+from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import Thumbs
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.words import moment, percent
-
-
-STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 
 
 def show_judged(measured: Sequence[Population]) -> None:
@@ -92,12 +90,12 @@ def show_trend(periods: Sequence[Population], period: str) -> None:
     table(titles, rows, numbers="eligible scored mean cost")
 
 
-def lacking(course: Course, population: Population) -> str:
+def lacking(course: AlertCourse, population: Population) -> str:
     """Say why an alert cannot be decided; empty where it can."""
     return course.lacking() or (population.note if population.estimate is None else "")
 
 
-def show_alert(course: Course, population: Population, level: float) -> None:
+def show_alert(course: AlertCourse, population: Population, level: float) -> None:
     """Print how one alert stands; ``level`` is the evidence that raises an alarm."""
     needed = course.needed(level)
     why = lacking(course, population)

@@ -85,12 +85,17 @@ def open_store(store: str | None) -> StoreReader:
 
 def seconds(text: str) -> float:
     """Read ``90s``, ``5m``, ``24h`` or ``7d`` as seconds."""
-    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    if span is None:
+    length = _length(text)
+    if length is None:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a length of time: expected 90s, 5m or 24h"
         )
-    return float(span[1]) * _UNITS[span[2]]
+    return length
+
+
+def _length(text: str) -> float | None:
+    amount = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    return None if amount is None else float(amount[1]) * _UNITS[amount[2]]
 
 
 def since(text: str) -> int:
@@ -98,9 +103,8 @@ def since(text: str) -> int:
 
     A date without a zone is local time.
     """
-    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    if span:
-        return time.time_ns() - int(float(span[1]) * _UNITS[span[2]] * 1e9)
+    if (length := _length(text)) is not None:
+        return time.time_ns() - int(length * 1e9)
     try:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:

@@ -77,7 +77,7 @@ class Webhook:
                 self._send(data, str(message.get("id", "")))
 
     def _send(self, data: bytes, key: str) -> None:
-        from llmeval_sdk.exporters.http import Sender
+        from llmeval_sdk.exporters.http import HttpSender
 
         key = key.encode(
             "ascii", "backslashreplace"
@@ -85,7 +85,7 @@ class Webhook:
         headers = {"content-type": "application/json", "idempotency-key": key}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
-        sender = Sender(self._base, timeout=SECONDS)
+        sender = HttpSender(self._base, timeout=SECONDS)
         try:
             answer = sender.post(self._path, data, headers)
         finally:

@@ -11,7 +11,7 @@ from typing import Any
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import heading, say, table
-from llmeval_sdk.store.comparison import Compared, Comparison, compare
+from llmeval_sdk.store.comparison import VersionComparison, VersionDifference, compare
 from llmeval_sdk.store.versions import dimension
 from llmeval_sdk.store.words import moment
 
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     return 2 if unjudged or not outcomes - {"undecided"} else 0
 
 
-def _show(comparison: Comparison) -> None:
+def _show(comparison: VersionComparison) -> None:
     if comparison.compared:
         heading(f"Versions by {printable(comparison.by)}, over all traffic")
         titles = (
@@ -103,7 +103,7 @@ def _show(comparison: Comparison) -> None:
         say(f"{printable(note, 400)}.")
 
 
-def _row(each: Compared) -> tuple[str, ...]:
+def _row(each: VersionDifference) -> tuple[str, ...]:
     estimate = each.estimate
     difference, due_to_mix = "-", "-"
     if estimate is not None:
@@ -123,7 +123,7 @@ def _row(each: Compared) -> tuple[str, ...]:
     )
 
 
-def _explain(each: Compared) -> None:
+def _explain(each: VersionDifference) -> None:
     where = f"{printable(each.evaluator)}, {printable(each.version)}"
     if each.needed is not None:
         say(

@@ -10,6 +10,7 @@ from llmeval_sdk.config._resolve import (
     from_environment,
     hidden,
     in_experiment,
+    openai_headers,
     read,
     source_of,
     value_of,
@@ -24,6 +25,6 @@ from llmeval_sdk.config._texts import SCORES, price_table, prices
 
 __all__ = [
     "AREAS", "FORMER_NAMES", "ROWS", "SCORES", "Secret", "Settings", "from_environment",
-    "hidden", "in_experiment", "price_table", "prices", "read", "setting", "source_of", "table",
-    "value_of", "variables",
+    "hidden", "in_experiment", "openai_headers", "price_table", "prices", "read", "setting",
+    "source_of", "table", "value_of", "variables",
 ]  # fmt: skip

@@ -148,3 +148,19 @@ def hidden(name: str) -> Iterator[None]:
     finally:
         if text is not None:
             env[name] = text
+
+
+def openai_headers(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the headers by which the environment tells OpenAI whose request it is.
+
+    They are those that the ``openai`` client sends: organization, project, and headers of one's
+    own, such as a gateway wants.
+    """
+    env = _environment(environ)
+    own = (line.partition(":") for line in env.get("OPENAI_CUSTOM_HEADERS", "").splitlines())
+    headers = {
+        "openai-organization": env.get("OPENAI_ORG_ID", ""),
+        "openai-project": env.get("OPENAI_PROJECT_ID", ""),
+        **{name.strip().lower(): value.strip() for name, _, value in own},
+    }
+    return {name: value for name, value in headers.items() if name and value}

@@ -91,13 +91,13 @@ def standardised_difference(
         share = (a.count + b.count) / inside
         mean += share * (b.mean(slope) - a.mean(slope))
         variance += share**2 * (a.variance(slope) + b.variance(slope))
-    half = half_width(variance, alpha)
+    half = _half_width(variance, alpha)
     plain = _joined(second).mean(slope) - _joined(first).mean(slope)
     interval = Difference(mean, max(mean - half, -1.0), min(mean + half, 1.0))
     return Standardised(interval, plain, variance, inside / everything, len(pairs))
 
 
-def half_width(variance: float, alpha: float = ALPHA) -> float:
+def _half_width(variance: float, alpha: float = ALPHA) -> float:
     """Return half the width of an interval that is valid at any time, from the variance now."""
     information = 1 / max(variance, 1e-12)
     factor = -2 * log(alpha)
@@ -111,7 +111,7 @@ def needed(variance: float, judged: int, difference: float, alpha: float = ALPHA
     low, high = 1.0, 2.0**30
     while high / low > 1.01:  # the half-width falls with the number of requests
         middle = sqrt(low * high)
-        if half_width(variance * judged / middle, alpha) > abs(difference):
+        if _half_width(variance * judged / middle, alpha) > abs(difference):
             low = middle
         else:
             high = middle

@@ -43,7 +43,11 @@ class Inquiry:
                 title = f"{title} ({judge})"
             if title != section.name:
                 renamed[section.name] = title
-        self.questions += [_repointed(question, renamed) for question in form.questions]
+        self.questions += (
+            [_repointed(question, renamed) for question in form.questions]
+            if renamed
+            else form.questions
+        )
 
     @property
     def limit(self) -> int:
@@ -87,8 +91,16 @@ def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:
 
 def digest_of(model: str, form: TypedForm) -> bytes:
     """Identify what is asked of a model by its name, the questions and the sections."""
-    asked = repr((model, form.questions, form.sections))
-    return blake2b(asked.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    parts = [model]
+    for question in form.questions:
+        parts += (question.name, question.type, question.instructions, str(len(question.options)))
+        for option in question.options:
+            parts += (option.value, option.description)
+    for section in form.sections:
+        parts += (section.name, section.text)
+    ends = repr([len(form.questions), *map(len, parts)])  # else one part could pass for two
+    asked = "".join((ends, *parts)).encode("utf-8", "surrogatepass")
+    return blake2b(asked, digest_size=16).digest()
 
 
 def left_out(request: Request | None) -> dict[str, int]:

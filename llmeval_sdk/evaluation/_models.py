@@ -76,7 +76,7 @@ class Models:
         if key not in self._made:
             model = self._make_or_say_why(judge)
             self._made[key] = (
-                model if isinstance(model, NoModel) else (model, self._new_turnstile())
+                model if isinstance(model, NoModel) else (model, self._new_turnstile(model=model))
             )
             warm: Any = getattr(model, "warm", None)
             if warm is not None and judge.calls_here:

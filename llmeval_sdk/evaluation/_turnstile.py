@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk._process.shield import shield
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Usage
 from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.backoff import AdaptiveLimit, Breaker
+from llmeval_sdk.policy.backoff import AdaptiveLimit
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.prices import cost
@@ -46,6 +47,7 @@ class Turnstile:
         prices: the user's own prices by model, in USD per million input and output tokens.
         patience: for how many seconds a call waits for a model that is down. Above 0 a call also
             waits for the next minute's budget; with 0 it is refused at once.
+        model: what is called, for its breaker.
     """
 
     def __init__(
@@ -55,9 +57,10 @@ class Turnstile:
         concurrency: int,
         prices: Mapping[str, tuple[float, float]] | None = None,
         patience: float = 0.0,
+        model: Any = None,
     ) -> None:
         self.keeper = keeper
-        self.breaker = Breaker()
+        self.breaker = keeper.breaker(model)
         self.limit = AdaptiveLimit(concurrency)
         self._prices = prices
         self._patience = patience
@@ -97,6 +100,9 @@ class Turnstile:
             succeeded=passing.failure is None,
             rate_limited=passing.failure == "rate_limited",
         )
+        if not self.limit.in_flight:  # nobody comes next, who would write it with a reservation
+            with shield("budget", on_own_thread=True):
+                self.keeper.write()
         async with self._freed:
             self._freed.notify_all()
 
@@ -115,7 +121,7 @@ class Turnstile:
         """
         usd = self.cost(model, most)
         reserved: Reservation = _granted(
-            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd)
+            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True)
         )
         return reserved
 
@@ -130,7 +136,8 @@ class Turnstile:
         """
         seconds = refusal.retry_after
         may_pass = refusal.type in ("over_budget", "circuit_open")
-        if not self._patience or not may_pass or seconds is None or seconds > MAX_WAIT_SECONDS:
+        most = MAX_WAIT_SECONDS if self._patience else self.keeper.short_wait
+        if not most or not may_pass or seconds is None or seconds > most:
             raise refusal
         if refusal.type == "circuit_open":
             self._down_since = self._down_since or time.monotonic()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk._process.shield import tell
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters.http import NOT_A_BACKEND, Answer
+from llmeval_sdk.exporters.http import NOT_A_BACKEND, ServerAnswer
 from llmeval_sdk.model import Batch
 from llmeval_sdk.protocols import BaseExporter
 
@@ -21,7 +21,7 @@ from llmeval_sdk.protocols import BaseExporter
 class Step(NamedTuple):
     """One request: its records and how to send them."""
 
-    send: Callable[[list[Any]], Answer]
+    send: Callable[[list[Any]], ServerAnswer]
     records: list[Any]
     counted: bool = True
     """False for an addition to records that another step counts."""
@@ -84,7 +84,7 @@ class StepwiseExporter(BaseExporter):
         self._progress = None
         return progress.refused
 
-    def explain(self, answer: Answer) -> str:
+    def explain(self, answer: ServerAnswer) -> str:
         """Return the log line for a refusal; a subclass may add what a person can do."""
         failure = answer.failure()
         return f"{failure.reason}: {str(failure)[:200]}"
@@ -116,7 +116,7 @@ class StepwiseExporter(BaseExporter):
             progress.settle(step, failure.reason)
         del progress.steps[0]
 
-    def _taken(self, step: Step, answer: Answer, progress: Progress) -> None:
+    def _taken(self, step: Step, answer: ServerAnswer, progress: Progress) -> None:
         try:
             lost, why = step.rejected(answer.body) if step.rejected else (0, "")
         except ValueError as error:

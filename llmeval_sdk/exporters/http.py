@@ -26,7 +26,7 @@ NOT_A_BACKEND = "not_a_backend"
 server."""
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """The answer of a server."""
 
     status: int
@@ -66,7 +66,7 @@ class Tls(NamedTuple):
     client_key: str | None = None
 
 
-class Sender:
+class HttpSender:
     """Sends requests to one server and keeps the connection.
 
     Raises `ConfigurationError` where ``base`` is no server's address.
@@ -90,13 +90,13 @@ class Sender:
         self._tls = tls or Tls()
         self._connection: HTTPConnection | None = None
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> ServerAnswer:
         """Send a POST request; see `request`."""
         return self.request("POST", path, body, headers)
 
     def request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> Answer:
+    ) -> ServerAnswer:
         """Send a request and return the answer, whatever its status.
 
         Raises `ExportError`: ``unreachable`` where nothing was sent, ``timeout`` and
@@ -137,7 +137,7 @@ class Sender:
         body: bytes | None,
         headers: Mapping[str, str],
         deadline: float,
-    ) -> Answer:
+    ) -> ServerAnswer:
         connection = self._connect(deadline)
         try:
             connection.sock.until(deadline)
@@ -147,7 +147,7 @@ class Sender:
             headers_of_answer = {key.lower(): value for key, value in response.getheaders()}
             if response.will_close or not response.isclosed():
                 self.close()
-            return Answer(response.status, headers_of_answer, content)
+            return ServerAnswer(response.status, headers_of_answer, content)
         except TimeoutError as error:
             self.close()
             limit = (
@@ -177,7 +177,7 @@ class Sender:
             connection.connect()
         except OSError as error:  # refused, no such host, no route, a bad certificate, a time-out
             raise ExportError("unreachable", type(error).__name__, retryable=True) from error
-        connection.sock = _Bounded(connection.sock)
+        connection.sock = _TimedSocket(connection.sock)
         self._connection = connection
         return connection
 
@@ -216,7 +216,7 @@ def retry_after(text: str | None) -> float | None:
         return None
 
 
-class _Bounded(io.RawIOBase):
+class _TimedSocket(io.RawIOBase):
     """A socket of which every read and write ends by the same deadline."""
 
     def __init__(self, inner: socket) -> None:
@@ -263,7 +263,7 @@ class _Bounded(io.RawIOBase):
 class _Reader(io.RawIOBase):
     """Reads a response; closing it leaves the connection open."""
 
-    def __init__(self, source: _Bounded) -> None:
+    def __init__(self, source: _TimedSocket) -> None:
         self._source = source
 
     def readable(self) -> bool:

@@ -13,7 +13,6 @@ from llmeval_sdk._process.counters import Counts
 from llmeval_sdk._process.due import left
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.evaluation import Crew, addressed, judge_record
-from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.model import (
     JUDGE_TAG,
     Evaluation,
@@ -47,7 +46,7 @@ class Judging:
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
         self._emit = emit = outlet.emit_judged
-        self._verdicts = RecentVerdicts()
+        self._verdicts = plan.verdicts()
         self._waiting: dict[Future[None], Turn[Job]] = {}
         self._turns = Turns()
         self._crew = Crew(plan.concurrency, self._next)

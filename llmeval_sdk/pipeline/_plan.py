@@ -22,6 +22,7 @@ from llmeval_sdk.evaluation.resolve import (
     resolve,
     standing_heuristics,
 )
+from llmeval_sdk.evaluation.verdicts import RecentVerdicts, Verdicts
 from llmeval_sdk.pipeline._destinations import make_exporters
 from llmeval_sdk.pipeline._from_settings import (
     ledger_of,
@@ -86,6 +87,8 @@ class Plan:
     """Which decision model is asked in the place of which judges; ``None`` where none is."""
     judging: Callable[[Any, Any], Any] | None = None
     """Makes what takes judgements, of the plan and its outlet; ``None`` judges in this process."""
+    verdicts: Callable[[], Verdicts] = RecentVerdicts
+    """Makes what finds the verdicts of identical judgements."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
@@ -192,7 +195,8 @@ def make_plan(
     sink_names = [sink.name for sink in sinks]
     redactor = make_redactor(settings, redact, problems, strict=strict)
     captured = what_may_leave(settings)
-    return Plan(
+    share = _part(registry.SHARED) or (lambda plan, _: plan)
+    plan = Plan(
         exporters=sinks,
         inline=Heuristics(inline),
         background=Heuristics(background),
@@ -223,6 +227,8 @@ def make_plan(
         learning=learning,
         prices=settings.prices,
     )
+    shared: Plan = share(plan, settings)
+    return shared
 
 
 def recording_plan(

@@ -18,7 +18,7 @@ from llmeval_sdk.estimates.standardised import (
 )
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.versions import Collected, Version, collect
+from llmeval_sdk.store.versions import EvaluatorVersions, Version, collect
 from llmeval_sdk.store.views import known_names
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
 
@@ -45,7 +45,7 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class VersionDifference:
     """One version against the one to compare with, by one evaluator."""
 
     evaluator: str
@@ -71,12 +71,12 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class VersionComparison:
     """All evaluators and versions of one look."""
 
     by: str
     since_ns: int
-    compared: tuple[Compared, ...]
+    compared: tuple[VersionDifference, ...]
     problems: dict[str, str] = field(default_factory=dict)
     """Why nothing can be said, by evaluator."""
     notes: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def compare(
     until_ns: int,
     evaluator: str | None = None,
     baseline: str | None = None,
-) -> Comparison:
+) -> VersionComparison:
     """Compare the versions of a store, each with ``baseline`` or else with the oldest one.
 
     However often one looks, the chance that any of the intervals misses its true difference is at
@@ -106,7 +106,7 @@ def compare(
         judges = [evaluator]
     problems: dict[str, str] = {}
     notes: list[str] = []
-    ready: list[tuple[str, Collected, list[Version]]] = []
+    ready: list[tuple[str, EvaluatorVersions, list[Version]]] = []
     for judge in judges:
         collected = reader.read(lambda c, judge=judge: collect(c, judge, by, since_ns, until_ns))  # type: ignore[misc]
         versions = _judged_versions(collected, baseline)
@@ -123,7 +123,7 @@ def compare(
     ):
         raise ConfigurationError(f"no judged request has {by} {baseline!r}")
     looks = sum(len(versions) - 1 for _, _, versions in ready)
-    compared: list[Compared] = []
+    compared: list[VersionDifference] = []
     for judge, collected, (first, *others) in ready:
         compared += [_compared(judge, first, other, ALPHA / looks) for other in others]
         for version in _unjudged_versions(collected)[:MOST_SHOWN]:
@@ -131,10 +131,10 @@ def compare(
                 compared.append(_not_compared(judge, first, version))
             else:
                 notes.append(f"{judge}, {version.name}: {_why_unjudged(version)}")
-    return Comparison(by, since_ns, tuple(compared), problems, tuple(notes))
+    return VersionComparison(by, since_ns, tuple(compared), problems, tuple(notes))
 
 
-def _judged_versions(collected: Collected, baseline: str | None) -> list[Version]:
+def _judged_versions(collected: EvaluatorVersions, baseline: str | None) -> list[Version]:
     """Return the baseline, followed by the other judged versions from the oldest to the newest."""
     largest = sorted(
         collected.versions.values(), key=lambda version: (-version.judged, version.name)
@@ -146,7 +146,7 @@ def _judged_versions(collected: Collected, baseline: str | None) -> list[Version
     return [first, *kept] if first is not None and first.judged else kept
 
 
-def _unjudged_versions(collected: Collected) -> list[Version]:
+def _unjudged_versions(collected: EvaluatorVersions) -> list[Version]:
     """Return the versions with traffic but no verdict, starting with the most traffic."""
     unjudged = [version for version in collected.versions.values() if not version.judged]
     return sorted(unjudged, key=lambda version: (-_requests(version), version.name))
@@ -156,7 +156,7 @@ def _requests(version: Version) -> int:
     return version.count + version.without_model + version.unweighted
 
 
-def _problem(collected: Collected, versions: Sequence[Version], by: str) -> str:  # noqa: PLR0911
+def _problem(collected: EvaluatorVersions, versions: Sequence[Version], by: str) -> str:  # noqa: PLR0911
     if collected.is_out_of_scale:
         return NO_SCALE
     if collected.has_categories:
@@ -172,7 +172,7 @@ def _problem(collected: Collected, versions: Sequence[Version], by: str) -> str:
     return ""
 
 
-def _notes(judge: str, collected: Collected, by: str) -> list[str]:
+def _notes(judge: str, collected: EvaluatorVersions, by: str) -> list[str]:
     notes = []
     if collected.unnamed and collected.versions:
         notes.append(f"{judge}: {collected.unnamed:,} requests without a {by} are left out")
@@ -181,7 +181,7 @@ def _notes(judge: str, collected: Collected, by: str) -> list[str]:
             f"{judge}: {collected.unweighted:,} verdicts without an inclusion probability are left"
             " out"
         )
-    if collected.judge_changed_ns is not None:
+    if collected.has_judge_changed:
         notes.append(
             f"{judge}: the judge changed ({' and '.join(collected.judges[:4])}), and its versions"
             " are not mixed: only what the latest one said is compared"
@@ -211,15 +211,15 @@ def _why_unjudged(version: Version) -> str:
     return f"no verdict: none of its {version.count:,} requests was chosen to be judged"
 
 
-def _not_compared(judge: str, first: Version, unjudged: Version) -> Compared:
+def _not_compared(judge: str, first: Version, unjudged: Version) -> VersionDifference:
     """Return the row of a version that has traffic and no verdict."""
-    return Compared(
+    return VersionDifference(
         judge, first.name, unjudged.name, _mean(first), None, first.judged, 0, "undecided",
         notes=(_why_unjudged(unjudged),), baseline_lost=first.lost, version_lost=unjudged.lost,
     )  # fmt: skip
 
 
-def _compared(judge: str, first: Version, second: Version, alpha: float) -> Compared:
+def _compared(judge: str, first: Version, second: Version, alpha: float) -> VersionDifference:
     means = [_mean(version) for version in (first, second)]
     shifts = (*_shifts("span", 0, first, second), *_shifts("language", 1, first, second))
     notes = _losses(first, second)
@@ -257,7 +257,7 @@ def _compared(judge: str, first: Version, second: Version, alpha: float) -> Comp
                 notes.append(
                     "with so many judgements lost, a difference of five points may be hidden"
                 )
-    return Compared(
+    return VersionDifference(
         judge, first.name, second.name, means[0], means[1], first.judged, second.judged, outcome,
         estimate, more, shifts, tuple(notes), first.lost, second.lost,
     )  # fmt: skip

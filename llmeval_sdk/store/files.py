@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from llmeval_sdk import _private
-from llmeval_sdk.store import schema
+from llmeval_sdk.store import _schema
 
 
 STATEMENT_WAIT_SECONDS = 0.02
@@ -51,7 +51,7 @@ def open_file(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
         return connection  # noqa: TRY300
-    except (OSError, sqlite3.Error, schema.SchemaError) as error:
+    except (OSError, sqlite3.Error, _schema.SchemaError) as error:
         if is_locked(error):
             raise
         raise Unusable(_reason(error)) from error
@@ -95,7 +95,7 @@ def open_read_only(location: str | os.PathLike[str]) -> sqlite3.Connection:
                 raise
             # WAL needs a folder that can be written; where it cannot, nobody else writes either
             return _readable(_connect(f"{path.as_uri()}?immutable=1", uri=True))
-    except (OSError, sqlite3.Error, schema.SchemaError) as error:
+    except (OSError, sqlite3.Error, _schema.SchemaError) as error:
         raise Unusable(_reason(error)) from error
 
 
@@ -105,9 +105,9 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.execute("PRAGMA read_uncommitted = 1")  # tells only where a cache is shared
         if hasattr(connection, "setlimit"):
             connection.setlimit(_LIMIT_LENGTH, LONGEST_VALUE)
-        if not schema.version_of(connection):
-            raise schema.EmptyError("it holds nothing yet")  # noqa: TRY301
-        schema.refuse_programs(connection)
+        if not _schema.version_of(connection):
+            raise _schema.EmptyError("it holds nothing yet")  # noqa: TRY301
+        _schema.refuse_programs(connection)
     except BaseException:
         connection.close()
         raise
@@ -127,7 +127,7 @@ def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
-        version = schema.version_of(connection)  # before anything is altered
+        version = _schema.version_of(connection)  # before anything is altered
         for pragma in (
             *(() if version else ("auto_vacuum = INCREMENTAL",)),  # which tables make final
             "journal_mode = WAL",
@@ -137,8 +137,8 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
             f"cache_size = -{CACHE_KIB}",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        if version < len(schema.MIGRATIONS):
-            schema.migrate(connection)
+        if version < len(_schema.MIGRATIONS):
+            _schema.migrate(connection)
     except BaseException:
         connection.close()
         raise

@@ -24,12 +24,12 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class HostLedger:
-    """Books next to the store, for `llmeval_sdk.policy.budget`.
+    """Books next to the store, for `llmeval_sdk.policy.keeper` and the histories of fields.
 
     Opened when first used, and again after a fork, which closes it. Blocks for about ``timeout``
     seconds at most while other processes write, then raises ``sqlite3.OperationalError``. Where
     the folder cannot be written (a read-only disk), or others can write there, the books are kept
-    in memory and `shared` is False. Only the worker may use it.
+    in memory and `shared` is False. Any thread may use it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 0.5) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmeval_sdk import _values
+from llmeval_sdk.store.summary import EvaluationScope, Group
 
 
 @dataclass(slots=True)
@@ -39,15 +41,19 @@ class Tiers:
 
 
 def tiers(
-    connection: sqlite3.Connection,
-    since_ns: int | None = None,
-    evaluator: str | None = None,
-    span_name: str | None = None,
+    connection: sqlite3.Connection, scope: EvaluationScope, parts: Iterable[Group]
 ) -> list[Tiers]:
-    """Summarise every judge that a decision model was asked for, by span name."""
-    about = {"since": since_ns, "evaluator": evaluator, "span": span_name}
+    """Summarise every judge that a decision model was asked for, by span name.
+
+    Args:
+        connection: a store that is open.
+        scope: which evaluations; its ``until`` is not used.
+        parts: what `summary.groups` made of the scope.
+    """
+    about = {"since": scope.since, "evaluator": scope.evaluator, "span": scope.span_name}
     found: dict[tuple[str, str | None], Tiers] = {}
-    for row in connection.execute(_PAIRS, about):
+    has_decisions = any(part.evaluator_kind == "decision" for part in parts)
+    for row in connection.execute(_PAIRS, about) if has_decisions else ():
         name, span, value, probability, cost, verdict, failed, judge_cost = row
         at = found.get((name, span))
         if at is None:

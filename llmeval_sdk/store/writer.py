@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import losses, prune, rows
+from llmeval_sdk.store import _prune, _rows, losses
+from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store.connection import Database, Inherited
 from llmeval_sdk.store.encode import cell
 from llmeval_sdk.store.files import (
@@ -23,7 +24,6 @@ from llmeval_sdk.store.files import (
     open_memory,
     path_of,
 )
-from llmeval_sdk.store.rows import COLUMNS, Row
 
 
 TRANSACTION_ROWS = 500
@@ -112,7 +112,7 @@ class StoreWriter:
         """
         deadline = time.monotonic() + PRUNE_SECONDS
         total = self._drop(deadline, by_age=True)
-        while self._transact(prune.shrink, begin="") and time.monotonic() < deadline:
+        while self._transact(_prune.shrink, begin="") and time.monotonic() < deadline:
             pass
         return total
 
@@ -144,10 +144,10 @@ class StoreWriter:
             gone = 0
             if by_age and self._max_days:
                 oldest = time.time_ns() - int(self._max_days * 86_400e9)
-                gone += self._transact(partial(prune.drop_oldest, before_ns=oldest))
+                gone += self._transact(partial(_prune.drop_oldest, before_ns=oldest))
                 self._transact(partial(losses.forget, before_ns=oldest))
-            if self._max_bytes and self._transact(prune.live_bytes, begin="") > self._bound:
-                gone += self._transact(prune.drop_oldest)
+            if self._max_bytes and self._transact(_prune.live_bytes, begin="") > self._bound:
+                gone += self._transact(_prune.drop_oldest)
             total += gone
             if not gone or time.monotonic() > deadline:
                 return total
@@ -239,10 +239,10 @@ def _slices(
     ready: list[tuple[str, list[Row]]] = []
     room = size
     for table, nouns, to_row in (
-        ("spans", batch.spans, rows.span_row),
-        ("evaluations", others, rows.evaluation_row),
-        ("feedback", people, rows.evaluation_row),
-        ("not_run", batch.not_run, rows.not_run_row),  # plain text, which SQLite never refuses
+        ("spans", batch.spans, _rows.span_row),
+        ("evaluations", others, _rows.evaluation_row),
+        ("feedback", people, _rows.evaluation_row),
+        ("not_run", batch.not_run, _rows.not_run_row),  # plain text, which SQLite never refuses
     ):
         start = 0
         while start < len(nouns):

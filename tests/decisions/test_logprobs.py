@@ -6,7 +6,7 @@ import pytest
 from decisions_asked import CHANCES, CHOICE, DATA, SCORE, YES_NO, numbers
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.testing._behaviours import Wire, error
+from llmeval_sdk.testing._behaviours import ServedAnswer, error
 
 
 def saying(server, *tokens, **choice):
@@ -26,7 +26,7 @@ def saying(server, *tokens, **choice):
     ]
     message = {"role": "assistant", "content": "whatever"}
     reply = {"choices": [{"message": message, "logprobs": {"content": content}, **choice}]}
-    server.reply = lambda seen: Wire(200, json.dumps(reply).encode())
+    server.reply = lambda seen: ServedAnswer(200, json.dumps(reply).encode())
     return server
 
 
@@ -101,7 +101,7 @@ def test_logprobs_that_cannot_be_read_are_an_error(serve, ask, top):
     message = {"role": "assistant", "content": "yes"}
     reply = {"choices": [{"message": message, "logprobs": {"content": content}}]}
     server = serve()
-    server.reply = lambda seen: Wire(200, json.dumps(reply).encode())
+    server.reply = lambda seen: ServedAnswer(200, json.dumps(reply).encode())
     assert numbers(ask(server, "logprobs", [YES_NO])) == {"groundedness": "malformed"}
 
 
@@ -113,7 +113,7 @@ def test_a_logprob_of_minus_infinity_is_no_chance(serve, ask):
         b'"logprob": -0.0, "top_logprobs": [{"token": "no", "logprob": 0}, {"token": "yes", '
         b'"logprob": -Infinity}, {"token": "Yes", "logprob": -1' + b"0" * 400 + b"}]}]}}]}"
     )
-    server.reply = lambda seen: Wire(200, body)
+    server.reply = lambda seen: ServedAnswer(200, body)
     assert numbers(ask(server, "logprobs", [YES_NO])) == {"groundedness": {"yes": 0.0, "no": 1.0}}
 
 

@@ -201,7 +201,7 @@ print(child.exitcode, time.monotonic() - begun < 3)
 
 LOCKED_AT_THE_FORK = """
 import faulthandler
-from llmeval_sdk.heuristics.risk import context
+from llmeval_sdk.heuristics.risk import _context as context
 class Key(str):
     def __hash__(self):
         inside.set(); forked.wait(20)
@@ -225,7 +225,7 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-IMPORT_EVIDENCE = "from llmeval_sdk.heuristics.grounding.evidence import Evidence\n    "
+IMPORT_EVIDENCE = "from llmeval_sdk.heuristics._grounding.evidence import Evidence\n    "
 
 
 @pytest.mark.parametrize(

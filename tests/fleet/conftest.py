@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from fleet_parts import RedisServer, redis_is_missing
+from fleet_parts import lasting_redis, redis_is_missing
+from redis_server import SERVER, WHY_SKIPPED, running_redis
 
 from llmeval_sdk.testing.judge_server import JudgeServer
 
@@ -17,14 +18,23 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.timeout(240))
-            if MISSING and {"broker", "fleet"} & set(item.fixturenames):
+            if MISSING and "broker" in item.fixturenames:
                 item.add_marker(pytest.mark.skip(reason=MISSING))
+
+
+@pytest.fixture
+def redis(tmp_path):
+    """A server that keeps nothing on disk."""
+    if SERVER is None:
+        pytest.skip(WHY_SKIPPED)
+    with running_redis(tmp_path / "redis") as server:
+        yield server
 
 
 @pytest.fixture
 def broker(tmp_path):
     """A Redis that keeps what it was told, even when it is killed."""
-    server = RedisServer(tmp_path)
+    server = lasting_redis(tmp_path)
     server.start()
     try:
         yield server

@@ -17,11 +17,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from fleet_parts import (
     APP,
-    RedisServer,
     account,
     environment,
     judging,
     kill_group,
+    lasting_redis,
     redis_is_missing,
     start_worker,
     until,
@@ -37,12 +37,12 @@ class RunningRedis:
     """The Redis that is there already."""
 
     def __init__(self, url):
-        self.url = url
+        self.address = url
 
     def client(self):
         import redis
 
-        return redis.Redis.from_url(self.url, socket_timeout=5)
+        return redis.Redis.from_url(self.address, socket_timeout=5)
 
 
 def main():
@@ -56,10 +56,10 @@ def main():
             broker = RunningRedis(url)
             print("Redis: the one of LLMEVAL_JUDGE_QUEUE")
         else:
-            broker = RedisServer(folder)
+            broker = lasting_redis(folder)
             broker.start()
             stack.callback(broker.kill)
-            print(f"Redis: started at {broker.url}")
+            print(f"Redis: started at {broker.address}")
         server = stack.enter_context(JudgeServer(default="slow", delay=0.2))
         return show(broker, server, folder)
 
@@ -69,12 +69,12 @@ def show(broker, server, folder):
     workers = []
     for number in (1, 2):
         env = judging(
-            environment(broker.url, folder / f"worker-{number}"), server,
+            environment(broker.address, folder / f"worker-{number}"), server,
             LLMEVAL_JUDGE_TIMEOUT="3", LLMEVAL_JUDGE_CONCURRENCY="16",
         )  # fmt: skip
         workers.append(start_worker(env, "--name", f"worker-{number}", "--concurrency", "1"))
     envs = [
-        environment(broker.url, folder / f"app-{number}", FLUSH="20", RETURNED_SECONDS="45")
+        environment(broker.address, folder / f"app-{number}", FLUSH="20", RETURNED_SECONDS="45")
         for number in (1, 2)
     ]
     for env in envs:

@@ -38,11 +38,11 @@ def present(broker, **what):
 
 def test_a_fleet_that_is_well(broker, judge_server, tmp_path):
     """Queue, worker, judges and account are named, and nothing is broken there."""
-    env = environment(broker.url, tmp_path, LLMEVAL_EVALUATORS="groundedness")
+    env = environment(broker.address, tmp_path, LLMEVAL_EVALUATORS="groundedness")
     with worker(judging(env, judge_server), "--name", "first"):
         until(lambda: broker.client().hlen("llmeval.workers"), "a worker")
         said, _ = doctor(env)
-    assert f"{broker.url} Redis 7" in said
+    assert f"{broker.address} Redis 7" in said
     assert "worker first threads, 2 messages at a time, model stand-in" in said
     assert "judge groundedness known to all workers" in said
     assert "asked 0 = judged 0 + refused 0 + waiting 0; 0 messages in the queue" in said
@@ -74,7 +74,7 @@ def test_no_broker(tmp_path):
 
 def test_what_is_wrong_with_workers(broker, tmp_path):
     """No worker, one that is gone, another key, version, clock, judge, and no key for its model."""
-    env = environment(broker.url, tmp_path, LLMEVAL_EVALUATORS="groundedness")
+    env = environment(broker.address, tmp_path, LLMEVAL_EVALUATORS="groundedness")
     assert "workers none is there: start one with `llmeval fleet`" in doctor(env)[0]
     present(broker, since=-100)
     assert re.search(r"has said nothing for 1\d\d s: it ended, or is cut off", doctor(env)[0])
@@ -100,7 +100,7 @@ def test_what_was_refused_is_said(broker, tmp_path):
     register.refuse_message("forged")
     register.settle("a", "x", field="refused:unknown_judge")
     register.settle("b", "x", field="refused:over_budget")
-    said, status = doctor(environment(broker.url, tmp_path))
+    said, status = doctor(environment(broker.address, tmp_path))
     assert status == 1
     assert "messages, forged 1 were not signed with this key" in said
     assert "refused, unknown_judge 1 name a judge that the workers do not have" in said
@@ -110,7 +110,7 @@ def test_what_was_refused_is_said(broker, tmp_path):
 
 def test_a_worker_without_a_model_says_so(broker, tmp_path):
     """It starts, says what is wrong, and `doctor` repeats it."""
-    env = environment(broker.url, tmp_path, LLMEVAL_EVALUATORS="groundedness")
+    env = environment(broker.address, tmp_path, LLMEVAL_EVALUATORS="groundedness")
     own = {**env, "LLMEVAL_JUDGE_MODEL": "nobody/knows-this"}
     with worker(own) as process:
         until(lambda: broker.client().hlen("llmeval.workers"), "a worker")
@@ -122,7 +122,7 @@ def test_a_worker_without_a_model_says_so(broker, tmp_path):
 
 def test_a_worker_that_cannot_start_says_why(broker, tmp_path):
     """A wrong --app, no key and no queue end it with a sentence, not a traceback."""
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     for extra, words, without in (
         (["--app", "nothing:here"], "--app nothing:here: No module named 'nothing'", ""),
         (["--app", "json:nothing"], "--app json:nothing", ""),

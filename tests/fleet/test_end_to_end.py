@@ -13,7 +13,7 @@ from otlp_collector import attributes_of, running_collector
 @pytest.mark.parametrize("pool", ["threads", "prefork"])
 def test_verdicts_return_to_the_store_of_the_app(pool, broker, judge_server, tmp_path):
     """Each request has one verdict in the app's own store, and the account balances."""
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     with worker(judging(env, judge_server), "--pool", pool):
         said = run_app(env, "wait", 0, 40)
     assert said["fleet"] == {"handed_over": 40, "returned": 40}
@@ -29,7 +29,7 @@ def test_verdicts_return_to_the_store_of_the_app(pool, broker, judge_server, tmp
 def test_a_worker_sends_verdicts_to_its_own_exporters(broker, judge_server, tmp_path):
     """Where the app exports by OTLP, the worker does too, and the verdict names the app's span."""
     with running_collector() as collector:
-        env = environment(broker.url, tmp_path, LLMEVAL_EXPORTERS="otlp",
+        env = environment(broker.address, tmp_path, LLMEVAL_EXPORTERS="otlp",
                           OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)  # fmt: skip
         with worker(judging(env, judge_server)):
             said = run_app(env, "leave", 0, 20)
@@ -67,7 +67,7 @@ def test_the_apps_own_judges_are_names(broker, judge_server, tmp_path):
         "llmeval.configure(evaluators=[my_judges.polite, other], escalations=[])\n"
         "apps.ask(0, 3); llmeval.flush(30); apps.returned(6); apps.say()\n"
     )
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     with worker(judging(env, judge_server, HERE=str(tmp_path)), "--app", "my_judges:configure"):
         done = subprocess.run(
             [sys.executable, "-c", app, str(tmp_path), str(APP.parent)],
@@ -82,7 +82,7 @@ def test_the_apps_own_judges_are_names(broker, judge_server, tmp_path):
 
 def test_a_forged_message_is_counted_and_judges_nothing(broker, judge_server, tmp_path):
     """Whoever can write to Redis but has no key cannot make the fleet pay."""
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     other = {**env, "LLMEVAL_FLEET_KEY": "another-key-of-the-tests"}
     with worker(judging(env, judge_server)):
         run_app(other, "leave", 0, 3)

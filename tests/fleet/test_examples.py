@@ -16,7 +16,7 @@ def test_the_example_runs(broker, judge_server, tmp_path):
     """Its app and a worker with its judges, as its own text says."""
     text = (EXAMPLE / "app.py").read_text()
     assert len(text.splitlines()) <= 60
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     with worker(judging(env, judge_server, HERE=str(EXAMPLE)), "--app", "app:configure"):
         done = subprocess.run(
             [sys.executable, "-W", "error", "app.py"], cwd=EXAMPLE,

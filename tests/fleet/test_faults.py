@@ -68,8 +68,8 @@ def test_without_a_broker_judgements_wait_in_memory_and_are_then_counted(tmp_pat
 
 def test_a_hanging_broker_holds_nobody_up(broker, tmp_path):
     """A Redis that takes connections and never answers costs the app's calls nothing."""
-    env = environment(broker.url, tmp_path)
-    broker.process.send_signal(signal.SIGSTOP)
+    env = environment(broker.address, tmp_path)
+    broker.pause()
     before, after, _ = _run_away(env)
     assert is_within(before["each"], 0.002)
     assert sum(after["not_run"]["groundedness"].values()) == 1405
@@ -81,7 +81,7 @@ def test_with_a_spool_judgements_wait_there(broker, judge_server, tmp_path):
     spool = {"LLMEVAL_SPOOL": str(tmp_path / "spool")}
     dead = environment(f"redis://127.0.0.1:{free_port()}/0", tmp_path, **spool)
     run_app({**dead, "FLUSH": "1"}, "leave", 0, 30)
-    env = environment(broker.url, tmp_path, **spool)
+    env = environment(broker.address, tmp_path, **spool)
     with worker(judging(env, judge_server, LLMEVAL_SPOOL="")):
         said = run_app(env, "wait", 30, 1)
         until(lambda: account(broker).judged == 31, "31 verdicts")
@@ -108,7 +108,7 @@ def test_with_an_own_redaction_nothing_waits_on_disk(tmp_path):
 
 def test_judgements_go_out_when_the_broker_comes_back(broker, judge_server, tmp_path):
     """Nothing that waited is lost, and nothing is asked twice."""
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     broker.kill()
     app = subprocess.Popen(
         [sys.executable, str(APP), "wait", "0", "50"], env={**env, "FLUSH": "60"},
@@ -125,7 +125,7 @@ def test_judgements_go_out_when_the_broker_comes_back(broker, judge_server, tmp_
 def test_a_killed_worker_child_costs_at_most_the_calls_in_flight(broker, judge_server, tmp_path):
     """Celery gives its message back at once; what was settled is not paid for again."""
     judge_server.default, judge_server.delay = "slow", 0.3
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     own = judging(env, judge_server, LLMEVAL_JUDGE_TIMEOUT="3", LLMEVAL_JUDGE_CONCURRENCY="4")
     with worker(own, "--pool", "prefork", "--concurrency", "1") as parent:
         run_app(env, "leave", 0, 32)

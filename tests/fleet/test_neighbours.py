@@ -62,7 +62,7 @@ def _say(program, env):
 
 def test_inside_a_celery_app(broker, judge_server, tmp_path):
     """Its current app, configuration, tasks and signal handlers see nothing of ours."""
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     with worker(judging(env, judge_server)):
         said = _say(CELERY_APP, {**env, "CELERY_BROKER_URL": "redis://127.0.0.1:1/0"})
     assert said["fleet"] == {"handed_over": 5, "returned": 5}
@@ -72,7 +72,7 @@ def test_inside_a_celery_app(broker, judge_server, tmp_path):
 def test_under_gevent(broker, judge_server, tmp_path):
     """Where all threads are greenlets, judgements are handed over and verdicts return."""
     pytest.importorskip("gevent")
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     with worker(judging(env, judge_server)):
         said = _say(GEVENT_APP, env)
     assert said["fleet"] == {"handed_over": 20, "returned": 20}
@@ -80,7 +80,7 @@ def test_under_gevent(broker, judge_server, tmp_path):
 
 def test_no_variable_of_celery_redirects_a_worker(broker, judge_server, tmp_path):
     """Celery's variables win over its configuration; an explicit connection wins over them."""
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     with worker(judging(env, judge_server, **REDIRECTIONS)):
         said = _say(
             "import sys; sys.path.insert(0, sys.argv[1])\nimport apps, llmeval_sdk as llmeval\n"
@@ -93,7 +93,7 @@ def test_no_variable_of_celery_redirects_a_worker(broker, judge_server, tmp_path
 
 def test_an_app_needs_no_celery(broker, tmp_path):
     """Handing over imports the client of Redis, on a thread of the SDK's own, and nothing else."""
-    env = environment(broker.url, tmp_path)
+    env = environment(broker.address, tmp_path)
     said = _say(
         "import sys, threading; sys.path.insert(0, sys.argv[1])\nimport apps, llmeval_sdk as llmeval\n"
         "apps.configure(); early = 'redis' in sys.modules\n"

@@ -12,6 +12,8 @@ import time
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from redis_server import RedisServer
+
 
 APP = Path(__file__).resolve().parents[1] / "fleet" / "apps.py"
 KEY = "a-key-that-only-tests-have"
@@ -24,46 +26,9 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class RedisServer:
-    """A Redis of its own, which can be killed and started again on what it wrote."""
-
-    def __init__(self, folder):
-        self.folder = Path(folder)
-        self.port = free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        self.process = None
-
-    def start(self):
-        """Start it, and wait until it answers."""
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "yes", "--appendfsync", "always", "--dir", str(self.folder)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        until(self.answers, "Redis did not start")
-
-    def answers(self):
-        """Say whether it answers."""
-        import redis
-
-        try:
-            return self.client().ping()
-        except redis.RedisError:
-            return False
-
-    def client(self):
-        """Return a client."""
-        import redis
-
-        return redis.Redis(port=self.port, socket_timeout=5)
-
-    def kill(self):
-        """Kill it, as a crash would."""
-        if self.process is not None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-            self.process.wait(10)
-            self.process = None
+def lasting_redis(folder):
+    """Return a Redis that keeps what it was told, even when it is killed."""
+    return RedisServer(Path(folder) / "redis", "--appendonly", "yes", "--appendfsync", "always")
 
 
 def until(condition, what, *, seconds=60.0):

@@ -13,7 +13,7 @@ from llmeval_sdk.protocols import Exporter
 
 def make(settings: Settings) -> Exporter:
     """Make the exporter ``datadog``; raises `ConfigurationError` where ddtrace cannot be used."""
-    from llmeval_sdk.exporters.datadog.exporter import DatadogExporter
-    from llmeval_sdk.exporters.datadog.library import load
+    from llmeval_sdk.exporters.datadog._exporter import DatadogExporter
+    from llmeval_sdk.exporters.datadog._library import load
 
     return DatadogExporter(load(settings), settings)

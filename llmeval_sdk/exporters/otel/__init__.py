@@ -14,8 +14,8 @@ from llmeval_sdk.protocols import Exporter
 def make(settings: Settings) -> Exporter:
     """Make the exporter ``otlp`` by the settings."""
     if settings.otel == "global":
-        made: Exporter = registry.load("llmeval_sdk.exporters.otel.app:AppOtelExporter")(settings)
+        made: Exporter = registry.load("llmeval_sdk.exporters.otel._app:AppOtelExporter")(settings)
         return made
-    from llmeval_sdk.exporters.otel.exporter import OtlpExporter
+    from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 
     return OtlpExporter(settings)

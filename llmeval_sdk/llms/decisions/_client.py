@@ -134,7 +134,7 @@ class HttpDecisions(DecisionModel):
         if len({question.name for question in questions}) < len(questions):
             raise JudgeError("bad_request", "two questions have the same name")
         texts = {title: neutral(text) for title, text in data.items()}
-        call = _Call(self, texts)
+        call = _DecisionCall(self, texts)
         why_not = {question.name: self.refuses(question) for question in questions}
         for name, why in why_not.items():
             if why is not None:
@@ -174,7 +174,7 @@ class HttpDecisions(DecisionModel):
         return await self._clients.post(self.path, body, seconds, decoded)
 
 
-class _Call:
+class _DecisionCall:
     """One `decide`: what is known and was spent so far."""
 
     def __init__(self, client: HttpDecisions, data: Mapping[str, str]) -> None:

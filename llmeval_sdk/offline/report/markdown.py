@@ -22,8 +22,8 @@ from llmeval_sdk.offline.report.summary import (
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.offline.report._report import Report
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.report.report import Report
 
 
 def markdown(report: Report, *, worst: int, gate: ReportGate) -> str:
