@@ -7,7 +7,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis test-fleet demo-fleet bench-fleet test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -162,19 +162,20 @@ $(VENV)-fleet/.ready: pyproject.toml constraints.txt
 		-c constraints.txt -e '.[fleet,openai,cli]' --group fleet
 	@touch $@
 
-redis:
+redis-server:
 	@command -v redis-server >/dev/null || \
 		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq redis-server >/dev/null; } || \
 		{ echo "install Redis first: apt-get install redis-server"; exit 1; }
 
-test-fleet: $(VENV)-fleet/.ready redis  ## Run the tests of the judge fleet with a real Redis and Celery's workers.
+test-fleet: $(VENV)-fleet/.ready redis-server  ## Run the tests of the judge fleet and of what hosts share: a real Redis, Celery's workers.
 	@$(VENV)-fleet/bin/python -m pytest tests/fleet $(ARGS)
 
-demo-fleet: $(VENV)-fleet/.ready redis  ## Show two apps, two workers of which one is killed, and the account (a minute).
+demo-fleet: $(VENV)-fleet/.ready redis-server  ## Show two apps, two workers of which one is killed, and the account (a minute).
 	@$(VENV)-fleet/bin/python tests/fleet/demo.py $(ARGS)
 
-bench-fleet: $(VENV)-fleet/.ready redis  ## Print what handing judgements over costs, and the pace of a fleet (3 minutes).
-	@$(VENV)-fleet/bin/python -m benchmarks.fleet $(ARGS)
+bench-fleet: $(VENV)-fleet/.ready redis-server  ## Print what handing judgements over costs, and the pace of a fleet (3 minutes).
+	@missed=0; for name in fleet fleet_shared; do \
+		$(VENV)-fleet/bin/python -m benchmarks.$$name $(ARGS) || missed=1; done; exit $$missed
 
 soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)

@@ -179,6 +179,16 @@ def fleet(settings: Settings) -> Iterator[Finding]:
         yield Finding(*finding)
 
 
+def shared(settings: Settings, *, offline: bool) -> Iterator[Finding]:
+    """Say what this host shares with others and what is left of it, where that part is there."""
+    try:
+        findings = registry.load("llmeval_sdk.policy.shared.findings:findings")
+    except ConfigurationError:
+        return
+    for finding in findings(settings, offline=offline):
+        yield Finding(*finding)
+
+
 def store(settings: Settings) -> Finding:
     """Check that the store can be written, without making anything."""
     path = path_of(settings.store)

@@ -12,6 +12,7 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import say
+from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 
 
@@ -67,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency: at least 1")
-    fleet.check(config.from_environment())
+    asked = config.from_environment()
+    fleet.check(asked)
+    # All workers share one budget; a variable, because --app calls configure() by itself.
+    os.environ.setdefault("LLMEVAL_SHARED", asked.of(FleetSettings).judge_queue.reveal())  # type: ignore[union-attr]  # noqa: TID251
     fleet.answer_here()
     _configure(args.app)
     pipeline = runtime.pipeline()

@@ -95,12 +95,15 @@ class SharedVerdicts:
         try:
             plain: Any = json.loads(text) if len(text) <= MOST_BYTES else None
             verdict = evaluation_from(plain)
+            if not isinstance(verdict.name, str) or type(verdict.value) not in _VALUES:
+                raise TypeError(verdict)  # noqa: TRY301 - whatever is wrong, it is one case
         except Exception:  # whatever stands there, it was not written by us
             self._link.counts.add("verdicts not understood")
             return None
         return verdict
 
 
+_VALUES = (float, bool, str, type(None))
 _INDEX = f"{KEYS}{{shared}}.verdicts"
 
 

@@ -195,7 +195,6 @@ def make_plan(
     sink_names = [sink.name for sink in sinks]
     redactor = make_redactor(settings, redact, problems, strict=strict)
     captured = what_may_leave(settings)
-    share = _part(registry.SHARED) or (lambda plan, _: plan)
     plan = Plan(
         exporters=sinks,
         inline=Heuristics(inline),
@@ -227,8 +226,9 @@ def make_plan(
         learning=learning,
         prices=settings.prices,
     )
-    shared: Plan = share(plan, settings)
-    return shared
+    if (share := _part(registry.SHARED)) is not None:
+        plan = share(plan, settings, problems, strict=strict)
+    return plan
 
 
 def recording_plan(

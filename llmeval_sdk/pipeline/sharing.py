@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.shared import SharedSettings
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.shared_verdicts import SharedVerdicts
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.shared.client import connect
@@ -23,16 +25,27 @@ if TYPE_CHECKING:
     from llmeval_sdk.pipeline._plan import Plan
 
 
-def share(plan: Plan, settings: Settings) -> Plan:
+def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) -> Plan:
     """Return the plan with what all hosts share; the same plan where ``LLMEVAL_SHARED`` is not set.
 
+    A verdict may quote the app's texts, and scores go by the names of spans: where those may not
+    leave, verdicts and scores stay on the host. Where the environment names a Redis that cannot be
+    used, that is a line of ``problems``, and no judge pays: a budget for each host would be more
+    than the one that was asked for.
+
     Raises:
-        ConfigurationError: the address cannot be used, or the library is not installed.
+        ConfigurationError: the address that ``configure()`` was given cannot be used, or the
+            library is not installed; with ``strict`` also that of the environment.
     """
     own = settings.of(SharedSettings)
     if own.shared is None:
         return plan
-    connect(own.shared).close()  # a wrong address is told here, where a person is watching
+    try:
+        connect(own.shared).close()
+    except ConfigurationError as error:
+        if strict or config.source_of("shared") == "default":
+            raise
+        problems.append(f"{config.source_of('shared')}: {error}; until then no judge pays")
     link = Link(own.shared)
     host = Host(HostLedger(path_of(settings.store).with_suffix(".shared")))
 
@@ -51,6 +64,6 @@ def share(plan: Plan, settings: Settings) -> Plan:
         plan,
         keeper=shared(plan.keeper, "judges"),
         tier=None if tier is None else replace(tier, keeper=shared(tier.keeper, "decisions")),
-        gate=SharedGate(plan.gate, link) if plan.gate.shares else plan.gate,
-        verdicts=partial(SharedVerdicts, link),
+        gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
+        verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
     )

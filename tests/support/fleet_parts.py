@@ -64,6 +64,7 @@ def environment(redis_url, folder, **more):
         **clean,
         "LLMEVAL_JUDGE_QUEUE": redis_url,
         "LLMEVAL_FLEET_KEY": KEY,
+        "LLMEVAL_SHARED": "",  # a Redis that is new keeps the shared budget closed for ten seconds
         "LLMEVAL_STORE": str(Path(folder) / "store.db"),
         "LLMEVAL_SHUTDOWN_TIMEOUT": "10",
         "LLMEVAL_BUDGET_CALLS_PER_MINUTE": "1000000",

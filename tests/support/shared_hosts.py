@@ -35,7 +35,7 @@ def keeper_of(folder, address, *, budget, **options):
         budget,
         HostLedger(folder / "llmeval.budget", timeout=5.0),
         host=Host(HostLedger(folder / "llmeval.shared", timeout=5.0)),
-        link=Link(RedisAddress(address), beat=0.3),
+        link=Link(RedisAddress(address), beat=options.pop("beat", 0.3)),
         **options,
     )
 

@@ -171,7 +171,9 @@ local function snapshot()
     end
   end
   local version = redis.call('HINCRBY', STATE, 'version', 1)
-  taken = {at = now, day = today, version = version, live = live, left = left}
+  taken = {
+    at = now, day = today, generation = generation, version = version, live = live, left = left,
+  }
   write(STATE, 'snapshot', taken)
   return taken
 end
@@ -217,7 +219,8 @@ local function load()
 end
 
 local function take_report(report)
-  if is_newer(report.known, best) then
+  local is_of_before = report.known and report.known.generation ~= generation
+  if is_of_before and is_newer(report.known, best) then
     if ready then -- hosts that were cut off know of others that nobody has counted
       local run = redis.call('HGET', STATE, 'run')
       local known, here = report.known, snapshot()

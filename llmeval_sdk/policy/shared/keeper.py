@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from redis import Redis
 
 
-LEASE_SECONDS = 10.0
-MARGIN_SECONDS = 0.5
-"""A lease ends this much earlier here than in Redis, for clocks that do not run equally fast."""
-REBUILD_SECONDS = 20.0
+LEASE_SECONDS = 5.0
+"""For how long a process may spend without a word from Redis."""
+MARGIN = 0.1
+"""This part of a lease is never used, for clocks that do not run equally fast."""
+REBUILD_SECONDS = 10.0
 """For how long nobody pays after Redis has lost its data: longer than any lease, so that what the
 hosts report is all that they spent."""
 PATIENCE_SECONDS = 0.05
@@ -282,7 +283,7 @@ class SharedKeeper(BudgetKeeper):
                 self._holder, self._seq = uuid4().hex[:16], 0
                 self._lease.begin_anew()
             if self._status == "open":
-                ends = sent + reply["ends"] - reply["now"] - MARGIN_SECONDS
+                ends = sent + (reply["ends"] - reply["now"]) * (1 - MARGIN)
                 self._lease.take_in(reply.get("granted") or {}, ends, reply["day"])
             self._note_refusal(reply)
         return reply

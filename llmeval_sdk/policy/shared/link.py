@@ -26,7 +26,8 @@ ANSWER_SECONDS = 0.5
 """How long the thread waits for a connection, and for an answer. It holds up nobody else."""
 BEAT_SECONDS = 2.0
 """How often the thread exchanges what is shared, once anything of it was used."""
-MAX_PAUSE_SECONDS = 4.0
+MAX_PAUSE_SECONDS = 2.0
+"""How long the thread waits at most before it tries a Redis that is away once more."""
 MAX_WAITING = 256
 """How many questions may wait for the thread; a further one is not asked."""
 
@@ -142,9 +143,11 @@ class Link:
 
     def _serve(self, process: _OfProcess) -> None:
         with shield("what all hosts share", on_own_thread=True):
+            self._failed_at = elapsed()  # if the client cannot be made, nobody will answer
             redis = connect(
                 self._address, connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS
             )
+            self._failed_at = None
             due = 0.0
             while not process.is_closing:
                 try:

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 STREAM = f"{KEYS}{{shared}}.scores"
 MOST_ENTRIES = 50
-"""Messages with scores that Redis keeps, and that a process reads with a beat."""
+"""Messages with scores that Redis keeps."""
+MOST_READ = 10
+"""Messages that a process reads with a beat, the newest ones: as many as fill a window."""
 MOST_SENT = 50
 """Scores in a message. Of more since the latest beat, a process sends a sample."""
 DAY_MILLISECONDS = 86_400_000
 _MOST_NAME = 200
+_BEGINNING = b"0-0"
 
 
 class SharedGate(JudgeGate):
@@ -45,7 +48,7 @@ class SharedGate(JudgeGate):
         self._link = link
         self._new: deque[tuple[str, str, str, float]] = deque()
         self._seen = 0
-        self._read: Any = None
+        self._read = _BEGINNING
         self._self = _random_name()
         link.join(self)
 
@@ -78,17 +81,12 @@ class SharedGate(JudgeGate):
             text = json.dumps(list(entries))
             redis.xadd(STREAM, {"by": self._self, "scores": text}, maxlen=MOST_ENTRIES)
             redis.pexpire(STREAM, DAY_MILLISECONDS)
-        if self._read is None:
-            news: Any = redis.xrevrange(STREAM, count=MOST_ENTRIES)
-            news.reverse()
-        else:
-            news = redis.xrange(STREAM, min=b"(" + self._read, count=MOST_ENTRIES)
+        news: Any = redis.xrevrange(STREAM, "+", b"(" + self._read, count=MOST_READ)
+        news.reverse()
         for number, fields in news:
             self._read = number
             if fields.get(b"by", b"").decode("utf-8", "replace") != self._self:
                 self._take_in(fields.get(b"scores", b""))
-        if self._read is None:
-            self._read = b"0-0"
 
     def _take_in(self, text: bytes) -> None:
         """Rank among the scores of another process; whatever else stands there is left out."""
@@ -111,7 +109,7 @@ class SharedGate(JudgeGate):
     def forked(self) -> None:
         """Read the scores anew: the parent goes on with its own."""
         self._new, self._seen = deque(), 0
-        self._read, self._self = None, _random_name()
+        self._read, self._self = _BEGINNING, _random_name()
 
 
 def _random_name() -> str:

@@ -1,0 +1,48 @@
+"""One budget for all hosts: run this on several at a time, and together they make six calls.
+
+    apt-get install redis-server
+    python one_budget_for_all_hosts.py redis://localhost
+
+A Redis that is used for the first time keeps the budget closed for ten seconds.
+"""
+
+# needs: redis, openai
+
+import sys
+import time
+
+import llmeval_sdk as llmeval
+from llmeval_sdk.testing.judge_server import JudgeServer
+
+
+@llmeval.workflow(evaluators=["relevance_to_query"])
+def answer(question: str) -> str:
+    """Stand for an app."""
+    return f"An answer to: {question}"
+
+
+def run(redis: str) -> None:
+    """Ask until the budget of all hosts has refused something for a while."""
+    with JudgeServer() as server:  # a stand-in by rules; name your own model and leave this out
+        llmeval.configure(
+            exporters=["memory"],
+            llm="stand-in",
+            judge_base_url=server.base_url,
+            shared=redis,  # or LLMEVAL_SHARED
+            budget=llmeval.Budget(calls_per_minute=6),  # over all hosts
+        )
+        end = time.monotonic() + 16
+        while time.monotonic() < end:
+            answer(f"question {time.time_ns()}")
+            llmeval.flush(timeout=5)
+            time.sleep(0.3)
+        stats = llmeval.shutdown()
+    print("judged on this host:", stats.judged.get("relevance_to_query", 0))
+    print("refused on this host:", stats.not_run["relevance_to_query"]["over_budget"])
+    print("what was said to Redis:", dict(stats.shared))
+
+
+if len(sys.argv) > 1:
+    run(sys.argv[1])
+else:
+    print("give it the address of a Redis, such as redis://localhost")
