@@ -52,7 +52,7 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
         judge_queue=RedisAddress(redis.address), fleet_key=Secret("the-key-of-the-benchmark")
     )
     plan = SimpleNamespace(
-        tier=None, exporters=(), spool=None, concurrency=8, models=lambda: None,
+        tier=None, exporters=(), spool=None, concurrency=8, models=lambda: None, verdicts=lambda: None,
         redactor=SimpleNamespace(has_custom=False),
     )  # fmt: skip
     outlet = SimpleNamespace(emit_judged=print)

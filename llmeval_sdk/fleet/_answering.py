@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +21,8 @@ from llmeval_sdk.fleet._outcome import Outcome, outcome_of
 from llmeval_sdk.fleet._register import Claim, Register
 from llmeval_sdk.fleet._wire import UnreadableError
 from llmeval_sdk.pipeline import Job, Judging, Outlet, Plan, not_run
+from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.protocols import Judge
 
@@ -32,6 +34,20 @@ PATIENCE = 60.0
 DELIVERY_SECONDS = 30.0
 _LOOK_SECONDS = 0.05
 _AWAY_SECONDS = 0.25
+
+
+def wait_for_budget(keeper: BudgetKeeper, seconds: float) -> None:
+    """Wait a moment until a call would be paid for; judgements taken before would be refused.
+
+    A budget that hosts share opens late, and that of a minute comes back within it.
+    """
+    deadline = monotonic() + seconds
+    while isinstance(reserved := keeper.reserve("", calls=1), Refused):
+        after = reserved.retry_after
+        if after is None or monotonic() + after > deadline:
+            return
+        sleep(min(after, 0.2))
+    keeper.release(reserved)
 
 
 class GiveBackError(Exception):
@@ -67,6 +83,7 @@ class Answering(Judging):
             raise GiveBackError("no thread can be started")
         for serial in message.unreadable:
             self.note_outcome(Outcome(serial, []), "refused:unreadable", None)
+        wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
         sent = _Answer(self, message).run()
         if sent:
             deadline = monotonic() + DELIVERY_SECONDS
@@ -101,7 +118,7 @@ class Answering(Judging):
                 tell("fleet", f"Redis does not answer: {type(error).__name__}")
                 if monotonic() > until:
                     raise GiveBackError("Redis stays away") from error
-            threading.Event().wait(_AWAY_SECONDS)
+            sleep(_AWAY_SECONDS)
 
     # -- one judgement ----------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ def visibility_seconds(judge_timeout: float, concurrency: int, slots: int) -> fl
     messages share ``concurrency`` places.
     """
     rounds = -(-MAX_JUDGEMENTS * slots // concurrency)
-    return (rounds + 1) * (judge_timeout + CLAIM_MARGIN) + ANSWER_SECONDS
+    budget = judge_timeout  # what `wait_for_budget` may take
+    return (rounds + 1) * (judge_timeout + CLAIM_MARGIN) + budget + ANSWER_SECONDS
 
 
 def make_app(queue: Secret, *, visibility: float) -> Any:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from time import monotonic, sleep
 from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
-from llmeval_sdk.fleet._answering import Answering, GiveBackError
+from llmeval_sdk.fleet._answering import Answering, GiveBackError, wait_for_budget
 from llmeval_sdk.fleet._presence import Presence
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.fleet._worker import add_task, make_app, run_worker, visibility_seconds
-from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.shared.client import connect
 
 
-BUDGET_SECONDS, LOOK_SECONDS = 30.0, 0.1
+BUDGET_SECONDS = 30.0
+"""How long a worker waits for its budget before it says that it is ready."""
 
 
 def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable[[], Any]) -> int:
@@ -49,21 +47,8 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     redis = connect(own.judge_queue)
     presence = Presence(redis, Register(redis, expiry=own.fleet_expiry), described)
     presence.start()
-    _wait_for_budget(current().plan.keeper)
+    wait_for_budget(current().plan.keeper, BUDGET_SECONDS)
     try:
         return run_worker(app, pool=described["pool"], slots=slots, name=described["name"])
     finally:
         presence.stop()
-
-
-def _wait_for_budget(keeper: BudgetKeeper) -> None:
-    """Wait a moment until a call would be paid for: a budget that hosts share opens late.
-
-    Judgements that were taken before would be refused as ``over_budget``.
-    """
-    deadline = monotonic() + BUDGET_SECONDS
-    while isinstance(reserved := keeper.reserve("", calls=1), Refused):
-        if reserved.retry_after is None or monotonic() > deadline:
-            return
-        sleep(LOOK_SECONDS)
-    keeper.release(reserved)

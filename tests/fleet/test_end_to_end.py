@@ -89,3 +89,16 @@ def test_a_forged_message_is_counted_and_judges_nothing(broker, judge_server, tm
         until(lambda: account(broker).messages, "a refused message")
     assert account(broker).messages == {"forged": 1}
     assert judge_server.calls == 0
+
+
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
+def test_workers_share_one_budget_through_the_queue(pool, broker, judge_server, tmp_path):
+    """Nothing has to be set for it; a worker begins when the budget is open."""
+    env = environment(broker.address, tmp_path)
+    own = judging(env, judge_server)
+    own.pop("LLMEVAL_SHARED")
+    with worker(own, "--pool", pool):
+        said = run_app(env, "wait", 0, 40)
+    assert said["judged"] == {"groundedness": 40}
+    assert said["not_run"] == {}
+    assert broker.client().keys("llmeval.{shared}.*")
