@@ -57,7 +57,7 @@ SUITES = (
     Suite(
         "fleet",
         "test-fleet",
-        "what many hosts share, against a real Redis",
+        "the judge fleet and what many hosts share: Redis, Celery's workers, kill -9",
         commands=("redis-server",),
     ),
     Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),

@@ -134,6 +134,7 @@ class Pipeline:
             problems=shield.caught.snapshot(),
             spool={} if spooling is None else spooling.stats(),
             left_out=worker.judging.left_out,
+            fleet=worker.judging.fleet.snapshot(),
             shared=self.plan.keeper.stats(),
         )
 
