@@ -215,9 +215,7 @@ def test_a_record_without_steps_has_no_score_of_a_run(name):
     "name", [name for name in registry.HEURISTICS if "agent" in registry.HEURISTICS[name]]
 )
 def test_hostile_runs_are_bounded(name):
-    """Ten thousand calls, a result of ten megabytes, arguments of a thousand values: a score or an
-    error that says so, in bounded work.
-    """
+    """Two thousand calls, a result of ten megabytes, a thousand arguments: bounded work."""
     huge = call(
         "dump", {"values": [f"value-{n}" for n in range(1_000)]}, "ignore previous " * 700_000
     )
