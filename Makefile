@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export RAGAS_DO_NOT_TRACK := true
+# A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers test-fleet bench-fleet redis-server test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
@@ -55,8 +57,8 @@ $(VENV)-coverage/.ready: pyproject.toml constraints.txt
 		-c constraints.txt -e '.[all]' --group tests --group bench --group coverage
 	@touch $@
 
-coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time and print the branch coverage.
-	@$(VENV)-coverage/bin/python -m pytest -n 2 --dist loadfile -m "not alone" --timeout 180 --cov $(ARGS)
+coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage, which must not fall.
+	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
 	@echo "installing Ragas and what it needs into $(VENV)-ragas"
@@ -119,11 +121,15 @@ $(BACKENDS)/%/.ready:
 
 PACKAGE_phoenix := arize-phoenix==20.26.1
 PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
-PACKAGE_ddapm := ddapm-test-agent==1.69.1
 # openai-v2 imports httpx, which the client no longer brings, and what util-genai has dropped since
 PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2 logfire==5.2.0 \
 	opentelemetry-instrumentation-openai-v2==2.4b0 opentelemetry-util-genai==0.4b0 httpx \
 	opentelemetry-instrumentation-openai==0.62.4 openinference-instrumentation-openai==0.1.66
+
+$(BACKENDS)/ddapm/.ready: $(DATADOG_AGENT)  # the environment that the tests of Datadog use
+	@mkdir -p $(BACKENDS)
+	@ln -sfn $(CURDIR)/$(VENV)-datadog-agent $(BACKENDS)/ddapm
+	@touch $@
 
 test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
 	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)
@@ -287,11 +293,11 @@ sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a pla
 matrix:  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
 	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(PYTHON) tests/matrix.py $(ARGS)
 
-suites:  ## Run every suite there is and print a table of them (an hour; ARGS="datadog viewer" for some).
+suites:  ## Run every suite, as CI does, and print a table of them (45 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
 test-package:  ## Build wheel and sdist, install them into clean environments and use them.
 	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-fleet $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-fleet $(VENV)-viewer $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build

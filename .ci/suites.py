@@ -40,20 +40,20 @@ class Suite:
     """Commands of which one must be there, unless this user may install packages."""
     variables: tuple[str, ...] = ()
     """Further variables for make, as ``NAME=value``."""
+    arguments: str = ""
+    """What the target gets as its ARGS."""
     counts_tests: bool = True
 
 
 SUITES = (
     Suite("test", "test", "lint, types, import contract and the tests of every change"),
     Suite("package", "test-package", "wheel and sdist, installed and used", counts_tests=False),
-    Suite("core", "core", "the core without its extensions", counts_tests=False),
-    Suite("coverage", "coverage", "branch coverage, printed"),
-    Suite("faults", "test-faults", "networks, forks, signals, killed processes"),
     Suite("docs", "test-docs", "the site builds without a warning, its pages can be followed"),
+    Suite("faults", "test-faults", "networks, forks, signals, killed processes"),
+    Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite("ragas", "test-ragas", "the real Ragas"),
     Suite("guide", "test-guide", "Datadog's Ragas guide, end to end"),
-    Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
     Suite(
         "fleet",
         "test-fleet",
@@ -71,12 +71,15 @@ SUITES = (
         Suite(
             f"python {version}",
             "matrix",
-            f"the suite on Python {version}",
+            f"what depends on the interpreter, on Python {version}",
             python=version,
             variables=(f"VERSIONS={version}",),
+            arguments="--of-every-python",
         )
         for version in ("3.10", "3.12", "3.13")
     ),
+    Suite("core", "core", "the core alone, without all else", arguments="all", counts_tests=False),
+    Suite("coverage", "coverage", "branch coverage, not below its floor"),
 )
 
 
@@ -157,8 +160,9 @@ def run(suite: Suite) -> Outcome:
     exits = path.with_suffix(".exits")
     for old in (*results_of(path), exits):
         old.unlink(missing_ok=True)
+    account = f"--junitxml={path}" if suite.counts_tests else ""
     # Named also where it is empty: else a target takes the ARGS that `make suites` was given.
-    arguments = [f"ARGS=--junitxml={path}" if suite.counts_tests else "ARGS="]
+    arguments = [f"ARGS={suite.arguments} {account}".rstrip()]
     print(f"\n=== {suite.name}: {suite.shows}", flush=True)
     begun = time.monotonic()
     ended = subprocess.run(
@@ -189,7 +193,7 @@ def once_more(suite: Suite, outcome: Outcome) -> subprocess.CompletedProcess[byt
         f"\n=== {suite.name}: {len(outcome.failed)} failed; they run again by themselves",
         flush=True,
     )
-    again = ["ARGS=--last-failed --last-failed-no-failures=none"]
+    again = [f"ARGS={suite.arguments} --last-failed --last-failed-no-failures=none"]
     ended = subprocess.run(
         ["make", "--no-print-directory", suite.target, *suite.variables, *again],
         cwd=ROOT,
@@ -222,6 +226,7 @@ def main(names: list[str]) -> int:
     outcomes = []
     for name in names or known:
         outcomes.append(run(known[name]))
+        print(outcomes[-1].line(), flush=True)  # in case the run is ended before its table
         if name == "test" and outcomes[-1].state == "FAILED":
             break  # the heavier suites would say the same, later
     print("\nsuite        state          time      tests                      what it shows")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from llmeval_sdk.store import schema
-from llmeval_sdk.store.rows import COLUMNS
+from llmeval_sdk.store import _schema
+from llmeval_sdk.store._rows import COLUMNS
 
 
 TRACE_SPANS = 4
@@ -40,7 +40,7 @@ def _fill(path: Path, traces: Iterator[dict[str, list[tuple[object, ...]]]]) -> 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for pragma in ("journal_mode = WAL", "synchronous = OFF", "cache_size = -400000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        schema.migrate(connection)
+        _schema.migrate(connection)
         path.chmod(0o600)
         indices = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"

@@ -17,7 +17,8 @@ class ExporterStats:
     """Spans and evaluations that were to go to it."""
     delivered: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """By reason: ``queue_full``, ``shutdown``, or what the far end said."""
+    """By reason: ``queue_full``, ``exporter_full``, ``no_worker``, ``shutdown``, ``killed``,
+    ``spooled`` (another process delivers it), or what the far end said."""
     undelivered: int = 0
     """Still waiting, here or in the queue before."""
     unknown: int = 0

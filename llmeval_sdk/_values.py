@@ -42,7 +42,9 @@ not count as numbers in a mean."""
 _GOODNESS = {**_RATINGS, **_CATEGORIES}
 ABSTENTION = "abstention_risk"
 """The score of a record that has no answer: no other score of such a record is good or bad."""
-NEUTRAL = frozenset({"", "abstained", "skipped", "n/a", "not applicable", "not_applicable"})
+ABSTAINED = "abstained"
+"""The label of a score about an answer that was not attempted."""
+NEUTRAL = frozenset({"", ABSTAINED, "skipped", "n/a", "not applicable", "not_applicable"})
 _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"
 """Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
@@ -83,6 +85,11 @@ def is_measure(name: str) -> bool:
 def is_unrated(name: str) -> bool:
     """Say whether an evaluator's scores are never good or bad, though they can be sorted."""
     return name == ABSTENTION  # who did not answer may be right
+
+
+def has_abstained(values: Mapping[str, Any]) -> bool:
+    """Say whether a record has no answer, by the values of its evaluations by evaluator."""
+    return values.get(ABSTENTION) is not None
 
 
 def high_is_bad(name: str) -> bool:

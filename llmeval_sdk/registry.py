@@ -78,7 +78,9 @@ EXPORTERS = {
     "phoenix": "llmeval_sdk.exporters.phoenix:PhoenixExporter",
     "mlflow": "llmeval_sdk.exporters.mlflow:MlflowExporter",
 }
-"""Each names a callable that takes the Settings and returns an Exporter; README lists the names."""
+"""Each names a callable that takes the Settings and returns an Exporter.
+
+`docs/reference/settings.md` lists the names."""
 
 _own: dict[str, Evaluator] = {}
 _listeners: list[Callable[[Evaluator], None]] = []

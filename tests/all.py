@@ -4,6 +4,8 @@
     python tests/all.py --every-change [arguments]    # what ``make test`` runs
 
 ``--every-change`` leaves `OWN_SUITES` to suites of their own, so that it takes minutes only.
+``--of-every-python`` runs `OF_EVERY_PYTHON` only. ``--coverage`` prints the branch coverage of
+those of every change that need not be alone and do their work in this process.
 
 Tests marked ``alone`` measure by the clock or use what the whole machine shares; they run one by
 one after the others. With ``--junitxml=NAME.xml`` they write ``NAME-alone.xml`` beside it.
@@ -16,28 +18,59 @@ import sys
 from pathlib import Path
 
 
+ROOT = Path(__file__).resolve().parent.parent
 OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "tests/docs")
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
+IN_OTHER_PROCESSES = (
+    "tests/test_examples.py", "tests/test_peers.py", "tests/demo", "tests/child", "tests/core",
+    "tests/frozen", "tests/cli/test_in_process.py", "tests/offline/test_pytest_plugin.py",
+    "tests/exporters_otel/test_services.py", "tests/decisions/test_benchmark.py",
+)  # fmt: skip
+"""Tests of what other processes do, whose lines the measurement of coverage does not see."""
+OF_EVERY_PYTHON = (
+    "tests/tracing", "tests/records", "tests/process", "tests/runtime", "tests/pipeline",
+    "tests/spool/test_round_trip.py", "tests/exporters", "tests/sources", "tests/values",
+    "tests/frozen", "tests/demo", "tests/cli/test_main.py", "tests/cli/test_in_process.py",
+    "tests/offline/test_model.py", "tests/test_examples.py",
+)  # fmt: skip
+"""What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
+threads, forks, exits, pickles, annotations), each command once, the demo and the examples."""
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part. Without names both
 parts have tests, so a part without any has lost them: that fails the run."""
 
 
+def files_with_tests_apart(ignored):
+    """Return the files with a test that has to be alone: to collect all others takes seconds."""
+    names = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/**/test_*.py"))]
+    return [
+        name
+        for name in names
+        if not name.startswith(ignored) and "mark.alone(" in (ROOT / name).read_text("utf-8")
+    ]
+
+
 def main(arguments):
     """Run both parts, the second also when the first failed; returns 1 if one of them did."""
-    if "--every-change" in arguments:
-        arguments = [part for part in arguments if part != "--every-change"]
-        arguments += [f"--ignore={place}" for place in OWN_SUITES]
+    ours = {"--every-change", "--of-every-python", "--coverage"}.intersection(arguments)
+    arguments = [part for part in arguments if part not in ours]
+    ignored = OWN_SUITES if ours & {"--every-change", "--coverage"} else ()
+    ignored += IN_OTHER_PROCESSES if "--coverage" in ours else ()
+    arguments += [f"--ignore={place}" for place in ignored]
+    if "--of-every-python" in ours:
+        arguments += OF_EVERY_PYTHON
+    names_tests = any(not part.startswith("-") or part == "--lf" for part in arguments)
     apart = [re.sub(r"^(--junitxml=.*)\.xml$", r"\1-alone.xml", part) for part in arguments]
     parts = (
         ["-n", "2", "--dist", "loadfile", "-m", "not alone", *arguments],
-        ["-m", "alone", *apart],
+        ["-m", "alone", *apart, *([] if names_tests else files_with_tests_apart(ignored))],
     )
+    if "--coverage" in ours:
+        parts = ([*parts[0], "--cov"],)  # a trace function takes time, by which the others measure
     codes = [
         subprocess.run([sys.executable, "-m", "pytest", *part], check=False).returncode
         for part in parts
     ]
-    names_tests = any(not part.startswith("-") or part == "--lf" for part in arguments)
     fine = {0, NO_TEST_WAS_CHOSEN} if names_tests else {0}
     broken = [code for code in codes if code not in fine | {1}]
     if broken and (exits := os.environ.get("TEST_EXITS_FILE")):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from pathlib import Path
 
 import hypothesis
@@ -56,15 +55,3 @@ def _fresh_environment(monkeypatch, tmp_path, request):
     shield.raise_again(False)
     shield._last_told.clear()
     shield.notices.clear()
-
-
-@pytest.fixture
-def finished_threads():
-    """Return a function that waits until no thread of ours is left."""
-
-    def wait():
-        for thread in threading.enumerate():
-            if thread.name.startswith("llmeval"):
-                thread.join(10)
-
-    return wait

@@ -21,7 +21,7 @@ from benchmarks.quality.sampling import BAD, SHARE, requests
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.sequence import Evidence, Seen
 from llmeval_sdk.policy.quota import Quota
-from llmeval_sdk.store.course import Bound, Course
+from llmeval_sdk.store.course import AlertCourse, Bound
 from llmeval_sdk.store.hours import Hour
 
 
@@ -76,10 +76,10 @@ MISHAPS = (
 
 
 def told_evidence(seed: int, days: int, mishap: Mishap) -> Iterator[float]:
-    """Yield the evidence that `Course` gathers at the bound, hour by hour, with a mishap."""
+    """Yield the evidence that `AlertCourse` gathers at the bound, hour by hour, with a mishap."""
     rng = random.Random(seed)
     quota = Quota(SHARE, default_control(SHARE))
-    course = Course.begun(Bound("judge", "<", 1 - BAD), 0)
+    course = AlertCourse.begun(Bound("judge", "<", 1 - BAD), 0)
     late: dict[int, list[tuple[int, Seen]]] = {}
     for hour in range(24 * days):
         count = (hour + 1) * PER_DAY // 24 - hour * PER_DAY // 24

@@ -18,8 +18,8 @@ from extraction_data import Case
 from scipy.optimize import minimize
 
 from llmeval_sdk.extraction import read
-from llmeval_sdk.heuristics.extraction.history import Histories
-from llmeval_sdk.heuristics.extraction.risk import Weights, features
+from llmeval_sdk.heuristics.extraction._history import Histories
+from llmeval_sdk.heuristics.extraction.risk import RiskModel, features
 
 
 PRIOR = {
@@ -80,7 +80,7 @@ def measure(cases: Sequence[Case], *, with_history: bool = True, seed: int = 1) 
     return Measured(answered, matrix, np.array([case.label for case in answered]))
 
 
-def fit(sources: Sequence[Measured], pull: float = PULL) -> Weights:
+def fit(sources: Sequence[Measured], pull: float = PULL) -> RiskModel:
     """Fit the weights on sources that count the same, with as many wrong values as right ones."""
     matrix = np.vstack([source.matrix for source in sources])
     labels = np.concatenate([source.labels for source in sources])
@@ -103,8 +103,8 @@ def fit(sources: Sequence[Measured], pull: float = PULL) -> Weights:
     fitted = minimize(loss, np.concatenate([[0.0], prior]), jac=True, bounds=bounds)
     weights = dict(zip(NAMES, map(float, fitted.x[1:]), strict=True))
     means = dict(zip(NAMES, map(float, share @ matrix), strict=True))
-    return Weights(float(fitted.x[0]), weights, means)
+    return RiskModel(float(fitted.x[0]), weights, means)
 
 
-def risks(source: Measured, weights: Weights) -> np.ndarray:
+def risks(source: Measured, weights: RiskModel) -> np.ndarray:
     return source.matrix @ np.array([weights.weights[n] for n in NAMES]) + weights.bias

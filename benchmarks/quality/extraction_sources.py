@@ -17,9 +17,9 @@ from llmeval_sdk.demo.app import LIMITS, find, vote
 from llmeval_sdk.demo.documents import FIELDS, Document
 from llmeval_sdk.demo.search import Index
 from llmeval_sdk.demo.search import search as hybrid_search
-from llmeval_sdk.heuristics.grounding.calendars import same
-from llmeval_sdk.heuristics.grounding.dates import only_date
-from llmeval_sdk.heuristics.grounding.text import fold
+from llmeval_sdk.heuristics._grounding.calendars import same
+from llmeval_sdk.heuristics._grounding.dates import only_date
+from llmeval_sdk.heuristics._grounding.text import fold
 from llmeval_sdk.model import Record
 
 

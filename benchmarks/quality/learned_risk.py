@@ -24,10 +24,10 @@ import risk_fit
 from risk_data import ANSWER_SETS, Row, answers, auroc, paragraphs
 
 from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.heuristics.risk import groundedness, response
-from llmeval_sdk.learning.course import FEWEST, LATER, Course, Source, advanced
-from llmeval_sdk.learning.fit import Outcome, Slices, fitted
-from llmeval_sdk.learning.weights import logit_of
+from llmeval_sdk.heuristics.risk import _response, groundedness
+from llmeval_sdk.learning._course import FEWEST, LATER, LearningCourse, Source, advanced
+from llmeval_sdk.learning._fit import Outcome, Slices, fitted
+from llmeval_sdk.learning._weights import logit_of
 from llmeval_sdk.policy.quota import Quota
 
 
@@ -93,7 +93,7 @@ def _spanned(row: Row) -> Row:
 
 def _answer(label: int, found, models) -> Answer:
     risk, _, features = groundedness.score(found, models)
-    vector = tuple(features[name] for name in response.NAMES) if features else None
+    vector = tuple(features[name] for name in _response.NAMES) if features else None
     return Answer(label, risk, vector)
 
 
@@ -143,14 +143,14 @@ def run(
     return Result(mean(gains), mean(gains[: max(1, draws // 10)]), used / draws)
 
 
-def learned(drawn: Drawn) -> Course:
+def learned(drawn: Drawn) -> LearningCourse:
     """Let the SDK learn from verdicts as they come in."""
     outcomes = [
         Outcome(place, logit_of(answer.risk), answer.features, float(answer.bad), chance)
         for place, (answer, chance) in enumerate(zip(drawn.verdicts, drawn.chances, strict=True), 1)
         if answer.features is not None
     ]
-    course = Course()
+    course = LearningCourse()
     for count in [*range(FEWEST, len(outcomes), STEP), len(outcomes)]:
         course = finished(advanced(course, JUDGE, outcomes[:count], now=0.0))
     return course

@@ -16,9 +16,9 @@ from risk_stumps import stumps
 from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
-from llmeval_sdk.heuristics.risk import groundedness, response, sentence, text
-from llmeval_sdk.heuristics.risk.draft import Sentence
-from llmeval_sdk.heuristics.risk.resources import Additive
+from llmeval_sdk.heuristics.risk import _response, _sentence, _text, groundedness
+from llmeval_sdk.heuristics.risk._draft import Sentence
+from llmeval_sdk.heuristics.risk._resources import Additive
 
 
 _PIECE = 600
@@ -34,11 +34,13 @@ def background(texts: Iterable[str], answers: Sequence[str]) -> dict[str, float]
     count = 0
     for whole in dict.fromkeys(texts):
         for start in range(0, len(whole), _PIECE):
-            pieces.update(set(text.stems(text.tokens(whole[start : start + _PIECE]), english=True)))
+            pieces.update(
+                set(_text.stems(_text.tokens(whole[start : start + _PIECE]), english=True))
+            )
             count += 1
     spoken: Counter[str] = Counter()
     for answer in answers:
-        spoken.update(set(text.stems(text.tokens(answer), english=True)))
+        spoken.update(set(_text.stems(_text.tokens(answer), english=True)))
     table = {}
     for stem in sorted(pieces.keys() | spoken.keys()):
         share = max(pieces[stem] / count, spoken[stem] / max(1, len(answers)))
@@ -96,14 +98,14 @@ def sentence_model(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> 
     labels = [
         label for row, group in zip(rows, found, strict=True) for label in span_labels(row, group)
     ]
-    return stumps(sentence.NAMES, vectors, labels, rounds=600, rate=0.1, least=60, l2=5)
+    return stumps(_sentence.NAMES, vectors, labels, rounds=600, rate=0.1, least=60, l2=5)
 
 
 def response_vectors(
     found: Sequence[Sequence[Sentence]], model: Additive
 ) -> list[dict[str, float]]:
     return [
-        response.measure(group, [model.risk(s.features) for s in group]) if group else {}
+        _response.measure(group, [model.risk(s.features) for s in group]) if group else {}
         for group in found
     ]
 
@@ -118,7 +120,7 @@ def stack(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> tuple[Add
     kept = [i for i, vector in enumerate(vectors) if vector]
     matrix = [vectors[i] for i in kept]
     whole = stumps(
-        response.NAMES,
+        _response.NAMES,
         matrix,
         [rows[i].label for i in kept],
         rounds=120,

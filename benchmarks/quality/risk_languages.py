@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from risk_data import auroc
 
-from llmeval_sdk.heuristics.risk import text
+from llmeval_sdk.heuristics.risk import _text
 from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.model import Chunk, Record
 
@@ -70,7 +70,7 @@ def copies(rows: Sequence[dict[str, str]]) -> list[tuple[dict[str, str], str, st
             ascii_to_native = {ord(str(i)): digit for i, digit in enumerate(native)}
             forms.append(row["context"].translate(ascii_to_native))
         for context in forms:
-            for start, end in text.sentences(context):
+            for start, end in _text.sentences(context):
                 copied = context[start:end]
                 wrong = swapped(copied, context, dice)
                 if wrong is not None:

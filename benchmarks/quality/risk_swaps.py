@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from risk_data import Row
 
-from llmeval_sdk.heuristics.risk import text
+from llmeval_sdk.heuristics.risk import _text
 
 
 SHARES = {
@@ -82,7 +82,7 @@ def _swap(row: Row, pattern: re.Pattern[str], other: Other, dice: random.Random)
     if written is None:
         return []
     answer = row.answer[: place.start()] + written + row.answer[place.end() :]
-    spans = tuple((a, b) for a, b in text.sentences(answer) if a <= place.start() < b)
+    spans = tuple((a, b) for a, b in _text.sentences(answer) if a <= place.start() < b)
     return [replace(row, answer=answer, label=1, spans=spans)]
 
 

@@ -58,7 +58,7 @@ IDLE_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 """How often a waiting thread asks whether its deadline has changed."""
 
-_idle: list[SimpleQueue[_Call]] = []
+_idle: list[SimpleQueue[_AppCall]] = []
 """The inboxes of the threads that have nothing to do. ``pop`` and ``remove`` are atomic: whoever
 takes an inbox out of this list is the only one to use it."""
 
@@ -95,7 +95,7 @@ class Aside:
 
     def _forget(self) -> None:
         """Begin without abandoned calls and missed deadlines."""
-        self._abandoned: set[_Call] = set()
+        self._abandoned: set[_AppCall] = set()
         self._missed_in_a_row = 0
         self._rests_until = 0.0
         self._process = os.getpid()
@@ -124,7 +124,7 @@ class Aside:
         """
         self._check(has_rest=self._missed_in_a_row >= self._most)
         answered = threading.Event()
-        call = _Call(function, args, answered.set)
+        call = _AppCall(function, args, answered.set)
         if not call.begin():
             raise NoThreadError("no_worker", "no thread could be started")
         begun = monotonic()
@@ -165,7 +165,7 @@ class Aside:
             except RuntimeError:  # nobody waits any more: the loop is closed
                 pass
 
-        call = _Call(function, args, answered)
+        call = _AppCall(function, args, answered)
         if not call.begin():
             call.run()
         try:
@@ -189,7 +189,7 @@ class Aside:
         tell(self.site, why)
         raise NotCalledError("timeout", why)
 
-    def _abandon(self, call: _Call) -> None:
+    def _abandon(self, call: _AppCall) -> None:
         self._abandoned.add(call)
         caught.add(f"{self.site}: abandoned")
 
@@ -200,7 +200,7 @@ class Aside:
         return RuntimeError(f"{type(error).__name__} in {self.site}")
 
 
-class _Call:
+class _AppCall:
     """One call, on whichever thread takes it."""
 
     __slots__ = ("_args", "_context", "_function", "_notify", "error", "has_ended", "value")
@@ -243,14 +243,14 @@ class _Call:
         self._notify()
 
 
-def _serve(inbox: SimpleQueue[_Call]) -> None:
+def _serve(inbox: SimpleQueue[_AppCall]) -> None:
     """Run one call after another, until none comes for `IDLE_SECONDS`."""
 
     def offer() -> None:
         """Mark this thread as idle before its caller gets the answer: the next call may use it."""
         _idle.append(inbox)
 
-    call: _Call | None = inbox.get()
+    call: _AppCall | None = inbox.get()
     while call is not None:
         call.run(offer)
         call = None  # an idle thread keeps no object of the app alive

@@ -16,8 +16,8 @@ from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from llmeval_sdk.child._serve import LINE_BYTES
 from llmeval_sdk.child._spec import ChildSpec
-from llmeval_sdk.child.serve import LINE_BYTES
 from llmeval_sdk.errors import JudgeError
 
 
@@ -27,7 +27,7 @@ CONNECT_SECONDS = 10.0
 GRACE_SECONDS, GRACE_SHARE = 2.0, 0.08
 """How much longer than its deadline a job may take before the child counts as stuck: so many
 seconds, or that share of the deadline where it is less."""
-_BOOT = Path(__file__).with_name("boot.py")
+_BOOT = Path(__file__).with_name("_boot.py")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
 _started: list[subprocess.Popen[bytes]] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.course import ALPHA, Bound, Course, Event
+from llmeval_sdk.store.course import ALPHA, AlertCourse, Bound, Event
 from llmeval_sdk.store.hours import DAY_NS, Wanted, arrived, first_ns, hours, late, went_on
 from llmeval_sdk.store.reader import StoreReader
 
@@ -30,7 +30,7 @@ def alert(text: str) -> Bound:
 def alerts_of(path: str) -> list[Bound]:
     """Read a file with one alert per line; what follows ``#`` is a comment.
 
-    Raises `ConfigurationError`, which names the line, where a line is not an alert.
+    Raises `ConfigurationError`, which names the line, if a line is not an alert.
     """
     try:
         lines = Path(path).read_text("utf-8").splitlines()
@@ -55,17 +55,17 @@ def level_of(alerts: int) -> float:
     return max(alerts, 1) / ALPHA
 
 
-def begin(reader: StoreReader, bound: Bound, since_ns: int | None, now_ns: int) -> Course:
+def begin(reader: StoreReader, bound: Bound, since_ns: int | None, now_ns: int) -> AlertCourse:
     """Begin to follow an alert: from ``since_ns``, or the first record of the last 30 days."""
     if since_ns is None:
         first = reader.read(lambda connection: first_ns(connection, bound.evaluator))
         since_ns = max(first or 0, now_ns - FIRST_LOOK_NS)
-    return Course.begun(bound, since_ns)
+    return AlertCourse.begun(bound, since_ns)
 
 
 def follow(
     reader: StoreReader,
-    course: Course,
+    course: AlertCourse,
     until_ns: int,
     level: float,
     *,
@@ -104,8 +104,8 @@ def courses(
     *,
     span_name: str | None = None,
     predictor: str | None = None,
-) -> list[Course]:
-    """Follow alerts from the beginning, for a single look such as ``llmeval report``."""
+) -> list[AlertCourse]:
+    """Follow alerts from the beginning. That is for a single look, such as ``llmeval report``."""
     followed = [begin(reader, bound, since_ns or 0, now_ns) for bound in bounds]
     for course in followed:
         follow(

@@ -22,7 +22,7 @@ MOST_WORST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EvaluateRun:
     """A report and what was asked of it."""
 
     report: Report
@@ -31,7 +31,7 @@ class Outcome:
     compared: Comparison | None
 
 
-def publish(outcome: Outcome) -> int:
+def publish(outcome: EvaluateRun) -> int:
     """Print and write everything; return the exit status."""
     from llmeval_sdk.offline.report.gate import ReportGate, checks
 
@@ -89,7 +89,7 @@ def _write(name: str, path: Path, make: Callable[[], str], *, quiet: bool) -> No
         say(f"wrote {path}")
 
 
-def _print(outcome: Outcome) -> None:
+def _print(outcome: EvaluateRun) -> None:
     from llmeval_sdk.offline.report.summary import STOOD_IN, headline, lines, shown
 
     report = outcome.report
@@ -179,7 +179,7 @@ def _print_comparison(compared: Comparison) -> None:
         )
 
 
-def _json(outcome: Outcome, missed: dict[str, float | None]) -> dict[str, Any]:
+def _json(outcome: EvaluateRun, missed: dict[str, float | None]) -> dict[str, Any]:
     report = outcome.report
     compared = outcome.compared
     result: dict[str, Any] = {

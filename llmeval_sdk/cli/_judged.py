@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.estimates.correction import FEWEST, Correction
+from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.store.course import Course
+from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import Thumbs
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.words import moment, percent
-
-
-STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 
 
 def show_judged(measured: Sequence[Population]) -> None:
@@ -22,26 +20,29 @@ def show_judged(measured: Sequence[Population]) -> None:
 
     A judge for which nothing was eligible has no funnel; why it did not run is told elsewhere.
     """
-    measured = [each for each in measured if each.funnel.eligible or each.cost_usd]
+    measured = [
+        population for population in measured if population.funnel.eligible or population.cost_usd
+    ]
     if not measured:
         return
     heading("Judges, from eligible records to scores")
     rows = [
         (
-            each.judge,
-            each.span_name or "-",
-            *(f"{getattr(each.funnel, step):,}" for step in STEPS),
-            _mean(each),
-            _estimate(each),
-            _cost(each),
+            population.judge,
+            population.span_name or "-",
+            *(f"{getattr(population.funnel, step):,}" for step in STEPS),
+            _mean(population),
+            _estimate(population),
+            _cost(population),
         )
-        for each in measured
+        for population in measured
     ]
     titles = ("judge", "span", *STEPS, "mean", "all traffic (95 %)", "cost")
     table(titles, rows, numbers=f"{' '.join(STEPS)} mean cost")
-    for each in measured:
-        if each.note:
-            say(f"{printable(each.judge)} on {printable(each.span_name or '-')}: {each.note}.")
+    for population in measured:
+        if population.note:
+            where = f"{printable(population.judge)} on {printable(population.span_name or '-')}"
+            say(f"{where}: {population.note}.")
 
 
 def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> None:
@@ -92,12 +93,12 @@ def show_trend(periods: Sequence[Population], period: str) -> None:
     table(titles, rows, numbers="eligible scored mean cost")
 
 
-def lacking(course: Course, population: Population) -> str:
+def lacking(course: AlertCourse, population: Population) -> str:
     """Say why an alert cannot be decided; empty where it can."""
     return course.lacking() or (population.note if population.estimate is None else "")
 
 
-def show_alert(course: Course, population: Population, level: float) -> None:
+def show_alert(course: AlertCourse, population: Population, level: float) -> None:
     """Print how one alert stands; ``level`` is the evidence that raises an alarm."""
     needed = course.needed(level)
     why = lacking(course, population)

@@ -37,7 +37,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def _goes_on(before: str, line: str) -> bool:
-    """Say whether a line belongs to the one before: a paragraph's, or a table's second column."""
+    """Say whether a line continues a paragraph, or the second column of a table."""
     begins, above = _indentation(line), _indentation(before)
     if before.endswith(":") or _column(line) > begins:
         return False
@@ -49,7 +49,7 @@ def _indentation(line: str) -> int:
 
 
 def _column(line: str) -> int:
-    """Return where a long line goes on: below its beginning, or a table's below its last column."""
+    """Return the column where a long line continues: its indent, or a table's last column."""
     match = re.match(r" *(?:\S+(?: \S+)* {2,})?", line)
     return match.end() if match else 0
 
@@ -85,12 +85,17 @@ def open_store(store: str | None) -> StoreReader:
 
 def seconds(text: str) -> float:
     """Read ``90s``, ``5m``, ``24h`` or ``7d`` as seconds."""
-    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    if span is None:
+    length = _length(text)
+    if length is None:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a length of time: expected 90s, 5m or 24h"
         )
-    return float(span[1]) * _UNITS[span[2]]
+    return length
+
+
+def _length(text: str) -> float | None:
+    amount = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    return None if amount is None else float(amount[1]) * _UNITS[amount[2]]
 
 
 def since(text: str) -> int:
@@ -98,9 +103,8 @@ def since(text: str) -> int:
 
     A date without a zone is local time.
     """
-    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    if span:
-        return time.time_ns() - int(float(span[1]) * _UNITS[span[2]] * 1e9)
+    if (length := _length(text)) is not None:
+        return time.time_ns() - int(length * 1e9)
     try:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.course import Bound, Course
+from llmeval_sdk.store.course import AlertCourse, Bound
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -20,7 +20,7 @@ LOCK_SECONDS = 60.0
 LEASE_NS = 600_000_000_000
 """How long a message belongs to the process that took it: after that, another one may send it."""
 KEPT_NS = 7 * 86_400_000_000_000
-"""How long after it was put into the outbox a message is still tried to be delivered."""
+"""How long delivery of a message is tried, counted from when it was put into the outbox."""
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class AlertMessage:
 class WatchState:
     """All courses, by alert, and the messages that are still to be delivered."""
 
-    courses: dict[str, Course] = field(default_factory=dict)
+    courses: dict[str, AlertCourse] = field(default_factory=dict)
     outbox: list[AlertMessage] = field(default_factory=list)
 
     def expire(self, now_ns: int) -> list[AlertMessage]:
@@ -82,7 +82,7 @@ class WatchState:
                 return _newer(plain["version"])
             known = {str(bound): bound for bound in bounds}
             courses = {
-                name: Course.from_plain(known.get(name) or bound_of(name), course)
+                name: AlertCourse.from_plain(known.get(name) or _bound_of(name), course)
                 for name, course in plain["courses"].items()
             }
             return cls(courses, [AlertMessage(**message) for message in plain["outbox"]])
@@ -102,7 +102,7 @@ def _newer(version: object) -> WatchState:
     )
 
 
-def bound_of(name: str) -> Bound:
+def _bound_of(name: str) -> Bound:
     """Read an alert that was written by `Bound.__str__`."""
     evaluator, sign, value = name.partition("<") if "<" in name else name.partition(">")
     return Bound(evaluator, sign, float(value))
@@ -118,7 +118,7 @@ class StateFile:
     def change(self, bounds: Sequence[Bound], work: Callable[[WatchState], T]) -> T:
         """Let ``work`` change the state while no other process does; return what it returns.
 
-        Raises `ConfigurationError` where the file cannot be written or read.
+        Raises `ConfigurationError` if the file cannot be written or read.
         """
 
         def update(text: str) -> tuple[str, T]:

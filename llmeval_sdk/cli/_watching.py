@@ -10,7 +10,8 @@ from llmeval_sdk import _values
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import begin, follow, level_of
 from llmeval_sdk.cli._watch_state import AlertMessage, WatchState
-from llmeval_sdk.store.course import Bound, Course, Event
+from llmeval_sdk.store.course import AlertCourse, Bound, Event
+from llmeval_sdk.store.effective import COUNTS
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
@@ -54,7 +55,7 @@ def look(
     since_ns: int | None = None,
     viewer: str = "",
 ) -> list[Standing]:
-    """Take in the hours that are over, and put what there is to tell into the outbox."""
+    """Take in the hours that are over, and put the messages that follow into the outbox."""
     level = level_of(len(bounds))
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
     standings = []
@@ -78,7 +79,7 @@ def ready(state: WatchState, now_ns: int) -> list[AlertMessage]:
 
 
 def _put(
-    state: WatchState, course: Course, event: Event, facts: dict[str, Any], now_ns: int
+    state: WatchState, course: AlertCourse, event: Event, facts: dict[str, Any], now_ns: int
 ) -> None:
     """Put an event into the outbox."""
     name = str(course.bound)
@@ -99,7 +100,7 @@ def _put(
     )
 
 
-def about(reader: StoreReader, course: Course, level: float, viewer: str) -> dict[str, Any]:
+def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -> dict[str, Any]:
     """Return what is known about an alarm: since when, how sure, which spans, the worst records."""
     since = course.since_ns or course.cursor_ns
     selection = (since, course.cursor_ns, None, None)
@@ -123,7 +124,9 @@ def about(reader: StoreReader, course: Course, level: float, viewer: str) -> dic
     }
 
 
-def _worst(reader: StoreReader, course: Course, since: int, viewer: str) -> list[dict[str, Any]]:
+def _worst(
+    reader: StoreReader, course: AlertCourse, since: int, viewer: str
+) -> list[dict[str, Any]]:
     rows = reader.read(
         lambda c: c.execute(_WORST, (course.bound.evaluator, since, course.cursor_ns)).fetchall()
     )
@@ -161,7 +164,7 @@ def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
     return "\n".join(printable(line, 1_000) for line in lines)
 
 
-def _standing(course: Course, level: float, now_ns: int) -> Standing:
+def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
     lacking = course.lacking()
     mean, needed = course.mean(), course.needed(level)
     if course.is_alarm:
@@ -196,8 +199,9 @@ def _standing(course: Course, level: float, now_ns: int) -> Standing:
     )  # fmt: skip
 
 
-_WORST = """
-SELECT value, trace_id, span_id, span_name FROM evaluations
+_WORST = f"""
+SELECT value, trace_id, span_id, span_name FROM evaluations e
 WHERE name = ? AND time_ns >= ? AND time_ns < ? AND error_type IS NULL
+  AND {COUNTS.format(table="e")}
 ORDER BY time_ns DESC LIMIT 2000
-"""
+"""  # noqa: S608 - constants

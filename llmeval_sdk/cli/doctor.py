@@ -96,8 +96,8 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     if not settings.judge_model:
         words += "; the default, because judges are asked for by name"
     yield Finding(True, settings.judge_model or DEFAULT_MODEL, f"asked {words}")
-    if _checks.installed("openai") is None:
-        yield Finding(False, "openai", "not installed: pip install 'llmeval-sdk[openai]'")
+    if _checks.installed("httpx2") is None:
+        yield Finding(False, "httpx2", "not installed: pip install 'llmeval-sdk[openai]'")
     yield from _checks.ceilings(settings, settings.judge_model or DEFAULT_MODEL)
     if not offline:
         yield endpoint(settings.judge_base_url, settings.judge_api_key, JUDGES)

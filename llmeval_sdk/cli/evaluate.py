@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from llmeval_sdk.cli._evaluated import Outcome, publish
+    from llmeval_sdk.cli._evaluated import EvaluateRun, publish
     from llmeval_sdk.offline import Interrupted, Report
 
     _check(args)
@@ -63,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         report = _evaluate(args, save)
     except Interrupted as stop:
-        publish(Outcome(stop.report, args, save, None))
+        publish(EvaluateRun(stop.report, args, save, None))
         if not args.json:
             say("Interrupted: these rows are done. Run the same command with --resume to go on.")
         return 130
@@ -71,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
         where = "the store for this time and span name" if args.from_store else args.file
         raise DataError(f"there are no rows in {where}: nothing was evaluated")
     compared = None if baseline is None else report.compare(baseline)
-    return publish(Outcome(report, args, save, compared))
+    return publish(EvaluateRun(report, args, save, compared))
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``llmeval explain``: one span, what was said of it, and what was not and why."""
+"""``llmeval explain``: one span, what evaluators said of it, and which did not run and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
-from llmeval_sdk.estimates.funnels import step_of
+from llmeval_sdk.estimates.funnels import FAILED, step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.store.reader import SpanRef, StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
@@ -28,8 +28,6 @@ example:
 """
 
 _LISTED = 20
-_FAILURES = {"error", "timeout"}
-"""Reasons that also leave an evaluation with an error: shown once, with that."""
 
 
 def add(subparsers: Any) -> None:
@@ -114,7 +112,7 @@ def _explain(reader: StoreReader, ref: SpanRef) -> None:
     names = {event.evaluation.name for event in failed}
     _section("Ran", [_ran(event) for event in events if not event.evaluation.error])
     _section("Failed", [_failed(event, not_run) for event in failed])
-    rest = [each for each in not_run if each.evaluator not in names or each.reason not in _FAILURES]
+    rest = [each for each in not_run if each.evaluator not in names or each.reason not in FAILED]
     _section("Did not run", [_refused(event) for event in rest])
     _section("People said", [_ran(event) for event in reader.feedback_of(ref.span_id)])
     if not events and not not_run:
@@ -188,7 +186,7 @@ def _failed(event: EvaluationEvent, not_run: tuple[NotRun, ...]) -> list[str]:
     assert evaluation.error is not None
     said = f"{evaluation.error.type}: {evaluation.error.message}".removesuffix(": ")
     lines = [f"{evaluation.name}  {said}  [{_by(event)}]"]
-    why = {each.reason for each in not_run if each.evaluator == evaluation.name} & _FAILURES
+    why = {each.reason for each in not_run if each.evaluator == evaluation.name} & FAILED
     return lines + [explain_reason(reason).advice for reason in sorted(why)]
 
 

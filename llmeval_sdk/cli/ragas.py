@@ -35,14 +35,14 @@ def run(args: argparse.Namespace) -> int:
         gone = environment.remove(home)
         sys.stdout.write(f"removed {home}\n" if gone else f"there is no {home}\n")
         return 0
-    made = environment.make(home, _Progress())
+    made = environment.make(home, _ProgressLine())
     sys.stdout.write(f"{'ready' if made else 'ready already'}: {home}\n")
     if args.dir:
         sys.stdout.write(f"export LLMEVAL_RAGAS_PYTHON={python_in(home)}\n")
     return 0
 
 
-class _Progress:
+class _ProgressLine:
     """Writes a line that changes on a terminal, else a line for each step and ten seconds."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,7 +20,7 @@ from llmeval_sdk.cli._tiers import show_tiers
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
-from llmeval_sdk.store.course import Course
+from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import (
     PERIODS,
@@ -31,7 +31,13 @@ from llmeval_sdk.store.populations import (
     populations,
 )
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary, score_summary
+from llmeval_sdk.store.summary import (
+    EvaluationScope,
+    NotRunSummary,
+    ScoreSummary,
+    not_run_summary,
+    score_summary,
+)
 from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.words import moment
 
@@ -114,9 +120,9 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    selection = Scope(args.since, None, args.evaluator, args.span_name)
+    selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
     with open_store(args.store) as reader:
-        not_run = reader.not_run_summary(*selection)
+        not_run = reader.read(lambda c: not_run_summary(c, selection))
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
@@ -142,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
-        tiered = reader.read(lambda store: tiers(store, args.since, args.evaluator, args.span_name))
+        tiered = reader.read(lambda store: tiers(store, selection, groups))
         location = reader.location
     if args.json:
         summary = {
@@ -217,14 +223,14 @@ def _check_labels(
 _FEEDBACK_NAMES = "SELECT DISTINCT name FROM feedback ORDER BY name LIMIT 20"
 
 
-def _holds(course: Course, population: Population) -> bool | None:
+def _holds(course: AlertCourse, population: Population) -> bool | None:
     """Say whether an alarm is in force; ``None`` where that cannot be decided."""
     if course.is_alarm:
         return True
     return None if lacking(course, population) else False
 
 
-def _exit_code(alerts: list[tuple[Course, Population]]) -> int:
+def _exit_code(alerts: list[tuple[AlertCourse, Population]]) -> int:
     held = [_holds(course, population) for course, population in alerts]
     return 1 if True in held else 2 if None in held else 0
 
@@ -292,7 +298,7 @@ def _distribution(each: ScoreSummary) -> str:
     return ", ".join(parts) or "-"
 
 
-def _not_run(not_run: tuple[NotRunSummary, ...]) -> None:
+def _not_run(not_run: Sequence[NotRunSummary]) -> None:
     heading("Judges that did not run")
     rows = [(each.evaluator, each.reason, f"{each.count:,}", each.detail) for each in not_run]
     table(("judge", "reason", "count", "latest detail"), rows, numbers="count")

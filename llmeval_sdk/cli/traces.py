@@ -105,8 +105,8 @@ def _about(evaluations: dict[str, Said], worst: str | None) -> str:
     """Return one evaluator's value, else the two worst values of all."""
     if worst:
         return _shown(evaluations[worst]) if worst in evaluations else ""
-    if _values.ABSTENTION in evaluations and evaluations[_values.ABSTENTION].value is not None:
-        return "abstained"
+    if _values.has_abstained({name: said.value for name, said in evaluations.items()}):
+        return _values.ABSTAINED
     rated = [
         (good, name)
         for name, each in evaluations.items()

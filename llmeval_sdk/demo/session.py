@@ -24,6 +24,7 @@ from llmeval_sdk.demo.show import read
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.escalation import default_escalation
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.summary import EvaluationScope, groups
 from llmeval_sdk.store.tiers import tiers as tiers_of
 from llmeval_sdk.testing.decision_server import DecisionServer
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
@@ -74,7 +75,8 @@ def run(options: Namespace) -> int:
         decisions = settings.of(DecisionSettings)
         stand_ins = judge == MODEL or decisions.decision_model == DECISION_MODEL
         with StoreReader(settings.store) as reader:
-            tiers = reader.read(lambda store: tiers_of(store, since, show_cascade.CASCADE))
+            scope = EvaluationScope(since, None, show_cascade.CASCADE)
+            tiers = reader.read(lambda store: tiers_of(store, scope, groups(store, scope)))
         show_cascade.tiers(console, results, next(iter(tiers), None), stand_ins=stand_ins)
     show_run.times(console, results, phases, overhead)
     show_run.delivery(console, stats)

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from llmeval_sdk.demo.grading import OUTCOMES
 from llmeval_sdk.model import Chunk, Evaluation, NotRun, SpanData
-from llmeval_sdk.store.effective import effective
+from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -96,17 +96,14 @@ def _result(reader: StoreReader, trace_id: str, span_id: str) -> Result | None:
     span = next((span for span in spans if span.span_id == span_id), None)
     if span is None:
         return None
-    by_name: dict[str, list[Evaluation]] = {}
-    for event in reader.evaluations_of(span_id):
-        by_name.setdefault(event.evaluation.name, []).append(event.evaluation)
+    events = reader.evaluations_of(span_id)
     return Result(
         span,
-        {name: each for name, said in by_name.items() if (each := effective(said)) is not None},
+        {event.evaluation.name: event.evaluation for event in counting(events)},
         {
-            each.name: each
-            for said in by_name.values()
-            for each in said
-            if each.evaluator_kind == "decision" and each.error is None
+            event.evaluation.name: event.evaluation
+            for event in events
+            if event.evaluation.evaluator_kind == "decision" and event.evaluation.error is None
         },
         reader.not_run_of(span_id),
         next((each.retrieved_context for each in spans if each.retrieved_context), ()),
@@ -149,7 +146,7 @@ def accuracy(console: Console, results: Sequence[Result]) -> None:
         console, "field", "records", "stated", "right", "wrong", "missed", "accuracy",
         "abstained", "invented",
     )  # fmt: skip
-    for field, rows in by_field(results):
+    for field, rows in _by_field(results):
         counts = Counter(row.outcome for row in rows)
         stated = counts["right"] + counts["wrong"] + counts["missed"]
         made.add_row(
@@ -169,7 +166,7 @@ def scores(console: Console, results: Sequence[Result], judge: str) -> None:
     """Show the mean of each score, by field and by outcome."""
     columns = (*SCORES.values(), "semantic", judge)
     made = table(console, "field", *columns)
-    for field, rows in by_field(results):
+    for field, rows in _by_field(results):
         made.add_row(field, *_means(rows))
     note = (
         "agreement: records with two extractions or more. semantic: semantic_validation, passes /"
@@ -195,7 +192,7 @@ def patterns(console: Console, results: Sequence[Result]) -> None:
         console, "field", *(f"{name} {mark}" for name, mark in PATTERNS.items()), "none", "mix"
     )
     made.columns[-1].justify = "left"
-    for field, rows in by_field(results):
+    for field, rows in _by_field(results):
         counts = Counter(row.value("agreement_pattern") or "" for row in rows)
         made.add_row(
             field, *(str(counts[name]) for name in PATTERNS), str(counts[""]), _bar(counts)
@@ -204,7 +201,7 @@ def patterns(console: Console, results: Sequence[Result]) -> None:
     section(console, "Agreement between chunks, records by pattern", made, note)
 
 
-def by_field(results: Iterable[Result]) -> list[tuple[str, list[Result]]]:
+def _by_field(results: Iterable[Result]) -> list[tuple[str, list[Result]]]:
     """Group by field in order of first appearance, with all of them last."""
     groups: dict[str, list[Result]] = {}
     for result in results:

@@ -129,8 +129,8 @@ def tallied_correction(
     judge_variance = max(spread, 0.0) / whole.w**2
     share = passed_weight / whole.w
     failed_count = whole.judged - passed_count
-    passed = _Side(True, share if passed_count else 0.0, passed_count, labelled)
-    failed = _Side(False, 1 - share if failed_count else 0.0, failed_count, labelled)
+    passed = _VerdictSide(True, share if passed_count else 0.0, passed_count, labelled)
+    failed = _VerdictSide(False, 1 - share if failed_count else 0.0, failed_count, labelled)
     sides = passed, failed
     off = sum(side.share * side.off for side in sides)
     padded = sum(side.share * side.padded_off for side in sides)
@@ -151,7 +151,7 @@ def tallied_correction(
     )
 
 
-class _Side:
+class _VerdictSide:
     """The records on one side of the judge's verdict."""
 
     def __init__(

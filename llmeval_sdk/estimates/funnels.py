@@ -12,6 +12,8 @@ NOT_BUDGETED = frozenset({"over_budget"})
 FAILED = frozenset({"timeout", "error", "worker_lost"})
 """Reasons of judgements that began and gave nothing; every other one kept a judge from beginning,
 but ``cached``, which says where a score came from."""
+STEPS = ("eligible", "selected", "budgeted", "run", "scored")
+"""The steps of a `Funnel`, from cheap to paid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,7 @@ class Funnel:
     """How often it did not run, or gave nothing, by reason; also before `eligible`."""
 
     def __str__(self) -> str:
-        steps = self.eligible, self.selected, self.budgeted, self.run, self.scored
-        return " > ".join(f"{count:,}" for count in steps)
+        return " > ".join(f"{getattr(self, step):,}" for step in STEPS)
 
 
 def step_of(reason: str) -> str | None:

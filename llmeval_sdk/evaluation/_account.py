@@ -23,7 +23,7 @@ CHARACTERS_PER_TOKEN = 3
 _Result = TypeVar("_Result", Completion, Decision)
 
 
-class Account:
+class Spending:
     """Adds up what a judgement used; ``model`` may be any that has a name.
 
     Args:
@@ -116,7 +116,7 @@ class _Payment:
     Raises `JudgeError` with the counted reason where the budget refuses.
     """
 
-    def __init__(self, account: Account, place: int, name: str, most: Usage) -> None:
+    def __init__(self, account: Spending, place: int, name: str, most: Usage) -> None:
         self._account = account
         self._turnstile = account.turnstile
         self._place = place
@@ -160,10 +160,10 @@ class _Payment:
         keeper = self._turnstile.keeper
         for place, reservation in enumerate(self._reserved):
             if priced is None:
-                keeper.settle(reservation)
+                keeper.settle(reservation, later=True)
             elif place == 0:  # it carries the sum of all, and requests that nobody asked about
                 calls = 1 + max(0, requests - self._requests)
                 tokens, usd = priced.total_tokens, priced.cost_usd
-                keeper.settle(reservation, calls=calls, tokens=tokens, usd=usd)
+                keeper.settle(reservation, calls=calls, tokens=tokens, usd=usd, later=True)
             else:
-                keeper.settle(reservation, calls=1, tokens=0, usd=0.0)
+                keeper.settle(reservation, calls=1, tokens=0, usd=0.0, later=True)

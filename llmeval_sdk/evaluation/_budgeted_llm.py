@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, FREE, Account
+from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, FREE, Spending
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
@@ -38,7 +38,7 @@ class Lease:
     """The type of the error, where there was one."""
 
 
-class BudgetedLLM(Account, LLM):
+class BudgetedLLM(Spending, LLM):
     """The judge model as one judgement sees it; adds up what the judgement used."""
 
     def __init__(self, llm: LLM, turnstile: Turnstile, judge: str) -> None:

@@ -23,7 +23,7 @@ def _waits(heuristic: Heuristic) -> bool:
     return any(_METADATA.issuperset(alternatives(need)) for need in heuristic.needs)
 
 
-class _Plan(NamedTuple):
+class _PreparedHeuristic(NamedTuple):
     heuristic: Heuristic
     name: str
     evaluate: Callable[[Record], Any] | None
@@ -41,7 +41,7 @@ class Heuristics:
     __slots__ = ("_bits", "_learners", "_plans", "_readers", "reads_anything")
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
-        self._plans: list[_Plan] = []
+        self._plans: list[_PreparedHeuristic] = []
         self._learners: list[tuple[Callable[[Record], None], tuple[str, ...]]] = []
         """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
@@ -63,7 +63,7 @@ class Heuristics:
         for name in (name for names in fields for name in names):
             bits.setdefault(name, 1 << len(bits))
         built_in = is_built_in(heuristic)
-        plan = _Plan(
+        plan = _PreparedHeuristic(
             heuristic,
             heuristic.name,
             heuristic.evaluate if built_in and heuristic.inline else None,

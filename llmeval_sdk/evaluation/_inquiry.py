@@ -10,11 +10,14 @@ from math import isfinite
 from typing import Any
 
 from llmeval_sdk._neutral import neutral
+from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN
+from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.judges.prompt import SECTION_CHARACTERS
 from llmeval_sdk.judges.typed import TypedForm
-from llmeval_sdk.model import Answer, Failure, Question, Request, Usage
+from llmeval_sdk.model import Answer, Decision, Failure, Question, Request, Usage
+from llmeval_sdk.protocols import DecisionModel, answer_by, further_place
 
 
 TOKENS_PER_PART = 16
@@ -43,7 +46,11 @@ class Inquiry:
                 title = f"{title} ({judge})"
             if title != section.name:
                 renamed[section.name] = title
-        self.questions += [_repointed(question, renamed) for question in form.questions]
+        self.questions += (
+            [_repointed(question, renamed) for question in form.questions]
+            if renamed
+            else form.questions
+        )
 
     @property
     def limit(self) -> int:
@@ -76,6 +83,21 @@ class Inquiry:
         return [section.name for section in form.sections if len(section.text) > limit]
 
 
+async def answered(
+    model: DecisionModel, inquiry: Inquiry, turnstile: Turnstile, until: float
+) -> Decision:
+    """Ask a model, which has to return by a monotonic time; one of the app may return anything."""
+    place, deadline = further_place.set(turnstile.further_place), answer_by.set(until)
+    try:
+        decision: Any = await model.decide(inquiry.data(), inquiry.questions)
+    finally:
+        further_place.reset(place)
+        answer_by.reset(deadline)
+    if isinstance(decision, Decision):
+        return decision
+    raise JudgeError("malformed", f"the model returned no Decision but a {type(decision).__name__}")
+
+
 def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:
     notes = [
         f'In the data, the section "{title}" of this question is called "{new}".'
@@ -87,8 +109,16 @@ def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:
 
 def digest_of(model: str, form: TypedForm) -> bytes:
     """Identify what is asked of a model by its name, the questions and the sections."""
-    asked = repr((model, form.questions, form.sections))
-    return blake2b(asked.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    parts = [model]
+    for question in form.questions:
+        parts += (question.name, question.type, question.instructions, str(len(question.options)))
+        for option in question.options:
+            parts += (option.value, option.description)
+    for section in form.sections:
+        parts += (section.name, section.text)
+    ends = repr([len(form.questions), *map(len, parts)])  # else one part could pass for two
+    asked = "".join((ends, *parts)).encode("utf-8", "surrogatepass")
+    return blake2b(asked, digest_size=16).digest()
 
 
 def left_out(request: Request | None) -> dict[str, int]:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk._process.shield import shield
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Usage
 from llmeval_sdk.policy.admission import Refused
@@ -85,6 +86,18 @@ class Turnstile:
         finally:
             await self._leave(passing)
 
+    @asynccontextmanager
+    async def further_place(self) -> AsyncIterator[bool]:
+        """Take another place for a call that makes several requests, if one is free now."""
+        place = self.limit.enter()
+        try:
+            yield place is not None
+        finally:
+            if place is not None:
+                self.limit.leave(place)
+                async with self._freed:
+                    self._freed.notify_all()
+
     async def _enter(self) -> int:
         async with self._freed:
             while True:
@@ -99,6 +112,9 @@ class Turnstile:
             succeeded=passing.failure is None,
             rate_limited=passing.failure == "rate_limited",
         )
+        if not self.limit.in_flight:  # nobody comes next, who would write it with a reservation
+            with shield("budget", on_own_thread=True):
+                self.keeper.write()
         async with self._freed:
             self._freed.notify_all()
 
@@ -117,7 +133,7 @@ class Turnstile:
         """
         usd = self.cost(model, most)
         reserved: Reservation = _granted(
-            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd)
+            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True)
         )
         return reserved
 

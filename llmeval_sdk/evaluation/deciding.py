@@ -6,16 +6,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, NamedTuple
 
 from llmeval_sdk._needs import lacking
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.evaluation._account import Account
-from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
-from llmeval_sdk.evaluation._outcomes import calibrated, decided, failure_of, packed, unpacked
+from llmeval_sdk.evaluation._account import Spending
+from llmeval_sdk.evaluation._inquiry import Inquiry, answered, checked, digest_of, left_out, shares
+from llmeval_sdk.evaluation._outcomes import decided, failure_of, packed, read, unpacked
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.evaluation.calibrations import Calibrations
@@ -29,7 +29,6 @@ from llmeval_sdk.model import (
     Evaluation,
     Failure,
     ModelCall,
-    Question,
     Record,
 )
 from llmeval_sdk.policy.keeper import BudgetKeeper
@@ -42,6 +41,8 @@ THRESHOLD = 0.5
 ACCOUNT = "decisions"
 MAX_KINDS = 100
 """How many kinds of parts that are no text are counted apart."""
+_PART_FOR_ANSWERS = 0.95
+"""When this part of the time is over, the answers that there are by then have to do."""
 MOST_JUDGES = 1_000
 """Judges whose typed forms are remembered."""
 
@@ -177,13 +178,14 @@ class Decider:
             kept = EarlierVerdict() if self.verdicts is None else self.verdicts.get(key)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return decided(judge, failure_of(judge, error))
-        asking = _Asking(judge, form, key, distrusted=kept.is_distrusted)
         if kept.verdict is None:
-            return asking
-        answers = unpacked(kept.verdict)
-        return self._evaluation(
-            asking, answers, str(kept.verdict.metadata.get("model")), cached=True
-        )
+            return _Asking(judge, form, key, distrusted=kept.is_distrusted)
+        known = kept.verdict.metadata
+        notes = {"cached": True, **({"cut": known["cut"]} if "cut" in known else {})}
+        if parts := left_out(record.request):
+            notes["left_out"] = parts
+        answers, model = unpacked(kept.verdict), str(known.get("model"))
+        return self._evaluation(_Asking(judge, form, key), answers, model, notes)
 
     def _form(self, judge: Judge, record: Record) -> TypedForm:
         entry = self._typed.get(id(judge))
@@ -204,14 +206,16 @@ class Decider:
 
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
         """Ask the model within budget and time."""
-        account = Account(self.model, self._turnstile, ACCOUNT)
-        questions, data = inquiry.questions, inquiry.data()
+        account = Spending(self.model, self._turnstile, ACCOUNT)
+        until = monotonic() + _PART_FOR_ANSWERS * self._timeout
         try:
             with disabled():  # a model of the app's own is no part of its trace
                 decision = await within(
                     self._timeout,
                     account.paid(
-                        "decide", inquiry.most(), lambda: _decision(self.model, data, questions)
+                        "decide",
+                        inquiry.most(),
+                        lambda: answered(self.model, inquiry, self._turnstile, until),
                     ),
                 )
         except (TimeoutError, asyncio.TimeoutError):
@@ -231,12 +235,10 @@ class Decider:
         seconds: float,
     ) -> dict[str, Evaluation]:
         if isinstance(decision, Failure):
-            lost = (
-                (one.judge, failed(one.judge, decision.type, decision.message)) for one in asking
-            )
+            type_, message = decision.type, decision.message
             return {
-                judge.name: replace(decided(judge, evaluation), duration=seconds)
-                for judge, evaluation in lost
+                judge.name: decided(judge, failed(judge, type_, message), duration=seconds)
+                for judge in (one.judge for one in asking)
             }
         answers = checked(inquiry.questions, decision.answers)
         absent = left_out(record.request)
@@ -248,41 +250,47 @@ class Decider:
         evaluations = {}
         for one, usage in zip(asking, used, strict=True):
             cut = inquiry.cut(one.form)
-            notes = {
-                **({"cut": cut} if cut else {}),
-                **({"left_out": absent} if absent else {}),
-                **({"distrusted_cache": True} if one.distrusted else {}),
-            }
-            evaluation = self._evaluation(one, answers, model)
-            evaluations[one.judge.name] = replace(
-                evaluation,
-                usage=usage,
-                duration=seconds,
-                metadata={**evaluation.metadata, **notes},
+            notes: dict[str, Any] = {"cut": cut} if cut else {}
+            if absent:
+                notes["left_out"] = absent
+            if one.distrusted:
+                notes["distrusted_cache"] = True
+            evaluations[one.judge.name] = self._evaluation(
+                one, answers, model, notes, usage=usage, duration=seconds
             )
             with shield("kept decisions", calls_out=True):
-                self._keep(one, answers, model)
+                self._keep(one, answers, model, cut)
         return evaluations
 
     def _evaluation(
-        self, one: _Asking, answers: Mapping[str, Answer], model: str, *, cached: bool = False
+        self,
+        one: _Asking,
+        answers: Mapping[str, Answer],
+        model: str,
+        notes: Mapping[str, Any],
+        **about: Any,
     ) -> Evaluation:
-        threshold = self.thresholds.get(one.judge.name, THRESHOLD)
+        """Return the outcome of a judge with notes for its metadata, and what else is known."""
+        judge = one.judge
+        threshold = self.thresholds.get(judge.name, THRESHOLD)
         try:
-            evaluation = one.form.read(answers, threshold)
+            known = self._calibrations
+            calibration = None if known is None else known.of(judge.name, judge.version, model)
+            evaluation = read(one.form, answers, threshold, calibration)
         except Exception as error:
-            evaluation = failure_of(one.judge, error)
-        evaluation = calibrated(one.judge, evaluation, threshold, model, self._calibrations)
-        notes = {"cached": True} if cached else {}
+            evaluation = failure_of(judge, error)
         metadata = {**evaluation.metadata, "threshold": threshold, "model": model, **notes}
-        return decided(one.judge, replace(evaluation, metadata=metadata))
+        return decided(judge, evaluation, metadata=metadata, **about)
 
-    def _keep(self, one: _Asking, answers: Mapping[str, Answer], model: str) -> None:
+    def _keep(
+        self, one: _Asking, answers: Mapping[str, Answer], model: str, cut: Sequence[str]
+    ) -> None:
         """Keep the answers, not the outcome: another threshold reads them again."""
-        own = {question.name: answers[question.name] for question in one.form.questions}
-        if self.verdicts is None or any(answer.error is not None for answer in own.values()):
+        if self.verdicts is None:
             return
-        self.verdicts.put(one.key, packed(one.judge, own, model))
+        own = {question.name: answers[question.name] for question in one.form.questions}
+        if not any(answer.error is not None for answer in own.values()):
+            self.verdicts.put(one.key, packed(one.judge, own, model, cut))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,13 +302,3 @@ class _Asking:
     key: VerdictKey
     distrusted: bool = False
     """Whether there are earlier answers that were not signed with our key."""
-
-
-async def _decision(
-    model: DecisionModel, data: Mapping[str, str], questions: Sequence[Question]
-) -> Decision:
-    """Ask a model; one of the app's own may return anything."""
-    decision: Any = await model.decide(data, questions)
-    if isinstance(decision, Decision):
-        return decision
-    raise JudgeError("malformed", f"the model returned no Decision but a {type(decision).__name__}")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.exporters.http import Answer, Sender, Tls
-from llmeval_sdk.exporters.otel.exporter import Endpoint
+from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, Tls
+from llmeval_sdk.exporters.otel._exporter import Endpoint
 from llmeval_sdk.model import EvaluationEvent, SpanData
 
 
@@ -20,7 +20,7 @@ class Client:
         tls = Tls(
             settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key
         )
-        self._sender = Sender(address, timeout=settings.otlp_timeout, tls=tls)
+        self._sender = HttpSender(address, timeout=settings.otlp_timeout, tls=tls)
         self._headers = {"content-type": "application/json", **headers}
         self._zipped = settings.otlp_compression == "gzip"
 
@@ -30,7 +30,7 @@ class Client:
         path = f"{self._sender.path}/v1/traces"
         return Endpoint(self._sender, path, {**headers, **more}, zipped=self._zipped)
 
-    def call(self, method: str, path: str, body: Any = None) -> Answer:
+    def call(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         """Send plain values as JSON; raises `ExportError` where there is no answer."""
         data = None if body is None else json.dumps(body, default=str).encode()
         return self._sender.request(method, self._sender.path + path, data, self._headers)
@@ -45,7 +45,10 @@ class Client:
 
 
 def none_rejected(response: bytes) -> tuple[int, str]:
-    """Check a good answer of an API that takes all or nothing; ValueError if it is not JSON."""
+    """Check the body of a successful answer; raises ValueError if it is not JSON.
+
+    For APIs that take all records of a request or none of them.
+    """
     if response:
         json.loads(response)
     return 0, ""
@@ -56,7 +59,7 @@ def is_repeatable(event: EvaluationEvent) -> bool:
     return event.id == f"{event.target.span_id}-{event.evaluation.name}"
 
 
-class _Place(NamedTuple):
+class _Retrieval(NamedTuple):
     parent: str | None
     documents: int | None
     start_ns: int
@@ -69,7 +72,7 @@ class Retrievals:
     MAX_SPANS = 1_000
 
     def __init__(self) -> None:
-        self._traces: OrderedDict[str, dict[str, _Place]] = OrderedDict()
+        self._traces: OrderedDict[str, dict[str, _Retrieval]] = OrderedDict()
 
     def note(self, span: SpanData) -> None:
         """Remember a finished span."""
@@ -78,7 +81,7 @@ class Retrievals:
         if len(trace) < self.MAX_SPANS:
             chunks = span.retrieved_context if span.kind == "retrieval" else None
             documents = None if chunks is None else len(chunks)
-            trace[span.span_id] = _Place(span.parent_id, documents, span.start_ns)
+            trace[span.span_id] = _Retrieval(span.parent_id, documents, span.start_ns)
         while len(self._traces) > self.MAX_TRACES:
             self._traces.popitem(last=False)
 
@@ -93,7 +96,7 @@ class Retrievals:
         return max(candidates)[1] if candidates else None
 
     @staticmethod
-    def _is_below(trace: dict[str, _Place], span_id: str, top: str | None) -> bool:
+    def _is_below(trace: dict[str, _Retrieval], span_id: str, top: str | None) -> bool:
         here: str | None = span_id
         for _ in range(len(trace) + 1):
             if here == top:

@@ -1,7 +1,7 @@
-"""A small HTTP client for exporters: it keeps one connection and names the reason of every failure.
+"""A small HTTP client for exporters. It keeps one connection and names the reason of every failure.
 
-It is for use by one thread. A deadline holds for a request as a whole, so that a server that sends
-one byte a second holds us up no longer than one that sends none.
+One thread may use it. The deadline holds for a request as a whole, so that a server that sends one
+byte a second holds us up no longer than a server that sends nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOT_A_BACKEND = "not_a_backend"
 server."""
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """The answer of a server."""
 
     status: int
@@ -66,10 +66,10 @@ class Tls(NamedTuple):
     client_key: str | None = None
 
 
-class Sender:
+class HttpSender:
     """Sends requests to one server and keeps the connection.
 
-    Raises `ConfigurationError` where ``base`` is no server's address.
+    Raises `ConfigurationError` if ``base`` is not the address of a server.
     """
 
     def __init__(self, base: str, *, timeout: float, tls: Tls | None = None) -> None:
@@ -90,18 +90,19 @@ class Sender:
         self._tls = tls or Tls()
         self._connection: HTTPConnection | None = None
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> ServerAnswer:
         """Send a POST request; see `request`."""
         return self.request("POST", path, body, headers)
 
     def request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> Answer:
-        """Send a request and return the answer, whatever its status.
+    ) -> ServerAnswer:
+        """Send a request and return the answer, whatever its status is.
 
-        Raises `ExportError`: ``unreachable`` where nothing was sent, ``timeout`` and
-        ``connection_lost`` where the server may have taken it. All are worth another try. It ends
-        by this sender's timeout, and by what the thread is bounded to with `due_by`.
+        Raises `ExportError`: ``unreachable`` if nothing was sent, ``timeout`` or
+        ``connection_lost`` if the server may have taken the request. All of them are worth another
+        try. The request ends by this sender's timeout, and by the deadline that `due_by` sets for
+        the thread.
         """
         deadline = min(monotonic() + self._timeout, due())
         reused = self._connection is not None
@@ -137,7 +138,7 @@ class Sender:
         body: bytes | None,
         headers: Mapping[str, str],
         deadline: float,
-    ) -> Answer:
+    ) -> ServerAnswer:
         connection = self._connect(deadline)
         try:
             connection.sock.until(deadline)
@@ -147,7 +148,7 @@ class Sender:
             headers_of_answer = {key.lower(): value for key, value in response.getheaders()}
             if response.will_close or not response.isclosed():
                 self.close()
-            return Answer(response.status, headers_of_answer, content)
+            return ServerAnswer(response.status, headers_of_answer, content)
         except TimeoutError as error:
             self.close()
             limit = (
@@ -177,7 +178,7 @@ class Sender:
             connection.connect()
         except OSError as error:  # refused, no such host, no route, a bad certificate, a time-out
             raise ExportError("unreachable", type(error).__name__, retryable=True) from error
-        connection.sock = _Bounded(connection.sock)
+        connection.sock = _TimedSocket(connection.sock)
         self._connection = connection
         return connection
 
@@ -191,8 +192,8 @@ class Sender:
 
 
 _left: list[Any] = []
-"""Connections of the parent of this process, kept alive: a finaliser here would close them for
-it."""
+"""Connections of the parent process. They are kept alive, because a finaliser in this child would
+close them for the parent."""
 
 
 def _lost(error: Exception) -> ExportError:
@@ -216,7 +217,7 @@ def retry_after(text: str | None) -> float | None:
         return None
 
 
-class _Bounded(io.RawIOBase):
+class _TimedSocket(io.RawIOBase):
     """A socket of which every read and write ends by the same deadline."""
 
     def __init__(self, inner: socket) -> None:
@@ -263,7 +264,7 @@ class _Bounded(io.RawIOBase):
 class _Reader(io.RawIOBase):
     """Reads a response; closing it leaves the connection open."""
 
-    def __init__(self, source: _Bounded) -> None:
+    def __init__(self, source: _TimedSocket) -> None:
         self._source = source
 
     def readable(self) -> bool:

@@ -13,17 +13,17 @@ from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
-from llmeval_sdk.exporters.http import Answer
-from llmeval_sdk.exporters.otel import content
-from llmeval_sdk.exporters.otel.attributes import explanation_of
-from llmeval_sdk.exporters.otel.bridge import OtelBridge
-from llmeval_sdk.exporters.otel.exporter import Endpoint, OtlpWriter
+from llmeval_sdk.exporters.http import ServerAnswer
+from llmeval_sdk.exporters.otel import _content
+from llmeval_sdk.exporters.otel._attributes import explanation_of
+from llmeval_sdk.exporters.otel._bridge import OtelBridge
+from llmeval_sdk.exporters.otel._exporter import Endpoint, OtlpWriter
 from llmeval_sdk.exporters.otel.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 
 
 PATIENCE = 10.0
-"""How many seconds scores wait for a trace that another library sends, before they are refused."""
+"""How many seconds scores wait for a trace that another library sends before they are refused."""
 API = "/api/2.0/mlflow/experiments"
 _SOURCES = {
     "heuristic": "CODE",
@@ -34,7 +34,7 @@ _SOURCES = {
 
 
 class MlflowExporter(StepwiseExporter):
-    """Sends scores to MLflow as feedback, and spans unless the app's own provider sends them."""
+    """Sends scores to MLflow as feedback, and spans unless the app's provider sends them."""
 
     name = "mlflow"
 
@@ -81,7 +81,7 @@ class MlflowExporter(StepwiseExporter):
         self._writer.after_fork()
         self._client.forget()
 
-    def _assess(self, records: list[Any]) -> Answer:
+    def _assess(self, records: list[Any]) -> ServerAnswer:
         (assessment,) = records
         path = f"/api/3.0/mlflow/traces/{assessment['trace_id']}/assessments"
         return self._client.call("POST", path, {"assessment": assessment})
@@ -98,7 +98,7 @@ class MlflowExporter(StepwiseExporter):
         if not answer.ok:
             raise answer.failure()
         try:
-            reply = content.loads(answer.body)
+            reply = _content.loads(answer.body)
             experiment = reply.get("experiment", reply)
             return str(experiment["experiment_id"])
         except (ValueError, KeyError, AttributeError) as error:
@@ -128,7 +128,7 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
     about = {
         "evaluator_version": evaluation.evaluator_version,
         "inclusion_probability": str(evaluation.inclusion_probability),
-        **{key: content.text_of(value)[0] for key, value in evaluation.metadata.items()},
+        **{key: _content.text_of(value)[0] for key, value in evaluation.metadata.items()},
     }
     if evaluation.label is not None:
         about["label"] = evaluation.label
@@ -147,15 +147,15 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
 
 
 def _expectations(span: SpanData) -> Iterable[dict[str, Any]]:
-    """Describe the ground truth that the app annotated, one assessment for each field."""
+    """Describe the ground truth that the app annotated, with one assessment for each field."""
     for name, truth in span.expected.items():
         if truth is None:
             continue
         if isinstance(truth, (str, int, float, bool)):
             expectation: dict[str, Any] = {"value": truth}
         else:
-            text = content.pages(truth) if name == "expected_retrieved_context" else None
-            serialized = text or content.dumps(truth)
+            text = _content.pages(truth) if name == "expected_retrieved_context" else None
+            serialized = text or _content.dumps(truth)
             form = {"serialization_format": "JSON_FORMAT", "value": serialized}
             expectation = {"serialized_value": form}
         yield {

@@ -11,11 +11,11 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.phoenix import PhoenixSettings
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
 from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
-from llmeval_sdk.exporters.http import Answer
-from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import explanation_of, value_and_label
-from llmeval_sdk.exporters.otel.bridge import OtelBridge
-from llmeval_sdk.exporters.otel.exporter import OtlpWriter
+from llmeval_sdk.exporters.http import ServerAnswer
+from llmeval_sdk.exporters.otel import _names
+from llmeval_sdk.exporters.otel._attributes import explanation_of, value_and_label
+from llmeval_sdk.exporters.otel._bridge import OtelBridge
+from llmeval_sdk.exporters.otel._exporter import OtlpWriter
 from llmeval_sdk.exporters.otel.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent
 
@@ -27,7 +27,7 @@ _KINDS = {"heuristic": "CODE", "judge": "LLM", "decision": "LLM", "human": "HUMA
 
 
 class PhoenixExporter(StepwiseExporter):
-    """Spans to Phoenix unless the app's own provider sends them; every score as an annotation."""
+    """Sends scores to Phoenix as annotations, and spans unless the app's provider does."""
 
     name = "phoenix"
 
@@ -40,7 +40,7 @@ class PhoenixExporter(StepwiseExporter):
         self._client = Client(settings, address, headers)
         self._traces = None if settings.otel == "global" else self._client.traces()
         project = settings.phoenix_project or settings.service_name or "default"
-        self._writer = OtlpWriter(settings, **{names.OI_PROJECT: project})
+        self._writer = OtlpWriter(settings, **{_names.OI_PROJECT: project})
         self._retrievals = Retrievals()
         if self._traces is not None:
             self.live = self.bridge = OtelBridge()
@@ -78,7 +78,7 @@ class PhoenixExporter(StepwiseExporter):
         self._writer.after_fork()
         self._client.forget()
 
-    def _post(self, path: str, records: list[Any]) -> Answer:
+    def _post(self, path: str, records: list[Any]) -> ServerAnswer:
         return self._client.call("POST", path, {"data": records})
 
     def _documents(self, event: EvaluationEvent) -> Iterable[dict[str, Any]]:

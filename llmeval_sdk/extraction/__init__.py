@@ -7,7 +7,7 @@ nothing: `llmeval_sdk.heuristics.extraction` makes scores of it, and the judge
 ``extraction_correctness`` shows the rivals to its model.
 """
 
-from llmeval_sdk.extraction.reading import (
+from llmeval_sdk.extraction._reading import (
     MAX_SHOWN,
     MAX_VALUES,
     Reading,
@@ -16,7 +16,7 @@ from llmeval_sdk.extraction.reading import (
     value_of,
     values_of,
 )
-from llmeval_sdk.extraction.values import abstained, items, normal
+from llmeval_sdk.extraction._values import abstained, items, normal
 
 
 __all__ = [

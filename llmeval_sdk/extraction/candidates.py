@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from llmeval_sdk.extraction._marks import Marks
+from llmeval_sdk.extraction._passages import passages_of
 from llmeval_sdk.extraction.cues import cues
 from llmeval_sdk.extraction.kinds import candidates
-from llmeval_sdk.extraction.marks import Marks
-from llmeval_sdk.extraction.passages import passages_of
 from llmeval_sdk.model import Record
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llmeval_sdk.extraction.passages import Passages
+from llmeval_sdk.extraction._passages import Passages
 
 
 MAX_CANDIDATES = 300

@@ -13,7 +13,7 @@ from llmeval_sdk.model import Evaluation, Record
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.heuristics.grounding.evidence import Evidence
+    from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
 
 
 PASS_SHARE = 0.5
@@ -48,14 +48,14 @@ def _semantic_validation(record: Record) -> Evaluation:
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
     """
-    from llmeval_sdk.heuristics.grounding.evidence import Evidence
+    from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
 
     if not record.extractions and _is_prose(record.value):
         return Evaluation("semantic_validation")
     budget = WorkBudget()
     claims = list(_claims(record))
     budget.admit(sum(map(len, {text for _, text in claims})))
-    texts: dict[str, Evidence] = {}
+    texts: dict[str, EvidenceText] = {}
     verdicts: list[str | None] = []
     unsupported: list[Any] = []
     seen = 0
@@ -65,7 +65,7 @@ def _semantic_validation(record: Record) -> Evaluation:
         verdict = None
         if items and seen <= MAX_VALUES:
             if (evidence := texts.get(text)) is None:
-                evidence = texts[text] = Evidence(text, budget)
+                evidence = texts[text] = EvidenceText(text, budget)
             verdict = _verdict(items, evidence)
         verdicts.append(verdict)
         if verdict == "unsupported":
@@ -126,9 +126,9 @@ def _is_prose(value: Any) -> bool:
     return len(last) > _ABBREVIATION or last.islower()
 
 
-def _verdict(items: list[Any], evidence: Evidence) -> str | None:
+def _verdict(items: list[Any], evidence: EvidenceText) -> str | None:
     """Return the loosest of the ways in which the values were found, or ``unsupported``."""
-    from llmeval_sdk.heuristics.grounding.support import WAYS, support
+    from llmeval_sdk.heuristics._grounding.support import WAYS, support
 
     found = [way for item in items if (way := support(item, evidence)) is not None]
     return max(found, key=WAYS.index, default=None)

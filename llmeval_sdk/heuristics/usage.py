@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import number
 from llmeval_sdk.model import Evaluation, Record
@@ -20,20 +22,14 @@ def _total_token_count(record: Record) -> Evaluation | None:
 
 def _total_input_token_count(record: Record) -> Evaluation | None:
     """Return the number of tokens that went into all model calls of the request."""
-    usage = record.usage
-    return (
-        None if usage is None else Evaluation("total_input_token_count", number(usage.input_tokens))
-    )
+    count = None if record.usage is None else number(record.usage.input_tokens)
+    return Evaluation("total_input_token_count", count)
 
 
 def _total_output_token_count(record: Record) -> Evaluation | None:
     """Return the number of tokens that came out of all model calls of the request."""
-    usage = record.usage
-    return (
-        None
-        if usage is None
-        else Evaluation("total_output_token_count", number(usage.output_tokens))
-    )
+    count = None if record.usage is None else number(record.usage.output_tokens)
+    return Evaluation("total_output_token_count", count)
 
 
 def _latency_seconds(record: Record) -> Evaluation | None:
@@ -42,38 +38,26 @@ def _latency_seconds(record: Record) -> Evaluation | None:
     return None if seconds is None else Evaluation("latency_seconds", seconds)
 
 
-total_token_count = FunctionHeuristic(
-    _total_token_count,
-    "total_token_count",
-    needs=("usage",),
-    inline=True,
-    automatic=False,
-    output="count",
-    report_path="agent/total_token_count",
-)
+_token_count = partial(
+    FunctionHeuristic,
+    needs=("usage",), inline=True, automatic=False, output="count",
+)  # fmt: skip
 
-total_input_token_count = FunctionHeuristic(
+total_token_count = _token_count(
+    _total_token_count, "total_token_count", report_path="agent/total_token_count"
+)
+total_input_token_count = _token_count(
     _total_input_token_count,
     "total_input_token_count",
-    needs=("usage",),
-    inline=True,
-    automatic=False,
-    output="count",
     report_path="agent/total_input_token_count",
     metric_path="agent/input_token_count/average",
 )
-
-total_output_token_count = FunctionHeuristic(
+total_output_token_count = _token_count(
     _total_output_token_count,
     "total_output_token_count",
-    needs=("usage",),
-    inline=True,
-    automatic=False,
-    output="count",
     report_path="agent/total_output_token_count",
     metric_path="agent/output_token_count/average",
 )
-
 latency_seconds = FunctionHeuristic(
     _latency_seconds,
     "latency_seconds",

@@ -7,6 +7,7 @@ Token to Fool LLM-as-a-Judge", arXiv:2507.08794). They say nothing, and no model
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 from llmeval_sdk.model import Evaluation, Record
 
@@ -58,6 +59,7 @@ def decided(judge: str, record: Record, outcome: str | float) -> Evaluation | No
     return Evaluation(judge, outcome, explanation=nothing, metadata={"decided_by": "precheck"})
 
 
+@lru_cache(4_096)  # three judges of a record read the same few signs
 def _says_something(sign: str) -> bool:
     """Letters, digits and symbols do; punctuation, space and control characters do not."""
     return sign in "'\u2019 " or unicodedata.category(sign)[0] in "LNSM"

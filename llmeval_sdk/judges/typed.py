@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges import _answers
+from llmeval_sdk.judges import answers as readings
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._cases import cases_of, height, yes_and_no
 from llmeval_sdk.judges._template import Template, sections_for, title_of
@@ -24,8 +24,23 @@ MOST_OPTIONS, MOST_LEVELS = 255, 10
 """What the largest wire takes; a wire that takes fewer says so itself."""
 
 Sections = Sequence[Section]
-Reader = Callable[[Question, Answer, float], Evaluation]
-"""Makes a judge's Evaluation of one answer, by a threshold."""
+Reader = Callable[[Question, Answer, float, float], Evaluation]
+"""Makes a judge's Evaluation of one answer, by a threshold and the odds of a calibration."""
+
+
+class FormReader(Protocol):
+    """Makes a judge's Evaluation of the answers to its questions."""
+
+    def __call__(
+        self, answers: Mapping[str, Answer], threshold: float, odds: float = 1.0, /
+    ) -> Evaluation:
+        """Read the answers.
+
+        Args:
+            answers: By the name of the question.
+            threshold: The probability from which on an outcome counts as good.
+            odds: By what the odds of a good outcome are multiplied, in each answer.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +51,12 @@ class TypedForm:
         sections: What the questions are about. Titles are the judge's own words.
         questions: Named by the judge: ``groundedness``, ``chunk_relevance.3``. None where the
             record holds nothing to ask about.
-        read: Makes the judge's Evaluation of the answers, by the name of the question, and of the
-            probability from which on an outcome counts as good.
+        read: Makes the judge's Evaluation of the answers.
     """
 
     sections: tuple[Section, ...]
     questions: tuple[Question, ...]
-    read: Callable[[Mapping[str, Answer], float], Evaluation]
+    read: FormReader
 
 
 Typed = Callable[[Record], TypedForm]
@@ -62,7 +76,7 @@ def typed_form_of(judge: Any) -> Typed | None:
 def unrated_categories(judge: Any) -> list[str]:
     """Return the categories of a judge that leave its decisions without a probability."""
     output = getattr(judge, "output", None)
-    return _answers.unrated(output) if isinstance(output, tuple) else []
+    return readings.unrated(output) if isinstance(output, tuple) else []
 
 
 class Forms:
@@ -101,7 +115,7 @@ class Forms:
         def form(record: Record) -> TypedForm:
             shown = sections(record)
             question = self._question("choice", instructions, shown, options)
-            return self._single(question, shown, _answers.no_problem)
+            return self._single(question, shown, readings.no_problem)
 
         return form
 
@@ -114,7 +128,7 @@ class Forms:
         instructions, cases = cases_of(rubric)
         heights = {band: height(band) for band in sorted(cases, key=height)}
         levels = self._levels([(band, cases[band]) for band in heights])
-        read = _answers.level_reader(heights)
+        read = readings.level_reader(heights)
 
         def form(record: Record) -> TypedForm:
             shown = sections(record)
@@ -129,7 +143,7 @@ class Forms:
         def form(record: Record) -> TypedForm:
             common = sections(record)
 
-            def ask(rank: int, chunk: Chunk) -> _Asked | None:
+            def ask(rank: int, chunk: Chunk) -> _ChunkQuestion | None:
                 text = chunk.content or ""
                 if not text.strip():
                     return None
@@ -137,9 +151,11 @@ class Forms:
                 wording = instructions.replace('section "chunk"', f'section "{title}"')
                 shown = [*common, Section(title, text)]
                 name = f"{self._judge}.{rank}"
-                return _Asked(self._question("yes_no", wording, shown, options, name), shown, text)
+                return _ChunkQuestion(
+                    self._question("yes_no", wording, shown, options, name), shown, text
+                )
 
-            return self._per_chunk(record, ask, _answers.yes_no)
+            return self._per_chunk(record, ask, readings.yes_no)
 
         return form
 
@@ -161,7 +177,9 @@ class Forms:
             return TypedForm(
                 tuple(shown),
                 tuple(questions),
-                lambda answers, threshold: _answers.all_of(questions, answers, threshold),
+                lambda answers, threshold, odds=1.0: readings.all_of(
+                    questions, answers, threshold, odds
+                ),
             )
 
         return form
@@ -181,10 +199,12 @@ class Forms:
                     self._question(kind, template.rubric, shown, options), shown, read
                 )
 
-            def ask(rank: int, chunk: Chunk) -> _Asked:
+            def ask(rank: int, chunk: Chunk) -> _ChunkQuestion:
                 wording, shown, own = _of_chunk(template, record, chunk, rank)
                 name = f"{self._judge}.{rank}"
-                return _Asked(self._question(kind, wording, shown, options, name), shown, own)
+                return _ChunkQuestion(
+                    self._question(kind, wording, shown, options, name), shown, own
+                )
 
             return self._per_chunk(record, ask, read)
 
@@ -192,12 +212,12 @@ class Forms:
 
     def _answered_by(self, output: Any, levels: Sequence[str]) -> tuple[Any, Any, Reader]:
         if output == "yes_no":
-            return "yes_no", (), _answers.yes_no
+            return "yes_no", (), readings.yes_no
         if output == "score":
             heights = {label: place / (len(levels) - 1) for place, label in enumerate(levels)}
             described = self._levels([(label, "") for label in levels])
-            return "score" if levels else None, described, _answers.level_reader(heights)
-        return "choice", self._options((word, "") for word in output), _answers.category
+            return "score" if levels else None, described, readings.level_reader(heights)
+        return "choice", self._options((word, "") for word in output), readings.category
 
     def _question(
         self,
@@ -212,30 +232,34 @@ class Forms:
         return Question(name or self._judge, kind, about, options)
 
     def _single(self, question: Question, shown: Sections, read: Reader | None = None) -> TypedForm:
-        make = read or _answers.yes_no
+        make = read or readings.yes_no
         return TypedForm(
             tuple(shown),
             (question,),
-            lambda answers, threshold: make(question, answers[question.name], threshold),
+            lambda answers, threshold, odds=1.0: make(
+                question, answers[question.name], threshold, odds
+            ),
         )
 
     def _per_chunk(
-        self, record: Record, ask: Callable[[int, Chunk], _Asked | None], read: Reader
+        self, record: Record, ask: Callable[[int, Chunk], _ChunkQuestion | None], read: Reader
     ) -> TypedForm:
         """Ask about each chunk once; chunks of which the same is shown share their answer."""
         asked = [ask(rank, chunk) for rank, chunk in enumerate(record.retrieved_context or (), 1)]
-        distinct: dict[Hashable, _Asked] = {}
+        distinct: dict[Hashable, _ChunkQuestion] = {}
         for one in asked:
             if one is not None:
                 distinct.setdefault(one.same, one)
         questions = [None if one is None else distinct[one.same].question for one in asked]
 
-        def evaluation(answers: Mapping[str, Answer], threshold: float) -> Evaluation:
-            return _answers.chunks(
+        def evaluation(
+            answers: Mapping[str, Answer], threshold: float, odds: float = 1.0
+        ) -> Evaluation:
+            return readings.chunks(
                 [
                     Evaluation(self._judge, error=_NO_TEXT)
                     if question is None
-                    else read(question, answers[question.name], threshold)
+                    else read(question, answers[question.name], threshold, odds)
                     for question in questions
                 ]
             )
@@ -266,7 +290,7 @@ class Forms:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ChunkQuestion:
     """A question about one chunk, and what is shown with it."""
 
     question: Question

@@ -15,13 +15,13 @@ from llmeval_sdk import registry
 from llmeval_sdk._process.shield import caught, swallow, tell
 from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.config.learning import LearnedSettings
-from llmeval_sdk.learning import file
-from llmeval_sdk.learning.fit import Slices
-from llmeval_sdk.learning.groups import advanced_groups
-from llmeval_sdk.learning.hearing import SITE, Hearing, Known, group_of
-from llmeval_sdk.learning.labels import new_labels
-from llmeval_sdk.learning.outcomes import ForeignError, Outcomes
-from llmeval_sdk.learning.weights import Weights, logit_of
+from llmeval_sdk.learning import _file
+from llmeval_sdk.learning._fit import Slices
+from llmeval_sdk.learning._groups import advanced_groups
+from llmeval_sdk.learning._hearing import SITE, Hearing, Known, group_of
+from llmeval_sdk.learning._labels import new_labels
+from llmeval_sdk.learning._outcomes import ForeignError, Outcomes
+from llmeval_sdk.learning._weights import Weights, logit_of
 from llmeval_sdk.model import EvaluationEvent, Record
 
 
@@ -54,7 +54,7 @@ class Score(NamedTuple):
         return self.features, len(self.names)
 
 
-class _InForce(NamedTuple):
+class _FitInUse(NamedTuple):
     version: str
     outcomes: int
     weights: Weights
@@ -84,8 +84,8 @@ class Learning:
         self._clock, self._now = clock, now
         self._owner = secrets.token_hex(8)
         self._scores: dict[str, Score] = {}
-        self._courses: file.Courses = {}
-        self._in_force: dict[str, dict[str, _InForce]] = {}
+        self._courses: _file.Courses = {}
+        self._in_force: dict[str, dict[str, _FitInUse]] = {}
         """Weights by part and span name; replaced whole, since other threads read it."""
         self._names = names
         self._hearing = Hearing(names=names)
@@ -234,14 +234,14 @@ class Learning:
 
     def _reload(self) -> None:
         """Take over what the file says, if it was replaced since it was last read."""
-        stamp = file.stamp(self._path)
+        stamp = _file.stamp(self._path)
         if stamp == self._stamp:
             return
         self._stamp = stamp
-        courses: file.Courses = {}
+        courses: _file.Courses = {}
         try:
-            parts = file.read(self._path)
-        except file.UnusableError as error:
+            parts = _file.read(self._path)
+        except _file.UnusableError as error:
             self._ignore(error.reason, str(error))
             return
         for part, data in parts.items():
@@ -249,8 +249,8 @@ class Learning:
             if score is None:
                 continue
             try:
-                courses[part] = file.courses_of(data, *score.made_of)
-            except file.UnusableError as error:
+                courses[part] = _file.courses_of(data, *score.made_of)
+            except _file.UnusableError as error:
                 self._ignore(error.reason, str(error))
         self._put_in_force(courses)
 
@@ -258,11 +258,11 @@ class Learning:
         caught.add(f"{SITE}: {reason}")
         tell(f"{SITE}, {reason}", f"{self._path.name} is ignored: {words}")
 
-    def _put_in_force(self, courses: file.Courses) -> None:
+    def _put_in_force(self, courses: _file.Courses) -> None:
         self._courses = courses
         self._in_force = {
             part: {
-                name: _InForce(fit.weights.version, fit.outcomes, fit.weights)
+                name: _FitInUse(fit.weights.version, fit.outcomes, fit.weights)
                 for name, course in groups.items()
                 if (fit := course.in_use) is not None
             }
@@ -286,8 +286,8 @@ class Learning:
             part: (self._scores[part.partition("/")[0]].features, groups)
             for part, groups in courses.items()
         }
-        file.write(self._path, parts, self._now())
-        self._stamp = file.stamp(self._path)
+        _file.write(self._path, parts, self._now())
+        self._stamp = _file.stamp(self._path)
 
 
 def make(settings: Settings) -> Learning | None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from llmeval_sdk import _private, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.learning import LearnedSettings
-from llmeval_sdk.learning import file
+from llmeval_sdk.learning import _file
+from llmeval_sdk.learning._course import FEWEST, LATER, FitCheck, LearningCourse
 from llmeval_sdk.learning.background import Learning
-from llmeval_sdk.learning.course import FEWEST, LATER, Check, Course
 
 
 Finding = tuple[bool | None, str, str]
@@ -31,8 +31,8 @@ def findings(settings: Settings) -> Iterator[Finding]:
     for name in registry.installed(registry.HEURISTICS):
         learning.taught(registry.evaluator(name))
     try:
-        parts = file.read(path)
-    except file.UnusableError as error:
+        parts = _file.read(path)
+    except _file.UnusableError as error:
         yield False, str(path), f"ignored ({error.reason}): {error}. The shipped weights apply"
         return
     counts = _counts(store.with_suffix(".outcomes"))
@@ -42,17 +42,17 @@ def findings(settings: Settings) -> Iterator[Finding]:
             yield None, score.name, f"shipped weights; 0 of {FEWEST} verdicts to learn from"
         for part in names:
             try:
-                courses = file.courses_of(parts[part], *score.made_of) if part in parts else {}
-            except file.UnusableError as error:
+                courses = _file.courses_of(parts[part], *score.made_of) if part in parts else {}
+            except _file.UnusableError as error:
                 words = f"ignored ({error.reason}): {error}. The shipped weights apply"
                 yield False, part, words
                 continue
             known = counts.get(part, 0)
-            for group, course in (courses or {"": Course()}).items():
+            for group, course in (courses or {"": LearningCourse()}).items():
                 yield _finding(f"{part} {group}".strip(), course, known)
 
 
-def _finding(subject: str, course: Course, known: int) -> Finding:
+def _finding(subject: str, course: LearningCourse, known: int) -> Finding:
     fit, candidate = course.in_use, course.candidate
     words = []
     if fit is not None and fit.check is not None:
@@ -74,7 +74,7 @@ def _finding(subject: str, course: Course, known: int) -> Finding:
     return (None if fit is None else True), subject, "; ".join(words)
 
 
-def _checked(check: Check) -> str:
+def _checked(check: FitCheck) -> str:
     about = f"on {check.outcomes} later verdicts, {_day(check.at)}"
     if check.before is None or check.after is None:
         return about

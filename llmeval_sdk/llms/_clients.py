@@ -13,15 +13,15 @@ import logging
 import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from llmeval_sdk._process.threads import within
-from llmeval_sdk.config import Secret, from_environment
+from llmeval_sdk.config import Secret, from_environment, openai_headers
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.llms._failures import HEADERS, CallFailed, bound, call_failed
+from llmeval_sdk.llms._failures import CallFailed, call_failed, request_refused
+from llmeval_sdk.llms._http import HttpAnswer, HttpClient
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -145,7 +145,6 @@ def _is_loopback(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addre
     return address.is_loopback if address is not None else host.lower() == "localhost"
 
 
-CONNECT_SECONDS = 10.0
 AZURE_API_VERSION = "2024-10-21"
 """The oldest stable version that knows structured outputs."""
 
@@ -162,10 +161,10 @@ class Clients:
         api_version: The version of Azure's API.
         role: What the model is for.
         of_openai: Whether the server is OpenAI's, or takes its place. Any other gets none of the
-            headers that the client adds for OpenAI, some of them from the environment.
+            headers that the environment has for OpenAI.
     """
 
-    __slots__ = ("_api_version", "_endpoint", "_held", "_hooks", "_key")
+    __slots__ = ("_api_version", "_endpoint", "_held", "_key", "_of_openai")
 
     def __init__(
         self,
@@ -176,8 +175,8 @@ class Clients:
         role: Role = JUDGE,
         of_openai: bool = True,
     ) -> None:
-        if find_spec("openai") is None:
-            raise missing_extra(f"a {role.name} model by name", "openai", "openai")
+        if find_spec("httpx2") is None:
+            raise missing_extra(f"a {role.name} model by name", "openai", "httpx2")
         if key is None and endpoint.base_url == OPENAI_URL:
             raise ConfigurationError(
                 f"the {role.name} model {endpoint.model!r} needs a key: set {role.api_key} or "
@@ -185,14 +184,13 @@ class Clients:
             )
         self._endpoint = endpoint
         self._key = key
-        self._hooks: dict[str, list[Any]] = {
-            "request": [] if of_openai else [_bare],
-            "response": [bound],
-        }
+        self._of_openai = of_openai
         self._api_version = api_version or AZURE_API_VERSION
-        self._held: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = {}
+        self._held: dict[
+            asyncio.AbstractEventLoop, tuple[HttpClient, AsyncGenerator[HttpClient, None]]
+        ] = {}
 
-    async def client(self) -> Any:
+    async def client(self) -> HttpClient:
         """Return the running loop's client, made and warmed on first use."""
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
@@ -215,21 +213,22 @@ class Clients:
         Raises:
             CallFailed: There is no answer in time, or none that can be read.
         """
-
-        async def answer() -> Any:
-            # What the client's own methods do, without their walk over types: a quarter of a call.
-            timeout = {"timeout": _request_timeout(seconds)}
-            client = await self.client()
-            return await client.post(path, body=body, options=timeout, cast_to=bytes)
-
+        where = self._endpoint.base_url
         try:
-            # The client's own limit is per read: a server that drips would hold it for ever.
-            return decode(await within(seconds, answer()))
+            # The limits of the client are per read: a server that drips would hold it for ever.
+            answer = await within(seconds, self._answer(path, body, seconds))
+            if 200 <= answer.status < 300:
+                return decode(answer.body)
+            failure = request_refused(*answer, where, self._key)
         except asyncio.TimeoutError:
             failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
         except Exception as error:
-            failure = call_failed(error, self._endpoint.base_url, self._key)
+            failure = call_failed(error, where)
         raise failure  # not in the handler: the context would hold the request and its key
+
+    async def _answer(self, path: str, body: Mapping[str, Any], seconds: float) -> HttpAnswer:
+        client = await self.client()
+        return await client.post(path, body, seconds)
 
     async def close(self) -> None:
         """Close the running loop's client."""
@@ -237,7 +236,7 @@ class Clients:
         if held is not None:
             await held[1].aclose()
 
-    async def _lifetime(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
+    async def _lifetime(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[HttpClient, None]:
         client = self._make()
         try:
             yield client
@@ -245,55 +244,12 @@ class Clients:
             self._held.pop(loop, None)
             await client.close()
 
-    def _make(self) -> Any:
-        import openai
-
-        plain = self._endpoint.is_plain_http
-        common: dict[str, Any] = {
-            "api_key": self._key.reveal() if self._key is not None else "none",
-            "max_retries": 0,
-            "http_client": openai.DefaultAsyncHttpxClient(
-                follow_redirects=False,
-                headers=HEADERS,
-                event_hooks=self._hooks,
-                # A proxy named in the environment may tunnel what is encrypted, not read the rest.
-                trust_env=not plain,
-                verify=_tls_context(),
-            ),
-        }
-        client: Any
+    def _make(self) -> HttpClient:
+        key = self._key.reveal() if self._key is not None else "none"
+        base_url = self._endpoint.base_url
+        headers = openai_headers() if self._of_openai else {}
         if self._endpoint.provider == "azure":
-            client = openai.AsyncAzureOpenAI(
-                azure_endpoint=self._endpoint.base_url, api_version=self._api_version, **common
-            )
-        else:
-            client = openai.AsyncOpenAI(base_url=self._endpoint.base_url, **common)
-        _ = client.chat.completions  # the first access imports hundreds of modules
-        return client
-
-
-_HEADERS = frozenset({
-    "accept", "accept-encoding", "authorization", "connection", "content-length", "content-type",
-    "host", "transfer-encoding", "user-agent",
-})  # fmt: skip
-
-
-async def _bare(request: Any) -> None:
-    """Take out of a request what only OpenAI is meant to get: a ``request`` hook of the client."""
-    for name in [name for name in request.headers if name.lower() not in _HEADERS]:
-        del request.headers[name]
-
-
-def _request_timeout(seconds: float) -> Any:
-    """Say how long a request may wait for each of its phases."""
-    import openai
-
-    return openai.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
-
-
-@cache
-def _tls_context() -> Any:
-    """Build the verifying TLS context once for all clients: it costs some 20 ms of CPU."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+            deployment = f"{base_url}/openai/deployments/{self._endpoint.model}"
+            query = f"?api-version={self._api_version}"
+            return HttpClient(deployment, {**headers, "api-key": key}, query)
+        return HttpClient(base_url, {**headers, "authorization": f"Bearer {key}"})

@@ -1,20 +1,17 @@
 """What can go wrong with a request: answers that are refused, errors, and when to try again.
 
-The body of every response is limited before it is read, whether it is an answer or an error, and
-however the server is reached. The limit holds for decoded bytes: at most gzip is asked for, and an
-answer in any other encoding, or in several, is refused. Errors hold neither the key nor the
-request.
+Errors hold neither the key nor the request.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import ssl
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
-from functools import cache
 from typing import Any, TypeVar
 
 from llmeval_sdk.config import Secret
@@ -22,64 +19,8 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Usage
 
 
-MAX_ANSWER_BYTES = 4 << 20
-"""Decoded bytes of one HTTP answer."""
-
-HEADERS = {"Accept-Encoding": "gzip"}
-
-
 class AnswerRefusedError(Exception):
     """An answer that is too large, or encoded in a way nobody asked for; read no further."""
-
-
-async def bound(response: Any) -> None:
-    """Limit the body of a response that is not read yet: a ``response`` hook of the client."""
-    encodings = [
-        name
-        for part in response.headers.get_list("content-encoding", split_commas=True)
-        if (name := part.strip().lower()) not in ("", "identity")
-    ]
-    if any(name not in ("gzip", "x-gzip") for name in encodings) or len(encodings) > 1:
-        raise AnswerRefusedError(f"it is encoded as {', '.join(encodings)[:60]}")
-    length = response.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > MAX_ANSWER_BYTES:
-        raise _too_large()
-    if encodings:
-        del response.headers["content-encoding"]  # decoded below, so not once more
-    response.stream = _stream()(response.stream, gzip=bool(encodings))
-
-
-def _too_large() -> AnswerRefusedError:
-    return AnswerRefusedError(f"it is larger than {MAX_ANSWER_BYTES >> 20} MiB")
-
-
-@cache
-def _stream() -> Any:
-    """Make the class when the client's library is there to derive it from."""
-    import httpx2
-
-    class Bounded(httpx2.AsyncByteStream):
-        def __init__(self, inner: Any, *, gzip: bool) -> None:
-            self._inner = inner
-            self._gzip = gzip
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            received = decoded = 0
-            inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if self._gzip else None
-            async for part in self._inner:
-                received += len(part)
-                data = part
-                if inflate is not None:
-                    data = inflate.decompress(part, MAX_ANSWER_BYTES - decoded + 1)
-                decoded += len(data)
-                if max(received, decoded) > MAX_ANSWER_BYTES:
-                    raise _too_large()
-                yield data
-
-        async def aclose(self) -> None:
-            await self._inner.aclose()
-
-    return Bounded
 
 
 MESSAGE_CHARACTERS = 300
@@ -118,32 +59,34 @@ class CallFailed(JudgeError):  # noqa: N818 - reads as what happened
         )
 
 
-def call_failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
-    """Classify what the client raised; the key is cut out of whatever the server said."""
-    import openai
+def call_failed(error: Exception, where: str) -> CallFailed:
+    """Classify what was raised while a request was sent or its answer was read."""
+    import httpx2
 
-    if isinstance(error, openai.APITimeoutError):
+    if isinstance(error, httpx2.TimeoutException):
         return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
     cause = _root(error)
-    if isinstance(cause, AnswerRefusedError):  # some versions of the client wrap it
-        return CallFailed("malformed", f"the answer of {where} is not read: {cause}")
-    if isinstance(error, openai.APIConnectionError) and not isinstance(cause, zlib.error):
-        return CallFailed(
-            "unavailable",
-            f"no connection to {where} ({type(cause).__name__})",
-            retryable=not isinstance(cause, ssl.SSLCertVerificationError),
-        )
-    if isinstance(error, openai.APIStatusError):
-        return _refused_request(error, where, key)
-    return CallFailed("malformed", f"the answer of {where} cannot be read ({type(cause).__name__})")
+    if isinstance(error, AnswerRefusedError):
+        return CallFailed("malformed", f"the answer of {where} is not read: {error}")
+    if isinstance(error, (ValueError, RecursionError, zlib.error)):
+        kind = type(cause).__name__
+        return CallFailed("malformed", f"the answer of {where} cannot be read ({kind})")
+    return CallFailed(
+        "unavailable",
+        f"no connection to {where} ({type(cause).__name__})",
+        retryable=not isinstance(cause, ssl.SSLCertVerificationError),
+    )
 
 
-def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed:  # noqa: PLR0911
-    status: int = error.status_code
-    said = _said(error, key)
-    code = str(getattr(error, "code", None) or "").lower()
-    words = f"{code} {error.body or ''}".lower()
-    after = retry_after(error.response.headers)
+def request_refused(  # noqa: PLR0911
+    status: int, headers: Mapping[str, str], body: bytes, where: str, key: Secret | None
+) -> CallFailed:
+    """Classify an answer that is an error; the key is cut out of whatever the server said."""
+    about = _about(body)
+    said = _said(about, key)
+    code = str(about.get("code") or "").lower() if isinstance(about, Mapping) else ""
+    words = f"{code} {about or ''}".lower()
+    after = retry_after(headers)
 
     def failed(reason: str, hint: str = "", **rest: Any) -> CallFailed:
         message = f"{where} answered {status}" + (f": {said}" if said else "") + hint
@@ -169,8 +112,17 @@ def _refused_request(error: Any, where: str, key: Secret | None) -> CallFailed: 
     return failed("bad_request")
 
 
-def _said(error: Any, key: Secret | None) -> str:
-    text = " ".join(_message(error.body).split()) if isinstance(error.body, Mapping) else ""
+def _about(body: bytes) -> Any:
+    """Return what the body of an error says: the value of ``error``, all of it, or a text."""
+    try:
+        whole = json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode(errors="replace")
+    return whole.get("error", whole) if isinstance(whole, Mapping) else whole
+
+
+def _said(about: Any, key: Secret | None) -> str:
+    text = " ".join(_message(about).split()) if isinstance(about, Mapping) else ""
     if key is not None and len(key.reveal()) >= _LEAST_SECRET:
         text = text.replace(key.reveal(), "***")
     return text[:MESSAGE_CHARACTERS]

@@ -9,9 +9,9 @@ from typing import Any
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.offline.data.source import open_data
+from llmeval_sdk.offline.run._rows import Bad, good_rows
+from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.offline.run.cost import CostEstimate, estimate
-from llmeval_sdk.offline.run.rows import Bad, good_rows
-from llmeval_sdk.offline.run.work import Work
 
 
 def estimate_cost(

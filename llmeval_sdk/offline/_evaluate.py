@@ -10,12 +10,12 @@ from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.data.source import open_data
+from llmeval_sdk.offline.report._report import Report
 from llmeval_sdk.offline.report.gate import check_paths
-from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.run._rows import Bad, Checked, FinishedRows, bar, good_rows
+from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.offline.run.experiment import slug
-from llmeval_sdk.offline.run.rows import Bad, Checked, Collected, bar, good_rows
-from llmeval_sdk.offline.run.work import Work
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.protocols import LLM, DecisionModel, Exporter, Heuristic, Judge
 
@@ -135,7 +135,7 @@ def evaluate(
             with bar("checking rows", count, shown=progress) as tick:
                 checked.fill(items, tick)
             count, items = checked.count, iter(checked)
-        out = Collected(save, header, work.settings, resume=resume)
+        out = FinishedRows(save, header, work.settings, resume=resume)
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))
 
         def emit(row: Row) -> None:

@@ -53,7 +53,7 @@ class Delivery:
         self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
         self._barriers: list[Barrier] = []
         self._delivered = 0
-        self._kept = 0
+        self._foreign = 0
         """How many spans of other libraries it took, which only some exporters do."""
         self._unknown = 0
         self.closes = True
@@ -90,7 +90,7 @@ class Delivery:
     def keep(self, span: Emitted, size: int) -> None:
         """Take a span of another library, where the exporter keeps those."""
         if self.exporter.keeps_foreign:
-            self._kept += 1
+            self._foreign += 1
             self.offer(span, size)
 
     def barrier(self) -> Barrier:
@@ -121,7 +121,7 @@ class Delivery:
 
     def stats(self, created: int, dropped_before: Mapping[str, int]) -> ExporterStats:
         """Return the account; what neither arrived nor was dropped is still under way."""
-        dropped, created = dict(dropped_before), created + self._kept
+        dropped, created = dict(dropped_before), created + self._foreign
         for reason, times in self._dropped.snapshot().items():
             dropped[reason] = dropped.get(reason, 0) + times
         gone = self._delivered + self._unknown + sum(dropped.values())

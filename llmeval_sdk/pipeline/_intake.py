@@ -31,7 +31,10 @@ class Unread(NamedTuple):
 
 
 class Intake:
-    """Takes finished spans and submitted evaluations. No lock, no I/O, no thread of its own."""
+    """Takes finished spans and submitted evaluations, on the threads of the app.
+
+    After the first record it takes no lock and writes nothing but the spool's mapped memory.
+    """
 
     def __init__(self, plan: Plan, start: Callable[[], bool]) -> None:
         self._plan = plan

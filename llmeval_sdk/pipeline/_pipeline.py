@@ -142,7 +142,7 @@ class Pipeline:
         if self._intake.closed:  # another thread is ending this pipeline, or has ended it
             self._wait_for_end(deadline)
             return self._outcome()
-        complete = self._finish(deadline, deadline, self._look_for_heritage())
+        complete = self._finish(deadline, deadline, self._look_for_left_records())
         shield.write_notices()
         return replace(self.stats(), complete=complete)
 
@@ -153,13 +153,13 @@ class Pipeline:
             self._hasten(deadline, timeout)
             return self._outcome()
         self._ender = get_ident()
-        heritage = self._look_for_heritage()
+        left_by_children = self._look_for_left_records()
         if not self._intake.closed:
             self._intake.close()
         judges_until = monotonic() + timeout * JUDGES_SHARE
         complete = delivered = True
-        if heritage is not None:
-            complete = self._finish(deadline - 0.1 * timeout, deadline, heritage)
+        if left_by_children is not None:
+            complete = self._finish(deadline - 0.1 * timeout, deadline, left_by_children)
         if self._started:
             complete &= self._settle(judges_until, deadline, last=True)
             for delivery in self._deliveries.values():
@@ -175,7 +175,7 @@ class Pipeline:
         self._done.set()
         return replace(self.stats(), complete=complete and delivered)
 
-    def _look_for_heritage(self) -> Spooling | None:
+    def _look_for_left_records(self) -> Spooling | None:
         """Return the spooling if children of this process have left records to deliver here."""
         spooling = self._spooling if self.plan.spool is None else None
         if spooling is None or self._intake.spool is not None or not spooling.has_left:
@@ -184,12 +184,14 @@ class Pipeline:
         self.start()
         return spooling
 
-    def _finish(self, judges_until: float, deadline: float, heritage: Spooling | None) -> bool:
+    def _finish(
+        self, judges_until: float, deadline: float, left_by_children: Spooling | None
+    ) -> bool:
         """Deal with all records, also with those that children of this process have left."""
         if not self._started:
-            return heritage is None or self._work_here(heritage, deadline)
+            return left_by_children is None or self._work_here(left_by_children, deadline)
         complete = self._settle(judges_until, deadline)
-        while heritage is not None and complete and not heritage.is_idle:
+        while left_by_children is not None and complete and not left_by_children.is_idle:
             complete = self._settle(judges_until, deadline)
         return complete
 

@@ -150,8 +150,7 @@ def refusal(
 def reserve(
     state: BookState, limits: Mapping[str, Budget], want: Want, now: float, *, hold: float
 ) -> Reservation:
-    """Record that an amount was granted; call `refusal` first."""
-    _prune(state, limits, now)
+    """Record that an amount was granted; call `refusal` and `prune` first."""
     made = Reservation(
         state.next, tuple(limits), now, now + hold, want.calls or 0, want.tokens or 0, want.usd or 0
     )
@@ -261,7 +260,7 @@ def _money(
     return detail, None if want > limit else DAY - now % DAY
 
 
-def _prune(state: BookState, limits: Mapping[str, Budget], now: float) -> None:
+def prune(state: BookState, limits: Mapping[str, Budget], now: float) -> None:
     """Remove what no longer counts."""
     for name, limit in limits.items():
         account = state.accounts.get(name)

@@ -9,54 +9,15 @@ raised is false and not unknown.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation
-
-
-Evaluations = Mapping[str, Evaluation]
-
-
-class Condition:
-    """Something that is true, false or unknown for the evaluations of one record."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def truth(self, evaluations: Evaluations) -> bool | None:
-        """Return whether the condition is true; ``None`` if that is unknown."""
-
-    @abstractmethod
-    def names(self) -> frozenset[str]:
-        """Return the names of the evaluators that the condition reads."""
-
-    @abstractmethod
-    def explain(self, evaluations: Evaluations) -> str:
-        """Return the comparison that decided, such as ``recall 0.40 < 0.7``."""
-
-    def holds(self, evaluations: Evaluations) -> bool:
-        """Return whether the condition is known to be true."""
-        return self.truth(evaluations) is True
-
-    __call__ = holds
-
-    def __or__(self, other: Condition) -> Condition:
-        return _joined(self, other, enough=True)
-
-    def __and__(self, other: Condition) -> Condition:
-        return _joined(self, other, enough=False)
-
-    def __invert__(self) -> Condition:
-        return _Not(self)
-
-    def __bool__(self) -> NoReturn:
-        raise ConfigurationError("join conditions with | & and ~, not with `or`, `and` and `not`")
+from llmeval_sdk.policy._condition import Condition, Evaluations, Joined, Negated
 
 
 def below(name: str, threshold: float) -> Condition:
@@ -135,9 +96,9 @@ def flagged(name: str, *words: str | bool) -> Condition:
 
 def compared_by(condition: Condition) -> frozenset[str]:
     """Return the names of the evaluators whose scores a condition compares with a number."""
-    if isinstance(condition, _Joined):
+    if isinstance(condition, Joined):
         return frozenset[str]().union(*map(compared_by, condition.parts))
-    if isinstance(condition, _Not):
+    if isinstance(condition, Negated):
         return compared_by(condition.inner)
     return condition.names() if isinstance(condition, _OfScore) else frozenset()
 
@@ -238,57 +199,6 @@ class _Flagged(Condition):
         said = evaluation.label if held and evaluation.label in self.words else evaluation.value
         other = f", not {' or '.join(map(str, self.words))}" if self.words and not held else ""
         return f"{self.name} is {str(said)[:60]}{other}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Joined(Condition):
-    parts: tuple[Condition, ...]
-    enough: bool
-    """The truth of one part that decides the whole: ``True`` for "or", ``False`` for "and"."""
-
-    def truth(self, evaluations: Evaluations) -> bool | None:
-        unknown = False
-        for part in self.parts:
-            truth = part.truth(evaluations)
-            if truth is self.enough:
-                return truth
-            unknown = unknown or truth is None
-        return None if unknown else not self.enough
-
-    def names(self) -> frozenset[str]:
-        return frozenset().union(*(part.names() for part in self.parts))
-
-    def explain(self, evaluations: Evaluations) -> str:
-        telling = [part for part in self.parts if part.holds(evaluations) is self.enough]
-        word = "; " if self.enough else " and "
-        return word.join(part.explain(evaluations) for part in telling or self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Not(Condition):
-    inner: Condition
-
-    def truth(self, evaluations: Evaluations) -> bool | None:
-        truth = self.inner.truth(evaluations)
-        return None if truth is None else not truth
-
-    def names(self) -> frozenset[str]:
-        return self.inner.names()
-
-    def explain(self, evaluations: Evaluations) -> str:
-        return self.inner.explain(evaluations)
-
-
-def _joined(first: Condition, second: Condition, *, enough: bool) -> Condition:
-    parts: list[Condition] = []
-    for part in (first, second):
-        if not isinstance(part, Condition):
-            raise ConfigurationError(f"only conditions can be joined, not {part!r}")
-        if isinstance(part, _Joined) and part.enough is enough:
-            parts.extend(part.parts)
-        else:
-            parts.append(part)
-    return _Joined(tuple(parts), enough)
 
 
 def _named(what: str, name: str) -> str:

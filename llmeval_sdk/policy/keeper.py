@@ -6,21 +6,30 @@ written in them.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.policy import books
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.backoff import Breaker
-from llmeval_sdk.policy.books import Reservation, Used, Want
+from llmeval_sdk.policy.books import BookState, Reservation, Used, Want
 from llmeval_sdk.policy.budget import Budget
 
 
 T = TypeVar("T")
 HOLD_SECONDS = 600.0
 """After this time the money of a reservation that nobody has settled is free again."""
+MOST_AHEAD = 16
+"""How many reservations are made ahead at a time."""
+_MARGIN = 1.25
+"""How much larger they are than the one that they follow, since not all calls are alike."""
+_PART = 10
+"""They are made only where so many times as much is left."""
 
 
 class Ledger(Protocol):
@@ -59,7 +68,7 @@ class BudgetKeeper:
     Processes that share a ledger share the limits. ``clock`` returns seconds since the epoch.
     """
 
-    __slots__ = ("_budget", "_clock", "_ledger")
+    __slots__ = ("_budget", "_clock", "_in_second", "_ledger", "_settled", "_spares")
 
     hold_seconds = HOLD_SECONDS
     short_wait = 0.0
@@ -75,30 +84,80 @@ class BudgetKeeper:
         self._budget = budget
         self._ledger: Ledger = ledger or MemoryLedger()
         self._clock = clock
+        self._settled: deque[tuple[Reservation, Want]] = deque()
+        """What was used, and counts in full, as it was reserved, until it is written."""
+        self._spares: deque[_Spare] = deque()
+        self._in_second = (0, 0)
+        """A second, and how many transactions have reserved something in it."""
 
     def reserve(
-        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
+        self,
+        judge: str,
+        *,
+        calls: int = 1,
+        tokens: int = 0,
+        usd: float | None = None,
+        ahead: bool = False,
     ) -> Reservation | Refused:
         """Reserve the most that a judgement may use; ``usd=None`` means that its price is unknown.
+
+        With ``ahead`` a process that reserves often does so for several calls at a time, as long as
+        that is a small part of what is left. What it has not used by the end of the second is given
+        back: the books count by the second, so no minute ever holds a call too many.
 
         If the ledger cannot be used, the answer is a refusal, because nothing is spent unchecked.
         """
         want = Want(calls, tokens, usd)
+        spare = self._spare(judge, want)
+        if spare is not None:
+            return spare
         limits = self._limits(judge)
+        more = self._ahead() if ahead else 0
 
-        def change(text: str) -> tuple[str | None, Reservation | Refused]:
-            state = books.load(text)
-            now = self._clock()
+        def change(state: BookState, now: float) -> Refused | list[Reservation]:
             refused = books.refusal(state, limits, want, now)
             if refused is not None:
-                return None, refused
-            granted = books.reserve(state, limits, want, now, hold=self.hold_seconds)
-            return books.dump(state), granted
+                return refused
+            books.prune(state, limits, now)
+            wanted = [want]
+            if more and books.refusal(state, limits, _times(want, _PART * more), now) is None:
+                wanted += [_larger(want)] * more
+            return [
+                books.reserve(state, limits, one, now, hold=self.hold_seconds) for one in wanted
+            ]
 
         try:
-            return self._ledger.update(change)
+            granted = self._change(change, lambda result: isinstance(result, list))
         except Exception as error:
             return Refused("over_budget", f"the ledger cannot be used: {type(error).__name__}", 1.0)
+        if isinstance(granted, Refused):
+            return granted
+        self._spares.extend(_Spare(os.getpid(), judge, one) for one in granted[1:])
+        return granted[0]
+
+    def _spare(self, judge: str, want: Want) -> Reservation | None:
+        """Return a reservation that was made ahead; those that do not fit are given back."""
+        second = int(self._clock())
+        for spare in self._spares_left():
+            if spare.name == judge and int(spare.reservation.at) == second and spare.covers(want):
+                return spare.reservation
+            self._settled.append((spare.reservation, _NOTHING))
+        return None
+
+    def _spares_left(self) -> Iterator[_Spare]:
+        """Take one after the other; a fork has none, since those are its parent's."""
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
+                spare = self._spares.popleft()
+                if spare.process == os.getpid():
+                    yield spare
+
+    def _ahead(self) -> int:
+        """Return how many reservations to make beside the one that is wanted: more and more."""
+        second = int(self._clock())
+        times = self._in_second[1] if self._in_second[0] == second else 0
+        self._in_second = (second, times + 1)
+        return min((1 << min(times, 10)) - 1, MOST_AHEAD)
 
     def settle(
         self,
@@ -107,18 +166,49 @@ class BudgetKeeper:
         calls: int | None = None,
         tokens: int | None = None,
         usd: float | None = None,
+        later: bool = False,
     ) -> None:
         """Record what was used, once per reservation; ``None`` keeps the amount that was reserved.
 
-        Raises whatever the ledger raises; the reservation then ends by itself.
+        With ``later`` it is written with the next change of the books, or by `write`: half the
+        transactions where one call follows another. Until then, what was reserved counts.
+
+        Raises whatever the ledger raises; it is then written with the next change.
         """
+        self._settled.append((reservation, Want(calls, tokens, usd)))
+        if not later:
+            self.write()
 
-        def change(text: str) -> tuple[str | None, None]:
-            state = books.load(text)
-            books.settle(state, reservation, Want(calls, tokens, usd), self._clock())
-            return books.dump(state), None
+    def write(self) -> None:
+        """Write what was settled, and give back what is reserved ahead.
 
-        self._ledger.update(change)
+        Raises whatever the ledger raises.
+        """
+        self._settled.extend((spare.reservation, _NOTHING) for spare in self._spares_left())
+        if self._settled:
+            self._change(lambda *_: None, lambda _: False)
+
+    def _change(
+        self, change: Callable[[BookState, float], T], has_changed: Callable[[T], bool]
+    ) -> T:
+        """Change the books, together with what was settled meanwhile."""
+        settled: list[tuple[Reservation, Want]] = []
+        with suppress(IndexError):  # another thread may take some of them
+            while True:
+                settled.append(self._settled.popleft())
+
+        def changed(text: str) -> tuple[str | None, T]:
+            state, now = books.load(text), self._clock()
+            for reservation, actual in settled:
+                books.settle(state, reservation, actual, now)
+            result = change(state, now)
+            return books.dump(state) if settled or has_changed(result) else None, result
+
+        try:
+            return self._ledger.update(changed)
+        except BaseException:
+            self._settled.extendleft(reversed(settled))
+            raise
 
     def release(self, reservation: Reservation) -> None:
         """Return a reservation whose call was never made."""
@@ -133,7 +223,9 @@ class BudgetKeeper:
         return {}
 
     def close(self) -> None:
-        """Close the ledger; using it again opens it again."""
+        """Write what is settled and close the ledger; using it again opens it again."""
+        with suppress(Exception):  # what could not be written ends by itself
+            self.write()
         close = getattr(self._ledger, "close", None)
         if close is not None:
             close()
@@ -141,13 +233,43 @@ class BudgetKeeper:
     def used(self, judge: str | None = None) -> Used:
         """Return what all judges have used, or one judge that has limits of its own."""
         account = "" if judge is None else judge
-        return self._ledger.update(
-            lambda text: (None, books.used(books.load(text), account, self._clock()))
-        )
+        return self._change(lambda state, now: books.used(state, account, now), lambda _: False)
 
     def _limits(self, judge: str) -> dict[str, Budget]:
         own = self._budget.judges.get(judge)
         return {"": self._budget} if own is None else {"": self._budget, judge: own}
+
+
+class _Spare(NamedTuple):
+    """A reservation that was made ahead."""
+
+    process: int
+    name: str
+    reservation: Reservation
+
+    def covers(self, want: Want) -> bool:
+        """Say whether it pays for a call."""
+        spare = self.reservation
+        return (
+            spare.calls == want.calls
+            and spare.tokens >= (want.tokens or 0)
+            and spare.usd >= (want.usd or 0.0)
+        )
+
+
+_NOTHING = Want(0, 0, 0.0)
+
+
+def _larger(want: Want) -> Want:
+    """Return what a call that is somewhat larger wants."""
+    usd = None if want.usd is None else want.usd * _MARGIN
+    return Want(want.calls, int((want.tokens or 0) * _MARGIN), usd)
+
+
+def _times(want: Want, count: int) -> Want:
+    """Return what so many such calls want."""
+    usd = None if want.usd is None else want.usd * count
+    return Want((want.calls or 0) * count, (want.tokens or 0) * count, usd)
 
 
 class Unlimited(BudgetKeeper):
@@ -159,7 +281,13 @@ class Unlimited(BudgetKeeper):
         super().__init__(Budget(calls_per_minute=None, usd_per_day=None))
 
     def reserve(
-        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
+        self,
+        judge: str,
+        *,
+        calls: int = 1,
+        tokens: int = 0,
+        usd: float | None = None,
+        ahead: bool = False,
     ) -> Reservation:
         """Grant the reservation."""
         return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)

@@ -1,4 +1,4 @@
-"""Escalation of a share: judge the riskiest part of a stream, and hold it at that part."""
+"""Escalation of a share: judge the riskiest part of a stream, and keep it at that share."""
 
 from __future__ import annotations
 

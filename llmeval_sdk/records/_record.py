@@ -65,7 +65,7 @@ def record_of(
         response if value is None else value,
         confidence,
         field_config,
-        retrieval_of(span, notes, limits),
+        _retrieval_of(span, notes, limits),
         span.attributes or NOTHING,
         usage,
         (span.end_ns - span.start_ns) / 1e9 if span.end_ns else None,
@@ -104,7 +104,7 @@ def request_of(span: FinishedSpan) -> Any:
     return texts[0] if len(texts) == 1 else arguments
 
 
-def retrieval_of(span: FinishedSpan, notes: Mapping[str, Any], limits: Any = None) -> Any:
+def _retrieval_of(span: FinishedSpan, notes: Mapping[str, Any], limits: Any = None) -> Any:
     """Return how the search went: annotated, else noted below; with the limits of the settings."""
     retrieval, noted = span.retrieval, notes.get("retrieval")
     if noted is not None:
@@ -125,4 +125,4 @@ def early_record(
     for item in gathered or ():
         if type(item) is dict:
             notes = _joined(notes, item)
-    return Record(retrieved_context=context, retrieval=retrieval_of(span, notes))
+    return Record(retrieved_context=context, retrieval=_retrieval_of(span, notes))

@@ -21,7 +21,7 @@ _LONGEST = 200
 
 
 @lru_cache(maxsize=4096)
-def is_secret_name(name: str) -> bool:
+def _is_secret_name(name: str) -> bool:
     """Say whether a name ends like one of a secret: ``OPENAI_API_KEY``, ``clientSecret``, ``pwd``.
 
     Case, hyphens, underscores, dots and spaces do not matter. ``auth`` counts only by itself.
@@ -38,10 +38,10 @@ def hides(mapping: dict[Any, Any], key: Any) -> bool:
     """
     if type(key) is not str:
         return False
-    if is_secret_name(key):
+    if _is_secret_name(key):
         return key != "token" or "logprob" not in mapping
     return key in _PAIRED and any(
-        type(name) is str and is_secret_name(name) for name in map(mapping.get, NAMING_FIELDS)
+        type(name) is str and _is_secret_name(name) for name in map(mapping.get, NAMING_FIELDS)
     )
 
 
@@ -70,7 +70,7 @@ def _holds_secret(mapping: dict[Any, Any]) -> bool:
         _harmless.update(
             key
             for key in mapping
-            if type(key) is str and key not in _PAIRED and not is_secret_name(key)
+            if type(key) is str and key not in _PAIRED and not _is_secret_name(key)
         )
     return False
 

@@ -51,15 +51,15 @@ def configure_from_environment() -> None:
 def deliver(timeout: float) -> Stats:
     """Judge and deliver what was recorded so far, for at most so many seconds."""
     deadline = monotonic() + timeout
-    _meet_children()
+    _set_up_for_children()
     return in_force.flush(deadline)
 
 
 def _make(plan: Plan) -> Pipeline:
-    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_often)
+    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_housekeeping)
 
 
-def _often() -> None:
+def _housekeeping() -> None:
     """Write waiting lines to the log; show OpenTelemetry the counters if the app has loaded it."""
     shield.write_notices()
     if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
@@ -115,15 +115,15 @@ def _at_flush() -> None:
         deliver(0.0 if on_a_loop else in_force.settings_or_default().judge_timeout)
 
 
-def take_over_from_children() -> None:
+def _take_over_from_children() -> None:
     """Deliver what terminated children left, in a process that has recorded nothing itself."""
     with shield.shield("exit"):
-        _meet_children()
+        _set_up_for_children()
         if in_force.pipeline is not None:
             at_exit()
 
 
-def _meet_children() -> None:
+def _set_up_for_children() -> None:
     """Set the SDK up if children of this process have recorded something and it has not."""
     if (
         in_force.pipeline is not None
@@ -176,4 +176,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
 
 
-install(set_up=configure_from_environment, take_over=take_over_from_children)
+install(set_up=configure_from_environment, take_over=_take_over_from_children)

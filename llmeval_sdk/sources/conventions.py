@@ -89,7 +89,7 @@ def request_of(attributes: Attributes) -> Any:
         if chat is not None:
             return _with_system(chat, attributes)
     for prefix in ("llm.input_messages", "gen_ai.prompt"):
-        chat = messages.chat(indexed(attributes, prefix))
+        chat = messages.chat(_indexed(attributes, prefix))
         if chat is not None:
             return chat
     for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
@@ -106,7 +106,7 @@ def response_of(attributes: Attributes) -> Any:
         if text is not None:
             return text
     for prefix in ("llm.output_messages", "gen_ai.completion"):
-        text = messages.answer(indexed(attributes, prefix))
+        text = messages.answer(_indexed(attributes, prefix))
         if text is not None:
             return text
     for name in (
@@ -123,7 +123,8 @@ def response_of(attributes: Attributes) -> Any:
 def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
     """Return the documents that a retrieval found."""
     documents = [
-        _document(item.get("document", item)) for item in indexed(attributes, "retrieval.documents")
+        _document(item.get("document", item))
+        for item in _indexed(attributes, "retrieval.documents")
     ]
     for name in ("gen_ai.retrieval.documents", "mlflow.spanOutputs", "output.value"):
         if documents:
@@ -237,7 +238,7 @@ def parsed(value: Any) -> Any:
         return value
 
 
-def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+def _indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
     """Read a list of mappings that was flattened into ``prefix.0.key`` attributes."""
     found: dict[int, dict[str, Any]] = {}
     for place, path, value in _below(attributes, f"{prefix}."):

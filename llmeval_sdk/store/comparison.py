@@ -1,4 +1,4 @@
-"""Versions of an app against each other, evaluator by evaluator, for command line and viewer."""
+"""Compares versions of an app, evaluator by evaluator, for the command line and the viewer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from llmeval_sdk.estimates.standardised import (
 )
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.versions import Collected, Version, collect
+from llmeval_sdk.store.versions import EvaluatorVersions, Version, collect
 from llmeval_sdk.store.views import known_names
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
 
@@ -29,8 +29,8 @@ SHIFT = 0.05
 """A difference between the shares of a kind of requests that is worth a line."""
 FIVE_POINTS = 0.05
 MUCH_LOST = 0.1
-"""The part of lost judgements from which on nothing is ruled out: what is lost may be unlike the
-rest, so a difference may hide in it."""
+"""With this share of lost judgements or more, no difference is ruled out: the lost records may be
+unlike the rest, and a difference may hide in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class VersionDifference:
     """One version against the one to compare with, by one evaluator."""
 
     evaluator: str
@@ -59,7 +59,7 @@ class Compared:
     outcome: str
     """``better``, ``worse``, ``no difference shown`` or ``undecided``."""
     estimate: Standardised | None = None
-    """The difference on the same mix of requests; ``None`` where it cannot be said."""
+    """The difference on the same mix of requests; ``None`` if it cannot be estimated."""
     needed: int | None = None
     """About how many judged requests, those of both versions added up, it takes to show a
     difference of five points."""
@@ -71,12 +71,12 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class VersionComparison:
     """All evaluators and versions of one look."""
 
     by: str
     since_ns: int
-    compared: tuple[Compared, ...]
+    compared: tuple[VersionDifference, ...]
     problems: dict[str, str] = field(default_factory=dict)
     """Why nothing can be said, by evaluator."""
     notes: tuple[str, ...] = ()
@@ -90,13 +90,12 @@ def compare(
     until_ns: int,
     evaluator: str | None = None,
     baseline: str | None = None,
-) -> Comparison:
-    """Compare the versions of a store, each with ``baseline`` or else with the oldest one.
+) -> VersionComparison:
+    """Compare each version in a store with ``baseline``, which is by default the oldest one.
 
-    However often one looks, the chance that any of the intervals misses its true difference is at
-    most 5 %: the 5 % are divided by the number of comparisons (Bonferroni).
-
-    Raises `ConfigurationError` for an evaluator or baseline that is not in the store.
+    The chance that any of the intervals misses its true difference is at most 5 %, however often
+    the store is looked at: the 5 % are divided by the number of comparisons (Bonferroni). Raises
+    `ConfigurationError` for an evaluator or baseline that is not in the store.
     """
     names = reader.read(known_names)
     judges = list(names.judges)
@@ -106,7 +105,7 @@ def compare(
         judges = [evaluator]
     problems: dict[str, str] = {}
     notes: list[str] = []
-    ready: list[tuple[str, Collected, list[Version]]] = []
+    ready: list[tuple[str, EvaluatorVersions, list[Version]]] = []
     for judge in judges:
         collected = reader.read(lambda c, judge=judge: collect(c, judge, by, since_ns, until_ns))  # type: ignore[misc]
         versions = _judged_versions(collected, baseline)
@@ -123,7 +122,7 @@ def compare(
     ):
         raise ConfigurationError(f"no judged request has {by} {baseline!r}")
     looks = sum(len(versions) - 1 for _, _, versions in ready)
-    compared: list[Compared] = []
+    compared: list[VersionDifference] = []
     for judge, collected, (first, *others) in ready:
         compared += [_compared(judge, first, other, ALPHA / looks) for other in others]
         for version in _unjudged_versions(collected)[:MOST_SHOWN]:
@@ -131,10 +130,10 @@ def compare(
                 compared.append(_not_compared(judge, first, version))
             else:
                 notes.append(f"{judge}, {version.name}: {_why_unjudged(version)}")
-    return Comparison(by, since_ns, tuple(compared), problems, tuple(notes))
+    return VersionComparison(by, since_ns, tuple(compared), problems, tuple(notes))
 
 
-def _judged_versions(collected: Collected, baseline: str | None) -> list[Version]:
+def _judged_versions(collected: EvaluatorVersions, baseline: str | None) -> list[Version]:
     """Return the baseline, followed by the other judged versions from the oldest to the newest."""
     largest = sorted(
         collected.versions.values(), key=lambda version: (-version.judged, version.name)
@@ -146,7 +145,7 @@ def _judged_versions(collected: Collected, baseline: str | None) -> list[Version
     return [first, *kept] if first is not None and first.judged else kept
 
 
-def _unjudged_versions(collected: Collected) -> list[Version]:
+def _unjudged_versions(collected: EvaluatorVersions) -> list[Version]:
     """Return the versions with traffic but no verdict, starting with the most traffic."""
     unjudged = [version for version in collected.versions.values() if not version.judged]
     return sorted(unjudged, key=lambda version: (-_requests(version), version.name))
@@ -156,7 +155,7 @@ def _requests(version: Version) -> int:
     return version.count + version.without_model + version.unweighted
 
 
-def _problem(collected: Collected, versions: Sequence[Version], by: str) -> str:  # noqa: PLR0911
+def _problem(collected: EvaluatorVersions, versions: Sequence[Version], by: str) -> str:  # noqa: PLR0911
     if collected.is_out_of_scale:
         return NO_SCALE
     if collected.has_categories:
@@ -172,7 +171,7 @@ def _problem(collected: Collected, versions: Sequence[Version], by: str) -> str:
     return ""
 
 
-def _notes(judge: str, collected: Collected, by: str) -> list[str]:
+def _notes(judge: str, collected: EvaluatorVersions, by: str) -> list[str]:
     notes = []
     if collected.unnamed and collected.versions:
         notes.append(f"{judge}: {collected.unnamed:,} requests without a {by} are left out")
@@ -181,7 +180,7 @@ def _notes(judge: str, collected: Collected, by: str) -> list[str]:
             f"{judge}: {collected.unweighted:,} verdicts without an inclusion probability are left"
             " out"
         )
-    if collected.judge_changed_ns is not None:
+    if collected.has_judge_changed:
         notes.append(
             f"{judge}: the judge changed ({' and '.join(collected.judges[:4])}), and its versions"
             " are not mixed: only what the latest one said is compared"
@@ -211,15 +210,15 @@ def _why_unjudged(version: Version) -> str:
     return f"no verdict: none of its {version.count:,} requests was chosen to be judged"
 
 
-def _not_compared(judge: str, first: Version, unjudged: Version) -> Compared:
+def _not_compared(judge: str, first: Version, unjudged: Version) -> VersionDifference:
     """Return the row of a version that has traffic and no verdict."""
-    return Compared(
+    return VersionDifference(
         judge, first.name, unjudged.name, _mean(first), None, first.judged, 0, "undecided",
         notes=(_why_unjudged(unjudged),), baseline_lost=first.lost, version_lost=unjudged.lost,
     )  # fmt: skip
 
 
-def _compared(judge: str, first: Version, second: Version, alpha: float) -> Compared:
+def _compared(judge: str, first: Version, second: Version, alpha: float) -> VersionDifference:
     means = [_mean(version) for version in (first, second)]
     shifts = (*_shifts("span", 0, first, second), *_shifts("language", 1, first, second))
     notes = _losses(first, second)
@@ -257,7 +256,7 @@ def _compared(judge: str, first: Version, second: Version, alpha: float) -> Comp
                 notes.append(
                     "with so many judgements lost, a difference of five points may be hidden"
                 )
-    return Compared(
+    return VersionDifference(
         judge, first.name, second.name, means[0], means[1], first.judged, second.judged, outcome,
         estimate, more, shifts, tuple(notes), first.lost, second.lost,
     )  # fmt: skip

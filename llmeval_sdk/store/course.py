@@ -19,9 +19,9 @@ from typing import Any
 
 from llmeval_sdk.estimates.mean import stands_for
 from llmeval_sdk.estimates.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence, Seen
+from llmeval_sdk.store._silence import Silence
 from llmeval_sdk.store.effective import different
 from llmeval_sdk.store.hours import HOUR_NS, LATE_NS, Arrived, Hour
-from llmeval_sdk.store.silence import Silence
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE, moment
 
 
@@ -54,7 +54,7 @@ class Event:
 
 
 @dataclass(slots=True)
-class Course:
+class AlertCourse:
     """Where one alert stands. `follow` takes in hour after hour."""
 
     bound: Bound
@@ -90,7 +90,7 @@ class Course:
     silence: Silence = field(default_factory=Silence)
 
     @classmethod
-    def begun(cls, bound: Bound, since_ns: int) -> Course:
+    def begun(cls, bound: Bound, since_ns: int) -> AlertCourse:
         """Begin to follow an alert."""
         return cls(bound, since_ns - since_ns % HOUR_NS, Evidence(_turned(bound, bound.value)))
 
@@ -204,7 +204,7 @@ class Course:
         }  # fmt: skip
 
     @classmethod
-    def from_plain(cls, bound: Bound, plain: Mapping[str, Any]) -> Course:
+    def from_plain(cls, bound: Bound, plain: Mapping[str, Any]) -> AlertCourse:
         """Read what `as_plain` returned, also that of an earlier release."""
         recovery, arrived = plain["recovery"], plain.get("arrived")
         course = cls(

@@ -1,4 +1,4 @@
-"""Reading a store from end to end, a slice at a time: each span with all that was said of it."""
+"""Reads a store from end to end, a slice at a time: each span with all that was said of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.store import rows
+from llmeval_sdk.store import _rows
+from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.rows import COLUMNS, Row
 
 
 SLICE = 200
@@ -77,11 +77,11 @@ def _slice(
         f"WHERE seq > ? AND {where} ORDER BY seq LIMIT {SLICE}",
         (after, *values),
     ).fetchall()
-    spans = [(row[0], rows.span_of(row[1:])) for row in span_rows]
+    spans = [(row[0], _rows.span_of(row[1:])) for row in span_rows]
     ids = [span.span_id for _, span in spans]
-    evaluations = _about(connection, "evaluations", ids, rows.evaluation_of)
-    not_run = _about(connection, "not_run", ids, rows.not_run_of)
-    feedback = _about(connection, "feedback", ids, rows.evaluation_of)
+    evaluations = _about(connection, "evaluations", ids, _rows.evaluation_of)
+    not_run = _about(connection, "not_run", ids, _rows.not_run_of)
+    feedback = _about(connection, "feedback", ids, _rows.evaluation_of)
     return [
         (seq, StoredSpan(span, _of(evaluations, span), _of(not_run, span), _of(feedback, span)))
         for seq, span in spans
@@ -105,6 +105,6 @@ def _about(
 
 
 def _of(by_span: dict[str, list[Any]], span: SpanData) -> tuple[Any, ...]:
-    """Return what is about this span and not about one of the same id in another trace."""
+    """Return what is about this span, and not about one with the same id in another trace."""
     nouns = by_span.get(span.span_id, ())
     return tuple(noun for noun in nouns if noun.target.trace_id in (None, span.trace_id))

@@ -10,14 +10,23 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable
 
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import Evaluation, EvaluationEvent
 
 
-STANDING = """
-CASE WHEN evaluator_kind = 'decision' AND error_type IS NULL THEN 1
-  WHEN evaluator_kind = 'judge' AND error_type IS NULL THEN 2 ELSE 0 END
+_STANDING = """
+CASE WHEN {of}evaluator_kind = 'decision' AND {of}error_type IS NULL THEN 1
+  WHEN {of}evaluator_kind = 'judge' AND {of}error_type IS NULL THEN 2 ELSE 0 END
 """
+STANDING = _STANDING.format(of="")
 """SQL expression to order evaluations by, before their time: the last one of each name counts."""
+
+COUNTS = f"""
+({{table}}.span_id = '' OR NOT EXISTS (SELECT 1 FROM evaluations o
+  WHERE o.span_id = {{table}}.span_id AND +o.name = {{table}}.name
+    AND ({_STANDING.format(of="o.")}, o.time_ns, o.seq)
+      > ({_STANDING.format(of="{table}.")}, {{table}}.time_ns, {{table}}.seq)))
+"""  # noqa: S608 - constants
+"""SQL: leaves out evaluations in whose place another one of the same name counts."""
 
 UNJUDGED = """
 (evaluator_kind IS NOT 'decision' OR NOT (
@@ -70,14 +79,27 @@ def different(versions: Collection[str]) -> set[str]:
 
 def effective(evaluations: Iterable[Evaluation]) -> Evaluation | None:
     """Return the one that counts, of evaluations of one name on one span, oldest first."""
-    counting, most = None, -1
+    chosen: Evaluation | None = None
     for evaluation in evaluations:
-        standing = 0
-        if evaluation.error is None:
-            standing = {"decision": 1, "judge": 2}.get(evaluation.evaluator_kind, 0)
-        if standing >= most:
-            counting, most = evaluation, standing
-    return counting
+        if chosen is None or _standing(evaluation) >= _standing(chosen):
+            chosen = evaluation
+    return chosen
+
+
+def counting(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
+    """Return the one that counts of each name, of the evaluations of one span, oldest first."""
+    chosen: dict[str, EvaluationEvent] = {}
+    for event in events:
+        known = chosen.get(event.evaluation.name)
+        if known is None or _standing(event.evaluation) >= _standing(known.evaluation):
+            chosen[event.evaluation.name] = event
+    return list(chosen.values())
+
+
+def _standing(evaluation: Evaluation) -> int:
+    if evaluation.error is not None:
+        return 0
+    return {"decision": 1, "judge": 2}.get(evaluation.evaluator_kind, 0)
 
 
 def decided(

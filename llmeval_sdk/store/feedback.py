@@ -12,7 +12,7 @@ from typing import Any
 from llmeval_sdk import _private
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Evaluation, EvaluationEvent, SpanData, Target
-from llmeval_sdk.store import rows, schema
+from llmeval_sdk.store import _rows, _schema
 from llmeval_sdk.store.files import path_of
 
 
@@ -29,16 +29,16 @@ def add_feedback(store: str | os.PathLike[str], event: EvaluationEvent) -> None:
         ExportError: the store cannot be written now.
     """
     path = path_of(store)
-    row = rows.evaluation_row(event)
+    row = _rows.evaluation_row(event)
     try:
         _private.check_file(path)
         with closing(_connect(f"{path.as_uri()}?mode=rw")) as connection:
-            schema.version_of(connection)
+            _schema.version_of(connection)
             connection.set_authorizer(_only_feedback)
             connection.execute(_INSERT, row)
     except OSError as error:
         raise ExportError("store_untrusted", f"{path}: {error.strerror}") from error
-    except (sqlite3.Error, schema.SchemaError) as error:
+    except (sqlite3.Error, _schema.SchemaError) as error:
         raise ExportError("store_failed", f"{path}: {error}") from error
 
 
@@ -68,5 +68,5 @@ def _only_feedback(action: int, table: str | None, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-_COLUMNS = rows.COLUMNS["feedback"]
+_COLUMNS = _rows.COLUMNS["feedback"]
 _INSERT = f"INSERT INTO feedback ({','.join(_COLUMNS)}) VALUES ({','.join('?' * len(_COLUMNS))})"  # noqa: S608

@@ -10,11 +10,12 @@ from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
 from llmeval_sdk.model import Chunk, SpanData
+from llmeval_sdk.store._verdicts import scores_by_span, usable, verdicts
+from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import Scope
-from llmeval_sdk.store.verdicts import scores_by_span, usable, verdicts
+from llmeval_sdk.store.summary import EvaluationScope
 
 
 PLANNED = 100
@@ -60,7 +61,9 @@ def queue(
     scores = reader.read(lambda c: scores_by_span(c, predictor)) if predictor else {}
     candidates: dict[str, Candidate] = {}
     outside = False
-    for each in reader.read(lambda c: list(verdicts(c, Scope(since_ns, evaluator=judge)))):
+    for each in reader.read(
+        lambda c: list(verdicts(c, EvaluationScope(since_ns, evaluator=judge)))
+    ):
         outside |= not 0 <= each.value <= 1
         if each.span_id and each.chance:
             score = scores.get(each.span_id)
@@ -94,7 +97,7 @@ def shown(reader: StoreReader, span_id: str) -> Shown | None:
         held = [each for each in reader.trace(span.trace_id) if each.retrieved_context]
         chunks = held[-1].retrieved_context if held else ()
     unsupported: set[tuple[int, int]] = set()
-    for event in reader.evaluations_of(span_id):
+    for event in counting(reader.evaluations_of(span_id)):
         unsupported.update(_ranges(event.evaluation.metadata.get("unsupported_spans")))
     return Shown(span, tuple(chunks or ()), tuple(sorted(unsupported)))
 

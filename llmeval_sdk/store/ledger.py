@@ -1,7 +1,7 @@
 """The shared budget file: one small text that all processes of a host change under one lock.
 
-SQLite was chosen over a locked binary file: as fast here (50 µs a change), safe when a process is
-killed in the middle, and the same on Windows.
+SQLite was chosen instead of a locked binary file because it is as fast here (50 µs a change),
+survives a process that is killed in the middle, and behaves the same on Windows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class HostLedger:
-    """Books next to the store, for `llmeval_sdk.policy.budget`.
+    """Books next to the store, for `llmeval_sdk.policy.keeper` and the histories of fields.
 
     Opened when first used, and again after a fork, which closes it. Blocks for about ``timeout``
     seconds at most while other processes write, then raises ``sqlite3.OperationalError``. Where
     the folder cannot be written (a read-only disk), or others can write there, the books are kept
-    in memory and `shared` is False. Only the worker may use it.
+    in memory and `shared` is False. Any thread may use it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 0.5) -> None:
@@ -40,7 +40,7 @@ class HostLedger:
         """Whether other processes see these books, known after the first use."""
 
     def update(self, change: Callable[[str], tuple[str | None, T]], /) -> T:
-        """Replace the text by what ``change`` makes of it (``None``: leave it); return the rest."""
+        """Replace the text by what ``change`` returns (``None``: keep it); return the rest."""
         with self._database.use() as database:
             database.execute("BEGIN IMMEDIATE")
             try:
@@ -80,7 +80,7 @@ class HostLedger:
         return database
 
     def _place(self) -> Path | str:
-        """Make the file, private to its owner and not through a link; else stay in memory."""
+        """Create the file, private and not through a link; otherwise stay in memory."""
         try:
             _private.make_folder(self._path.parent)
             _private.check_folder(self._path.parent.lstat(), shared=True)

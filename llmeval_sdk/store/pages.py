@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk import _values
-from llmeval_sdk.model import JUDGING
 from llmeval_sdk.store import walks
 from llmeval_sdk.store.effective import STANDING
 from llmeval_sdk.store.walks import Place, Query
@@ -101,7 +100,6 @@ class Said:
     error: str | None = None
     reason: str | None = None
     """Why a judge did not run; the other fields are then empty."""
-    judge: bool = False
     near_constant: bool = False
     """Whether the metadata says that the score is nearly the same whatever happened."""
 
@@ -114,10 +112,10 @@ def said_of(
     marks = ",".join("?" * len(wanted))
     scores: dict[str, dict[str, Said]] = {}
     for span_id, name, reason in connection.execute(_REFUSALS.format(marks), wanted):
-        scores.setdefault(span_id, {})[name] = Said(name, reason=reason, judge=True)
+        scores.setdefault(span_id, {})[name] = Said(name, reason=reason)
     people: dict[str, dict[str, Said]] = {}
     for table, into in (("evaluations", scores), ("feedback", people)):
-        for span_id, name, value, label, error, kind, same in connection.execute(
+        for span_id, name, value, label, error, same in connection.execute(
             _SAID.format(table, marks), wanted
         ):
             said = Said(
@@ -125,7 +123,6 @@ def said_of(
                 value,
                 label,
                 error,
-                judge=kind in JUDGING,
                 near_constant=bool(same),
             )
             into.setdefault(span_id, {})[name] = said
@@ -139,7 +136,7 @@ FROM spans WHERE seq IN ({})
 """
 
 _SAID = f"""
-SELECT span_id, name, value, label, error_type, evaluator_kind,
+SELECT span_id, name, value, label, error_type,
   instr(ifnull(metadata, ''), '"{_values.NEAR_CONSTANT}":true') FROM {{}}
 WHERE span_id IN ({{}}) ORDER BY {STANDING}, time_ns, seq
 """  # noqa: S608

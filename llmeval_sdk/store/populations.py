@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from sqlite3 import Connection
@@ -14,12 +16,14 @@ from llmeval_sdk.estimates.correction import Correction, Labelled, tallied_corre
 from llmeval_sdk.estimates.funnels import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.estimates.tally import Tally, tallied_mean
+from llmeval_sdk.store._judged import Judged
+from llmeval_sdk.store._samples import Key, judged, judged_by_model
+from llmeval_sdk.store._verdicts import Verdict, predicted, scores_by_span, verdicts
 from llmeval_sdk.store.effective import decided
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.samples import Judged, Key, judged, judged_by_model
-from llmeval_sdk.store.summary import Group, Scope, groups
-from llmeval_sdk.store.verdicts import Verdict, predicted, scores_by_span, verdicts
+from llmeval_sdk.store.summary import EvaluationScope, Group, groups
+from llmeval_sdk.store.views import names_in
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
 
 
@@ -73,14 +77,18 @@ class Scores:
         self._labels = labels
         self._decided: dict[str, dict[str, float]] = {}
         self._scores: dict[str, dict[str, float]] = {}
-        self._groups: dict[tuple[Scope, int], list[Group]] = {}
+        self._groups: dict[tuple[EvaluationScope, int], list[Group]] = {}
         self._labelled: dict[str, Mapping[str, Label]] = {}
 
-    def groups(self, scope: Scope, period_ns: int = 0) -> list[Group]:
+    def groups(self, scope: EvaluationScope, period_ns: int = 0) -> list[Group]:
         """Return what the evaluations of a scope add up to."""
         key = scope, period_ns
         if key not in self._groups:
-            self._groups[key] = self._reader.read(lambda c: groups(c, scope, period_ns))
+            scopes = [scope]
+            if scope.evaluator is None:
+                names = self._reader.read(lambda c: names_in(c, "evaluations", "name"))
+                scopes = [scope._replace(evaluator=name) for name in names]
+            self._groups[key] = _groups_at_once(self._reader, scopes, period_ns)
         return self._groups[key]
 
     def labels(self, judge: str) -> Mapping[str, Label]:
@@ -112,6 +120,24 @@ class Scores:
         return self._scores[name]
 
 
+def _groups_at_once(
+    reader: StoreReader, scopes: Sequence[EvaluationScope], period_ns: int
+) -> list[Group]:
+    """Add up several scopes at the same time, each on a connection of its own.
+
+    SQLite leaves Python's lock while it works, so two cores read a large store in half the time.
+    """
+    if len(scopes) < 2:
+        return reader.read(lambda c: [part for its in scopes for part in groups(c, its, period_ns)])
+
+    def read(scope: EvaluationScope) -> list[Group]:
+        with reader.another() as other:
+            return other.read(lambda c: groups(c, scope, period_ns))
+
+    with ThreadPoolExecutor(min(len(scopes), os.cpu_count() or 2, 4)) as pool:
+        return [part for parts in pool.map(read, scopes) for part in parts]
+
+
 def populations(
     reader: StoreReader,
     scope: tuple[Any, ...],
@@ -120,16 +146,16 @@ def populations(
 ) -> list[Population]:
     """Estimate for every judge and span name, and for every period where periods have a length.
 
-    ``scope`` is a `Scope`, or its fields in their order.
+    ``scope`` is a `EvaluationScope`, or its fields in their order.
     """
-    return _estimated(reader, Scope(*scope), scores, period_ns)
+    return _estimated(reader, EvaluationScope(*scope), scores, period_ns)
 
 
 def overall(
     reader: StoreReader, scope: tuple[Any, ...], scores: Scores | None, evaluator: str
 ) -> Population:
     """Estimate for one evaluator over the spans of all names."""
-    mine = Scope(*scope)._replace(evaluator=evaluator)
+    mine = EvaluationScope(*scope)._replace(evaluator=evaluator)
     whole = _estimated(reader, mine, scores, all_names=True)
     return whole[0] if whole else _population((evaluator, None, None), Judged(), None, [])
 
@@ -142,13 +168,13 @@ def over_time(
     period_ns: int,
 ) -> list[Population]:
     """Estimate for one evaluator over the spans of all names, period by period."""
-    mine = Scope(*scope)._replace(evaluator=evaluator)
+    mine = EvaluationScope(*scope)._replace(evaluator=evaluator)
     return _estimated(reader, mine, scores, period_ns, all_names=True)
 
 
 def _estimated(
     reader: StoreReader,
-    scope: Scope,
+    scope: EvaluationScope,
     scores: Scores | None,
     period_ns: int = 0,
     *,
@@ -198,7 +224,7 @@ def _estimated(
 
 
 def _rows(
-    scope: Scope, spans: Mapping[str, Label], connection: Connection, *, every_kind: bool
+    scope: EvaluationScope, spans: Mapping[str, Label], connection: Connection, *, every_kind: bool
 ) -> list[Verdict]:
     """Return the verdicts on some spans that have an inclusion probability."""
     rows = verdicts(connection, scope, every_kind=every_kind, spans=spans)

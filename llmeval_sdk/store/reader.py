@@ -11,17 +11,16 @@ from typing import TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import STAND_IN, EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.store import rows, schema, summary
+from llmeval_sdk.store import _rows, _schema
+from llmeval_sdk.store._rows import COLUMNS, Row
+from llmeval_sdk.store._schema import EmptyError
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
-from llmeval_sdk.store.rows import COLUMNS, Row
-from llmeval_sdk.store.schema import EmptyError
-from llmeval_sdk.store.summary import NotRunSummary, Scope, ScoreSummary
 
 
 _T = TypeVar("_T")
 _STEPS = 20_000
-"""Steps of SQLite's machine between two looks at the clock, about a millisecond."""
+"""How many steps of its virtual machine SQLite takes between two looks at the clock, about 1 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class SpanRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class StoreSize:
     """How much a store holds."""
 
     spans: int
@@ -64,69 +63,44 @@ class StoreReader:
         self._location = location
         self._seconds = seconds
         self._database = Database(self._open)
-        self.read(schema.version_of)
+        self.read(_schema.version_of)
 
     def span(self, span_id: str, trace_id: str | None = None) -> SpanData | None:
         """Return one span; the latest where several traces have the id."""
         where = "span_id = ? AND ifnull(trace_id = ?, 1) ORDER BY seq DESC LIMIT 1"
         found = self._rows("spans", where, (span_id, trace_id))
-        return rows.span_of(found[0]) if found else None
+        return _rows.span_of(found[0]) if found else None
 
     def trace(self, trace_id: str) -> tuple[SpanData, ...]:
         """Return the spans of a trace, in the order they began."""
         found = self._rows("spans", "trace_id = ? ORDER BY start_ns, seq", (trace_id,))
-        return tuple(map(rows.span_of, found))
+        return tuple(map(_rows.span_of, found))
 
     def evaluations_of(self, span_id: str) -> tuple[EvaluationEvent, ...]:
         """Return what evaluators said of a span, in order of time."""
         found = self._rows("evaluations", "span_id = ? ORDER BY time_ns, seq", (span_id,))
-        return tuple(map(rows.evaluation_of, found))
+        return tuple(map(_rows.evaluation_of, found))
 
     def feedback_of(self, span_id: str) -> tuple[EvaluationEvent, ...]:
         """Return what people said of a span, in order of time."""
         found = self._rows("feedback", "span_id = ? ORDER BY time_ns, seq", (span_id,))
-        return tuple(map(rows.evaluation_of, found))
+        return tuple(map(_rows.evaluation_of, found))
 
     def feedback(self, name: str | None = None) -> tuple[EvaluationEvent, ...]:
-        """Return what people said of all spans, in order of time; ``name`` is its label."""
+        """Return what people said of all spans, oldest first, under one name or any."""
         found = self._rows("feedback", "ifnull(name = ?, 1) ORDER BY time_ns, seq", (name,))
-        return tuple(map(rows.evaluation_of, found))
+        return tuple(map(_rows.evaluation_of, found))
 
     def not_run_of(self, span_id: str) -> tuple[NotRun, ...]:
         """Return the judges that did not run on a span, in order of time."""
         found = self._rows("not_run", "span_id = ? ORDER BY time_ns, seq", (span_id,))
-        return tuple(map(rows.not_run_of, found))
+        return tuple(map(_rows.not_run_of, found))
 
     def find(self, prefix: str, limit: int = 10) -> tuple[SpanRef, ...]:
-        """Return the spans whose id begins so; of some, only the evaluations may be here."""
+        """Return the spans whose id begins so; of some, only evaluations may be stored."""
         given = {"low": prefix, "high": prefix + "\U0010ffff", "limit": limit}
         found = self.read(lambda connection: connection.execute(_FIND, given).fetchall())
         return tuple(SpanRef(*row) for row in found)
-
-    def score_summary(
-        self,
-        since: int | None = None,
-        until: int | None = None,
-        evaluator: str | None = None,
-        span_name: str | None = None,
-    ) -> tuple[ScoreSummary, ...]:
-        """Summarise scores by evaluator and span name.
-
-        ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
-        """
-        scope = Scope(since, until, evaluator, span_name)
-        return tuple(self.read(lambda c: summary.score_summary(c, scope, summary.groups(c, scope))))
-
-    def not_run_summary(
-        self,
-        since: int | None = None,
-        until: int | None = None,
-        evaluator: str | None = None,
-        span_name: str | None = None,
-    ) -> tuple[NotRunSummary, ...]:
-        """Count the judges that did not run, by judge and reason; see `score_summary`."""
-        scope = Scope(since, until, evaluator, span_name)
-        return tuple(self.read(lambda c: summary.not_run_summary(c, scope)))
 
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""
@@ -134,9 +108,9 @@ class StoreReader:
         return [(span_name, value) for span_name, value in reversed(found) if value is not None]
 
     def stood_in(self, judges: Iterable[str]) -> list[str]:
-        """Return those of some judges whose latest verdicts rules gave that stand in for a model.
+        """Return those judges whose latest verdicts come from the rules that stand in for a model.
 
-        Of each the latest hundred are looked at.
+        The latest hundred verdicts of each judge are looked at.
         """
         mark = f'%"model":"{STAND_IN}"%'
         return [
@@ -145,9 +119,9 @@ class StoreReader:
             if self.read(lambda c, name=name: c.execute(_STOOD_IN, (name, mark)).fetchone())  # type: ignore[misc]
         ]
 
-    def counts(self) -> Counts:
+    def counts(self) -> StoreSize:
         """Return how much the store holds."""
-        return Counts(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
+        return StoreSize(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do one reading in one transaction, so that all of it sees the same state.
@@ -165,6 +139,10 @@ class StoreReader:
                 connection.set_progress_handler(None, 0)
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    def another(self) -> StoreReader:
+        """Return another reader of the same store, for another thread."""
+        return StoreReader(self._location, seconds=self._seconds)
 
     @property
     def location(self) -> str:
@@ -188,7 +166,7 @@ class StoreReader:
     def _open(self) -> sqlite3.Connection:
         try:
             connection = open_read_only(self._location)
-            if schema.version_of(connection) < len(schema.MIGRATIONS):
+            if _schema.version_of(connection) < len(_schema.MIGRATIONS):
                 connection.close()
                 open_file(path_of(self._location)).close()  # an older release's: bring it forward
                 connection = open_read_only(self._location)
@@ -205,7 +183,7 @@ def recent_scores(
 ) -> list[tuple[str | None, float]]:
     """Return the latest scores of an evaluator, as `StoreReader.recent_scores` does.
 
-    There are none where there is no store, or another process is just making it.
+    The list is empty if there is no store, or if another process is just creating it.
     """
     if not path_of(location).exists():
         return []

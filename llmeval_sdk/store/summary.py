@@ -10,7 +10,7 @@ from math import inf, isfinite, nextafter
 from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
-from llmeval_sdk.store.schema import WORD
+from llmeval_sdk.store._schema import WORD
 
 
 BINS = 10
@@ -54,7 +54,7 @@ class NotRunSummary:
     """The detail of the latest of them."""
 
 
-class Scope(NamedTuple):
+class EvaluationScope(NamedTuple):
     """Which evaluations, or which judgements that did not run, are summed up.
 
     ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
@@ -87,8 +87,7 @@ class Group(NamedTuple):
     """What the evaluations of one evaluator, span name, kind, version and word add up to.
 
     All scores of a group stand in one `Group` whose ``word`` is ``None``, with the evaluations that
-    have no value. The inclusion probabilities that are added up are those of words, because sums of
-    scores need more than these (see `samples`).
+    have no value.
     """
 
     name: str
@@ -109,18 +108,23 @@ class Group(NamedTuple):
     total_tokens: int | None
     known: int | None
     """How many have an inclusion probability, and neither an error nor no value."""
-    least_chance: float | None
-    w: float | None
-    """The sum of the inverses of those probabilities."""
-    ww: float | None
-    """The sum of the squares of the inverses."""
     probable: int
     """How many say how likely the outcome is good."""
     probability: float | None
     """The sum of those probabilities."""
+    least_chance: float | None
+    greatest_chance: float | None
+    """The range of the inclusion probabilities of all rows."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every inclusion probability is 1, so that nothing has to be weighted."""
+        return self.least_chance == self.greatest_chance == 1
 
 
-def groups(connection: sqlite3.Connection, scope: Scope, period_ns: int = 0) -> list[Group]:
+def groups(
+    connection: sqlite3.Connection, scope: EvaluationScope, period_ns: int = 0
+) -> list[Group]:
     """Add up the evaluations of a scope, in one pass over them.
 
     The index ``evaluations_summed`` has them in the order of their groups. Without it SQLite would
@@ -179,7 +183,7 @@ class _Summed:
 
 
 def score_summary(
-    connection: sqlite3.Connection, scope: Scope, parts: Iterable[Group]
+    connection: sqlite3.Connection, scope: EvaluationScope, parts: Iterable[Group]
 ) -> list[ScoreSummary]:
     """Summarise the evaluations of a scope; ``parts`` is what `groups` made of it."""
     summed: dict[tuple[str, str, str | None], _Summed] = {}
@@ -190,7 +194,7 @@ def score_summary(
     return [_summary(connection, scope, key, summed[key]) for key in keys]
 
 
-def not_run_summary(connection: sqlite3.Connection, scope: Scope) -> list[NotRunSummary]:
+def not_run_summary(connection: sqlite3.Connection, scope: EvaluationScope) -> list[NotRunSummary]:
     """Count the judges that did not run, by judge and reason, most frequent first."""
     where, arguments = scope.where("evaluator")
     counts: Counter[tuple[str, str]] = Counter()
@@ -217,16 +221,14 @@ column that is constant out of the grouping, and then takes the rest to be in no
 """
 LEAST_CHANCE = 1e-9
 """A smaller inclusion probability is none: one record would outweigh all others."""
-_COUNTS = f"error_type IS NULL AND value IS NOT NULL AND inclusion_probability > {LEAST_CHANCE}"
-_CHANCE = f"CASE WHEN {_COUNTS} THEN inclusion_probability END"
+COUNTS = f"error_type IS NULL AND value IS NOT NULL AND inclusion_probability > {LEAST_CHANCE}"
 
 _GROUPS = f"""
 SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
   sum(value IS NULL AND error_type IS NULL), min(value), max(value),
   sum(CASE typeof(value) WHEN 'real' THEN value END), sum(cost_usd), sum(total_tokens),
-  count({_CHANCE}), min({_CHANCE}), sum(1 / {_CHANCE}),
-  sum(CASE WHEN {_COUNTS} THEN 1 / (inclusion_probability * inclusion_probability) END),
-  count(probability), sum(probability)
+  sum({COUNTS}), count(probability), sum(probability),
+  min(inclusion_probability), max(inclusion_probability)
 FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
 """  # noqa: S608 - constants
 
@@ -243,7 +245,7 @@ WHERE evaluator = ? AND span_name IS ? AND reason IS ? AND time_ns = ? ORDER BY 
 
 def _summary(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     key: tuple[str, str, str | None],
     group: _Summed,
 ) -> ScoreSummary:
@@ -271,15 +273,13 @@ def _summary(
 
 def _histogram(
     connection: sqlite3.Connection,
-    scope: Scope,
+    scope: EvaluationScope,
     key: tuple[str, str, str | None],
     low: float | None,
     high: float | None,
 ) -> tuple[int, ...]:
     """Count the scores in each of ten equal parts of the range, by how many are below its end."""
-    if low is None or high is None or not isfinite(high - low):
-        return ()
-    if not isfinite(BINS / ((high - low) or 1.0)):
+    if low is None or high is None or not has_bins(low, high):
         return ()
     edges = [edge(low, high, number) for number in range(1, BINS)]
     below = ", ".join(["sum(value < ?)"] * len(edges))
@@ -289,6 +289,11 @@ def _histogram(
     query = f"SELECT {below}, count(*) FROM evaluations {where}"  # noqa: S608 - constants
     counts = connection.execute(query, (*edges, *key, *arguments)).fetchone()
     return tuple(upper - lower for lower, upper in zip((0, *counts), counts, strict=False))
+
+
+def has_bins(low: float, high: float) -> bool:
+    """Return whether a range can be divided into ten parts: it is finite, and not too small."""
+    return isfinite(high - low) and isfinite(BINS / ((high - low) or 1.0))
 
 
 def bin_of(value: float, low: float, high: float) -> int:

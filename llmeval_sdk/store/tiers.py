@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmeval_sdk import _values
+from llmeval_sdk.store.summary import EvaluationScope, Group
 
 
 @dataclass(slots=True)
@@ -15,7 +17,7 @@ class Tiers:
     judge: str
     span_name: str | None
     eligible: int = 0
-    """Records that were decided or judged, or are said not to have been although they could be."""
+    """Records that were decided or judged, or that the store says could have been."""
     decided: int = 0
     judged: int = 0
     decision_mean: float | None = None
@@ -39,26 +41,30 @@ class Tiers:
 
 
 def tiers(
-    connection: sqlite3.Connection,
-    since_ns: int | None = None,
-    evaluator: str | None = None,
-    span_name: str | None = None,
+    connection: sqlite3.Connection, scope: EvaluationScope, parts: Iterable[Group]
 ) -> list[Tiers]:
-    """Summarise every judge that a decision model was asked for, by span name."""
-    about = {"since": since_ns, "evaluator": evaluator, "span": span_name}
-    found: dict[tuple[str, str | None], Tiers] = {}
-    for row in connection.execute(_PAIRS, about):
+    """Summarise every judge that a decision model was asked for, by span name.
+
+    Args:
+        connection: a store that is open.
+        scope: which evaluations; its ``until`` is not used.
+        parts: what `summary.groups` made of the scope.
+    """
+    about = {"since": scope.since, "evaluator": scope.evaluator, "span": scope.span_name}
+    by_place: dict[tuple[str, str | None], Tiers] = {}
+    has_decisions = any(part.evaluator_kind == "decision" for part in parts)
+    for row in connection.execute(_PAIRS, about) if has_decisions else ():
         name, span, value, probability, cost, verdict, failed, judge_cost = row
-        at = found.get((name, span))
+        at = by_place.get((name, span))
         if at is None:
-            at = found[name, span] = Tiers(name, span)
+            at = by_place[name, span] = Tiers(name, span)
         _add(at, value, probability, cost)
         if verdict is not None or failed:
             _compare(at, value, verdict, judge_cost, failed=bool(failed))
     for name, span, times in connection.execute(_LOST, about):
-        at = found.setdefault((name, span), Tiers(name, span))
+        at = by_place.setdefault((name, span), Tiers(name, span))
         at.eligible += times
-    return sorted(found.values(), key=lambda at: (at.judge, at.span_name or ""))
+    return sorted(by_place.values(), key=lambda at: (at.judge, at.span_name or ""))
 
 
 def _add(at: Tiers, value: object, probability: float | None, cost: float | None) -> None:

@@ -1,4 +1,4 @@
-"""The traffic that a judge could have judged, by version of the app: a tag, a model or a prompt."""
+"""The traffic that a judge could have judged, by version of the app: a tag, a model, a prompt."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Version:
 
 
 @dataclass(slots=True)
-class Collected:
+class EvaluatorVersions:
     """All versions of one evaluator, and what could not be counted."""
 
     versions: dict[str, Version] = field(default_factory=dict)
@@ -77,14 +77,14 @@ class Collected:
     """Verdicts without an inclusion probability, of all versions."""
     is_out_of_scale: bool = False
     has_categories: bool = False
-    judge_changed_ns: int | None = None
-    """When the version of the judge that is counted began; ``None`` where it never changed."""
+    has_judge_changed: bool = False
+    """Whether verdicts of earlier versions of the judge are left out."""
     judges: tuple[str, ...] = ()
     """The versions of the judge that answered."""
 
 
 def dimension(text: str) -> str:
-    """Check what versions are to be told apart by, and return it.
+    """Check by what versions are told apart, and return it.
 
     That is ``tag:NAME``, ``release``, ``model`` or ``prompt``; for anything else
     `ConfigurationError` is raised.
@@ -107,14 +107,14 @@ def dimensions(connection: sqlite3.Connection) -> list[str]:
 
 def collect(
     connection: sqlite3.Connection, evaluator: str, by: str, since_ns: int, until_ns: int
-) -> Collected:
+) -> EvaluatorVersions:
     """Collect the verdicts of one evaluator by version of the app.
 
-    ``by`` is what `dimension` returned. Where the judge itself changed, only its latest version
-    counts, from the first hour on in which no other version of it answered. Raises
-    `ConfigurationError` where the app has too many versions.
+    ``by`` is what `dimension` returned. If the judge itself has changed, only its latest version
+    counts, from the first hour in which no other version of it answered. Raises
+    `ConfigurationError` if the app has too many versions.
     """
-    collected = Collected()
+    collected = EvaluatorVersions()
     since = _one_judge(connection, evaluator, since_ns, until_ns, collected)
     period = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
     about = _predictions(connection, evaluator, since - HOUR_NS, until_ns)
@@ -155,9 +155,10 @@ def collect(
 def _predictions(
     connection: sqlite3.Connection, evaluator: str, since_ns: int, until_ns: int
 ) -> dict[str, tuple[float | None, str | None]]:
-    """Return by span id what predicts a verdict, and the language.
+    """Return what predicts a verdict, and the language, by span id.
 
-    Where there are decisions their probabilities predict, as in `hours`, else the free score.
+    If there are decisions, their probabilities predict, as in `hours`; otherwise the free score
+    does.
     """
     about: dict[str, tuple[float | None, str | None]] = {}
     predictor = registry.predictor_of(evaluator)
@@ -173,8 +174,8 @@ def _predictions(
     return about
 
 
-def _version_of(collected: Collected, value: Any, time_ns: int) -> Version:
-    """Return the version that a request is of; requests without one are counted by themselves."""
+def _version_of(collected: EvaluatorVersions, value: Any, time_ns: int) -> Version:
+    """Return the version that a request belongs to; requests without one are counted separately."""
     if value is None or value == "":
         collected.unnamed += 1
         return Version("")
@@ -201,7 +202,11 @@ def _without_losses(version: Version) -> None:
 
 
 def _one_judge(
-    connection: sqlite3.Connection, evaluator: str, since: int, until: int, collected: Collected
+    connection: sqlite3.Connection,
+    evaluator: str,
+    since: int,
+    until: int,
+    collected: EvaluatorVersions,
 ) -> int:
     """Return the moment from which on only the judge's latest version answered."""
     period = {"name": evaluator, "since": since, "until": until, "hour": HOUR_NS}
@@ -215,7 +220,9 @@ def _one_judge(
     return _last_change(sorted(hours.items()), collected, since)
 
 
-def _last_change(hours: Iterable[tuple[int, set[str]]], collected: Collected, since: int) -> int:
+def _last_change(
+    hours: Iterable[tuple[int, set[str]]], collected: EvaluatorVersions, since: int
+) -> int:
     current: set[str] = set()
     for hour, answering in hours:
         versions, both = different(answering), different(current | answering)
@@ -226,7 +233,7 @@ def _last_change(hours: Iterable[tuple[int, set[str]]], collected: Collected, si
         else:
             since = since if not current and since >= hour * HOUR_NS else hour * HOUR_NS
             current = versions
-    collected.judge_changed_ns = since
+    collected.has_judge_changed = True
     return since
 
 

@@ -1,6 +1,6 @@
-"""What pages and commands show beside lists: names, one trace, and one evaluator's scores.
+"""What pages and commands show beside lists: names, one trace, and the scores of one evaluator.
 
-Each reading is bounded, and those over many rows use an index alone.
+Every reading is bounded, and those over many rows are answered by an index alone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import JUDGING
+from llmeval_sdk.store.effective import UNJUDGED
 
 
 MAX_NAMES = 200
@@ -36,14 +37,15 @@ class KnownNames:
 
 def known_names(connection: sqlite3.Connection) -> KnownNames:
     """Return the names in a store; an index leads from one name to the next without a scan."""
-    kinds = {name: _kind(connection, name) for name in _names(connection, "evaluations", "name")}
-    refused = _names(connection, "not_run", "evaluator")
+    evaluators = names_in(connection, "evaluations", "name", MAX_NAMES)
+    kinds = {name: _kind(connection, name) for name in evaluators}
+    refused = names_in(connection, "not_run", "evaluator", MAX_NAMES)
     judges = {name for name, kind in kinds.items() if kind in JUDGING} | set(refused)
     return KnownNames(
         tuple(name for name in kinds if name not in judges),
         tuple(sorted(judges)),
-        _names(connection, "spans", "name"),
-        _names(connection, "feedback", "name"),
+        names_in(connection, "spans", "name", MAX_NAMES),
+        names_in(connection, "feedback", "name", MAX_NAMES),
         frozenset(name for name in kinds if connection.execute(_NUMERIC, (name,)).fetchone()),
     )
 
@@ -58,10 +60,25 @@ def _kind(connection: sqlite3.Connection, name: str) -> str:
     return str(row[0]) if row else ""
 
 
-def _names(connection: sqlite3.Connection, table: str, column: str) -> tuple[str, ...]:
-    rows = connection.execute(_NAMES.format(table=table, column=column), (MAX_NAMES,))
-    return tuple(row[0] for row in rows if row[0] is not None)
+def names_in(
+    connection: sqlite3.Connection, table: str, column: str, most: int = -1
+) -> tuple[str, ...]:
+    """Return the distinct names in a column; its index leads from one to the next without a scan.
 
+    A ``most`` of -1 stands for all of them.
+    """
+    rows = connection.execute(_NAMES.format(table=table, column=column), (most,))
+    return tuple(name for (name,) in rows)
+
+
+_NAMES = """
+WITH RECURSIVE names(name) AS (
+  SELECT min({column}) FROM {table}
+  UNION ALL
+  SELECT (SELECT min({column}) FROM {table} WHERE {column} > names.name) FROM names
+  WHERE names.name IS NOT NULL
+) SELECT name FROM names WHERE name IS NOT NULL LIMIT ?
+"""
 
 _KIND = """
 SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1
@@ -74,16 +91,6 @@ SELECT DISTINCT name FROM evaluations WHERE probability IS NOT NULL ORDER BY nam
 _NUMERIC = """
 SELECT 1 FROM evaluations WHERE name = ? AND value IS NOT NULL AND value < '' LIMIT 1
 """
-
-_NAMES = """
-WITH RECURSIVE each(name) AS (
-  SELECT min({column}) FROM {table}
-  UNION ALL
-  SELECT (SELECT min({column}) FROM {table} WHERE {column} > each.name) FROM each
-  WHERE each.name IS NOT NULL
-) SELECT name FROM each LIMIT ?
-"""
-
 
 MAX_SPANS = 2_000
 
@@ -189,10 +196,17 @@ class Effort:
     """Of a good outcome, where a decision model said it; newest first."""
 
 
-def recent(connection: sqlite3.Connection, name: str, since: int | None) -> Recent:
-    """Return the evaluations since a time in nanoseconds, at most `MOST_SCORES`."""
+def recent(
+    connection: sqlite3.Connection, name: str, since: int | None, *, judge: bool = False
+) -> Recent:
+    """Return the evaluations since a time in nanoseconds, at most `MOST_SCORES`.
+
+    Of a judge, decisions that its judge model has replaced are left out. No other evaluator has
+    any, and without that condition an index answers alone.
+    """
+    unjudged = f"AND {UNJUDGED.format(table='evaluations')}" if judge else ""
     arguments = {"name": name, "since": since or 0, "limit": MOST_SCORES + 1}
-    rows = connection.execute(_RECENT, arguments).fetchall()
+    rows = connection.execute(_RECENT.format(unjudged), arguments).fetchall()
     capped = len(rows) > MOST_SCORES
     rows = rows[:MOST_SCORES]
     arguments["since"] = rows[-1][0] if rows else 0
@@ -201,7 +215,7 @@ def recent(connection: sqlite3.Connection, name: str, since: int | None) -> Rece
 
 
 def window(connection: sqlite3.Connection, judge: str, since: int | None) -> int | None:
-    """Return the time from which on a judge has at most as many records as a page sums up.
+    """Return the time since which a judge has at most as many records as a page sums up.
 
     It is ``since``, or a later time if there are more records than that.
     """
@@ -227,7 +241,7 @@ def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effo
 
 
 _RECENT = """
-SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since
+SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since {}
 ORDER BY time_ns DESC LIMIT :limit
 """
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import _values, model
+from llmeval_sdk.store.effective import COUNTS
 from llmeval_sdk.store.encode import dumps
 
 
@@ -119,6 +120,7 @@ def choose(query: Query) -> Walk:
             where += _value("w", query)
         if not _values.is_unrated(query.order_by):
             checks["tried"] = _TRIED
+        checks["counts"] = _COUNTS
         down = query.order == "highest"
         return Walk(_SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down)
     if query.evaluator is not None and query.reason is not None:
@@ -126,6 +128,7 @@ def choose(query: Query) -> Walk:
         return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments)
     if query.evaluator is not None:
         checks.pop("evaluator")
+        checks["counts"] = _COUNTS
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
         return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
     if query.judged not in ("", "no"):
@@ -160,7 +163,7 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
     if query.evaluator is not None and query.reason is not None:
         yield "reason", _REFUSED
     elif query.evaluator is not None:
-        yield "evaluator", _EVALUATED.format(_value("e", query))
+        yield "evaluator", _EVALUATED + _value("e", query) + ")"
     if query.judged:
         yield "judged", _JUDGED[query.judged]
     if query.failed:
@@ -206,9 +209,11 @@ _TRIED = (
 """Leaves out of a list sorted by score what is neither good nor bad: a score whose label says so,
 such as ``skipped``, and every score of a record that has no answer."""
 
-_EVALUATED = (
-    "EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator{})"
-)
+_COUNTS = COUNTS.format(table="w")
+_EVALUATED = f"""
+EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator
+  AND {COUNTS.format(table="e")}
+"""  # noqa: S608 - constants
 
 _REFUSED = """
 EXISTS (SELECT 1 FROM not_run n WHERE n.span_id = s.span_id AND +n.evaluator = :evaluator

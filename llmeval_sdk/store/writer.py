@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import losses, prune, rows
+from llmeval_sdk.store import _prune, _rows, losses
+from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store.connection import Database, Inherited
 from llmeval_sdk.store.encode import cell
 from llmeval_sdk.store.files import (
@@ -23,15 +24,14 @@ from llmeval_sdk.store.files import (
     open_memory,
     path_of,
 )
-from llmeval_sdk.store.rows import COLUMNS, Row
 
 
 TRANSACTION_ROWS = 500
 ROWS_BESIDE_FORKS = 64
-"""The rows of a transaction in a process that forks, because a fork waits for its end."""
+"""How many rows a transaction has in a process that forks, because a fork waits for its end."""
 LOG_BYTES_BESIDE_FORKS = 1 << 20
-"""The size of the log in a process that forks: whoever opens the file next reads all of it, which
-took 60 ms for 16 MB."""
+"""How large the log may grow in a process that forks: whoever opens the file next reads all of it,
+which took 60 ms for 16 MB."""
 SETTLE_SECONDS = 0.5
 """How often such a log is moved into the file. While others read the log it cannot be moved."""
 MEMORY_BYTES = 32 << 20
@@ -102,17 +102,18 @@ class StoreWriter:
         return refused or None
 
     def note_losses(self, key: str, lost: losses.Losses) -> None:
-        """Store what this process could not deliver so far, for readers who have only the store."""
+        """Store how much this process could not deliver, for readers who have only the store."""
         self._transact(partial(losses.note, key=key, lost=lost))
 
     def prune(self) -> int:
         """Delete what is beyond the bounds, oldest traces first, and return the number of rows.
 
-        `write` calls this by itself. It stops after a quarter of a second and continues next time.
+        `write` calls this by itself. It stops after a quarter of a second, and the next call
+        continues.
         """
         deadline = time.monotonic() + PRUNE_SECONDS
         total = self._drop(deadline, by_age=True)
-        while self._transact(prune.shrink, begin="") and time.monotonic() < deadline:
+        while self._transact(_prune.shrink, begin="") and time.monotonic() < deadline:
             pass
         return total
 
@@ -144,10 +145,10 @@ class StoreWriter:
             gone = 0
             if by_age and self._max_days:
                 oldest = time.time_ns() - int(self._max_days * 86_400e9)
-                gone += self._transact(partial(prune.drop_oldest, before_ns=oldest))
+                gone += self._transact(partial(_prune.drop_oldest, before_ns=oldest))
                 self._transact(partial(losses.forget, before_ns=oldest))
-            if self._max_bytes and self._transact(prune.live_bytes, begin="") > self._bound:
-                gone += self._transact(prune.drop_oldest)
+            if self._max_bytes and self._transact(_prune.live_bytes, begin="") > self._bound:
+                gone += self._transact(_prune.drop_oldest)
             total += gone
             if not gone or time.monotonic() > deadline:
                 return total
@@ -239,10 +240,10 @@ def _slices(
     ready: list[tuple[str, list[Row]]] = []
     room = size
     for table, nouns, to_row in (
-        ("spans", batch.spans, rows.span_row),
-        ("evaluations", others, rows.evaluation_row),
-        ("feedback", people, rows.evaluation_row),
-        ("not_run", batch.not_run, rows.not_run_row),  # plain text, which SQLite never refuses
+        ("spans", batch.spans, _rows.span_row),
+        ("evaluations", others, _rows.evaluation_row),
+        ("feedback", people, _rows.evaluation_row),
+        ("not_run", batch.not_run, _rows.not_run_row),  # plain text, which SQLite never refuses
     ):
         start = 0
         while start < len(nouns):

@@ -94,7 +94,7 @@ Behaviour = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class ServedAnswer:
     """One HTTP answer; ``manner`` says how it is sent."""
 
     status: int
@@ -104,26 +104,28 @@ class Wire:
     manner: Literal["at once", "slow", "drip", "hang", "reset"] = "at once"
 
 
-def behave(behaviour: str, request: Mapping[str, Any], answer: Answer, retry_after: float) -> Wire:  # noqa: PLR0911
+def behave(  # noqa: PLR0911
+    behaviour: str, request: Mapping[str, Any], answer: Answer, retry_after: float
+) -> ServedAnswer:
     """Answer one chat completion request in one of the ways of `Behaviour`."""
     if behaviour in ("slow", "drip", "hang", "reset"):
         good = completion(request, answer)
-        return Wire(200, _json(good), manner=behaviour)  # type: ignore[arg-type]
+        return ServedAnswer(200, _json(good), manner=behaviour)  # type: ignore[arg-type]
     if behaviour in _ERRORS:
         status, kind, message = _ERRORS[behaviour]
         headers = {"Retry-After": f"{retry_after:g}"} if behaviour == "rate_limited" else {}
         return error(status, message, kind, headers)
     if behaviour == "redirect":
-        return Wire(302, b"", {"Location": "http://169.254.169.254/latest/meta-data"})
+        return ServedAnswer(302, b"", {"Location": "http://169.254.169.254/latest/meta-data"})
     if behaviour == "html":
-        return Wire(200, b"<html>Please sign in.</html>", content_type="text/html")
+        return ServedAnswer(200, b"<html>Please sign in.</html>", content_type="text/html")
     refused = _not_taken(behaviour, request)
     if refused is not None:
         return refused
     reply = _changed(behaviour, completion(request, answer))
     if request.get("stream"):
-        return Wire(200, _streamed(reply), content_type="text/event-stream")
-    return Wire(200, _json(reply))
+        return ServedAnswer(200, _streamed(reply), content_type="text/event-stream")
+    return ServedAnswer(200, _json(reply))
 
 
 _ERRORS: dict[str, tuple[int, str, str]] = {
@@ -136,10 +138,12 @@ _ERRORS: dict[str, tuple[int, str, str]] = {
 }
 
 
-def error(status: int, message: str, code: str, headers: Mapping[str, str] | None = None) -> Wire:
+def error(
+    status: int, message: str, code: str, headers: Mapping[str, str] | None = None
+) -> ServedAnswer:
     """Build an error as OpenAI spells it."""
     body = {"error": {"message": message, "type": code, "code": code, "param": None}}
-    return Wire(status, _json(body), headers or {})
+    return ServedAnswer(status, _json(body), headers or {})
 
 
 def _mode(request: Mapping[str, Any]) -> str:
@@ -149,7 +153,7 @@ def _mode(request: Mapping[str, Any]) -> str:
     return str(wanted_format.get("type", "text"))
 
 
-def _not_taken(behaviour: str, request: Mapping[str, Any]) -> Wire | None:
+def _not_taken(behaviour: str, request: Mapping[str, Any]) -> ServedAnswer | None:
     mode = _mode(request)
     if behaviour == "schema_500" and mode == "json_schema":
         return error(500, "json_schema is not implemented.", "server_error")
@@ -232,7 +236,7 @@ def usage(prompt: int, reply: int) -> dict[str, int]:
     }
 
 
-def embeddings(request: Mapping[str, Any]) -> Wire:
+def embeddings(request: Mapping[str, Any]) -> ServedAnswer:
     """Embed each text as a hashed bag of words: 256 numbers, unit length."""
     given = request.get("input")
     texts = [str(text) for text in (given if isinstance(given, list) else [given])]
@@ -244,7 +248,9 @@ def embeddings(request: Mapping[str, Any]) -> Wire:
         data.append({"object": "embedding", "index": index, "embedding": vector})
     tokens = sum(map(len, texts)) // 4
     counts = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return Wire(200, _json({"object": "list", "model": MODEL, "data": data, "usage": counts}))
+    return ServedAnswer(
+        200, _json({"object": "list", "model": MODEL, "data": data, "usage": counts})
+    )
 
 
 def _hashed(text: str) -> list[float]:
@@ -255,10 +261,10 @@ def _hashed(text: str) -> list[float]:
     return [number / length for number in vector]
 
 
-def models() -> Wire:
+def models() -> ServedAnswer:
     """List the one model there is."""
     entry = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llmeval"}
-    return Wire(200, _json({"object": "list", "data": [entry]}))
+    return ServedAnswer(200, _json({"object": "list", "data": [entry]}))
 
 
 def _json(body: Any) -> bytes:

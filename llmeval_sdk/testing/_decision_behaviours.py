@@ -14,8 +14,8 @@ from typing import Any, Literal
 from llmeval_sdk import registry
 from llmeval_sdk.judges.stand_in import Rule, share
 from llmeval_sdk.model import Question
-from llmeval_sdk.testing._behaviours import Wire, error
-from llmeval_sdk.testing._decision_wires import Asked, spelled, token
+from llmeval_sdk.testing._behaviours import ServedAnswer, error
+from llmeval_sdk.testing._decision_wires import DecisionRequest, spelled, token
 
 
 Decide = Callable[[Mapping[str, str], Question], "float | Mapping[str, float]"]
@@ -58,40 +58,42 @@ def stand_in_decision(data: Mapping[str, str], question: Question) -> Mapping[st
     return {value: strength if values[place] == value else rest for value in values}
 
 
-def decide(asked: Asked, answer: Decide) -> dict[str, Any]:
+def decide(request: DecisionRequest, answer: Decide) -> dict[str, Any]:
     """Build the good reply that carries the answers to all questions of a request."""
     chances = []
-    for question in asked.questions:
-        answered = answer(asked.data, question)
+    for question in request.questions:
+        answered = answer(request.data, question)
         if not isinstance(answered, Mapping):
             answered = {"yes": answered, "no": 1 - answered}
         chances.append(answered)
-    return spelled(asked, chances)
+    return spelled(request, chances)
 
 
-def decision_wire(fault: str, asked: Asked, answer: Decide, retry_after: float) -> Wire:
+def faulty_answer(
+    fault: str, request: DecisionRequest, answer: Decide, retry_after: float
+) -> ServedAnswer:
     """Answer one request in one of the ways of `Fault`."""
     if fault in _ERRORS:
         status, body = _ERRORS[fault]
         headers = {"Retry-After": f"{retry_after:g}"} if status in (429, 503, 529) else {}
-        return Wire(status, json.dumps(body).encode(), headers)
+        return ServedAnswer(status, json.dumps(body).encode(), headers)
     if fault == "html_504":
         page = b"<html><h1>504 Gateway Time-out</h1></html>"
-        return Wire(504, page, content_type="text/html")
+        return ServedAnswer(504, page, content_type="text/html")
     if fault == "html":
-        return Wire(200, b"<html>Please sign in.</html>", content_type="text/html")
+        return ServedAnswer(200, b"<html>Please sign in.</html>", content_type="text/html")
     if fault == "refuses_logprobs":
         message = "Unsupported parameter: 'logprobs' is not supported with this model."
         return error(400, message, "unsupported_parameter")
-    body = json.dumps(_faulty(fault, asked, decide(asked, answer)))
-    if fault == "twice" and asked.wire == "systemone":
-        name = asked.questions[0].name
+    body = json.dumps(_faulty(fault, request, decide(request, answer)))
+    if fault == "twice" and request.wire == "systemone":
+        name = request.questions[0].name
         body = body.replace('"answers": {', f'"answers": {{{json.dumps(name)}: {{}}, ', 1)
     if fault == "cut":
         body = body[: len(body) // 2]
     if fault in ("slow", "drip", "hang", "reset"):
-        return Wire(200, body.encode(), manner=fault)  # type: ignore[arg-type]
-    return Wire(200, body.encode())
+        return ServedAnswer(200, body.encode(), manner=fault)  # type: ignore[arg-type]
+    return ServedAnswer(200, body.encode())
 
 
 _ERRORS: dict[str, tuple[int, Any]] = {
@@ -114,20 +116,20 @@ _ERRORS: dict[str, tuple[int, Any]] = {
 }  # fmt: skip
 
 
-def _faulty(fault: str, asked: Asked, reply: dict[str, Any]) -> dict[str, Any]:
+def _faulty(fault: str, request: DecisionRequest, reply: dict[str, Any]) -> dict[str, Any]:
     if fault == "not_the_wire":
         return {"object": "list", "data": []}
     change = {
         "openai": _faulty_openai,
         "systemone": _faulty_systemone,
         "logprobs": _faulty_chat,
-    }[asked.wire]
+    }[request.wire]
     changed = copy.deepcopy(reply)
-    change(fault, asked, changed)
+    change(fault, request, changed)
     return changed
 
 
-def _faulty_openai(fault: str, asked: Asked, reply: dict[str, Any]) -> None:
+def _faulty_openai(fault: str, request: DecisionRequest, reply: dict[str, Any]) -> None:
     answers = reply["answers"]
     first = answers[0]
     if fault == "refusal":
@@ -146,8 +148,8 @@ def _faulty_openai(fault: str, asked: Asked, reply: dict[str, Any]) -> None:
         _faulty_answer(fault, first)
 
 
-def _faulty_systemone(fault: str, asked: Asked, reply: dict[str, Any]) -> None:
-    answers, name = reply["answers"], asked.questions[0].name
+def _faulty_systemone(fault: str, request: DecisionRequest, reply: dict[str, Any]) -> None:
+    answers, name = reply["answers"], request.questions[0].name
     if fault == "refusal":
         answers[name] = {"type": "refusal"}
     elif fault == "wrong_order":  # which an object does not have
@@ -179,7 +181,7 @@ def _faulty_answer(fault: str, answer: dict[str, Any]) -> None:
         answer["noul" if "noul" in answer else "probability"] = number
 
 
-def _faulty_chat(fault: str, asked: Asked, reply: dict[str, Any]) -> None:
+def _faulty_chat(fault: str, request: DecisionRequest, reply: dict[str, Any]) -> None:
     choice = reply["choices"][0]
     first = choice["logprobs"]["content"][1]
     if fault == "refusal":
@@ -191,7 +193,7 @@ def _faulty_chat(fault: str, asked: Asked, reply: dict[str, Any]) -> None:
     elif fault == "nan":
         first["top_logprobs"][0]["logprob"] = float("nan")
     elif fault == "bad_sum":
-        first["top_logprobs"] = [token(label, 0.7) for label in asked.label_of.values()]
+        first["top_logprobs"] = [token(label, 0.7) for label in request.label_of.values()]
     elif fault == "low_mass":
-        likeliest = next(iter(asked.label_of.values()))
+        likeliest = next(iter(request.label_of.values()))
         first["top_logprobs"] = [token("Well", 0.9), token(likeliest, 0.05)]

@@ -20,7 +20,7 @@ Chances = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DecisionRequest:
     """What one request asks, and on which wire."""
 
     wire: Literal["openai", "systemone", "logprobs"]
@@ -35,15 +35,15 @@ class Asked:
         return sum(map(len, texts))
 
 
-def asked(body: Mapping[str, Any]) -> Asked | None:
+def decision_request(body: Mapping[str, Any]) -> DecisionRequest | None:
     """Read a request by the form of its body; ``None`` where it asks for no decision."""
     if isinstance(body.get("questions"), list) and "input" in body:
         parts = [part for turn in body["input"] for part in turn["content"]]
         data = {title: text for part in parts for title, text in part["data"].items()}
-        return Asked("openai", data, [_of_openai(one) for one in body["questions"]], {})
+        return DecisionRequest("openai", data, [_of_openai(one) for one in body["questions"]], {})
     if isinstance(body.get("questions"), Mapping) and "state" in body:
         questions = [_of_systemone(name, one) for name, one in body["questions"].items()]
-        return Asked("systemone", body["state"], questions, {})
+        return DecisionRequest("systemone", body["state"], questions, {})
     if body.get("logprobs") and body.get("messages"):
         return _of_chat(body["messages"])
     return None
@@ -73,7 +73,7 @@ _ANSWERS = re.compile(r"^# Answers\n\n(.+?)\n\n#", re.MULTILINE | re.DOTALL)
 _ANSWER = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 
 
-def _of_chat(messages: Sequence[Mapping[str, str]]) -> Asked:
+def _of_chat(messages: Sequence[Mapping[str, str]]) -> DecisionRequest:
     system = "\n".join(turn["content"] for turn in messages if turn["role"] == "system")
     data = json.loads(next(turn["content"] for turn in messages if turn["role"] == "user"))
     task, answers = _TASK.search(system), _ANSWERS.findall(system)
@@ -81,20 +81,22 @@ def _of_chat(messages: Sequence[Mapping[str, str]]) -> Asked:
     name = task[1] if task else ""
     if set(value_of) == {"yes", "no"}:
         same = {label: label for label in value_of}
-        return Asked("logprobs", data, [Question(name, "yes_no", system)], same)
+        return DecisionRequest("logprobs", data, [Question(name, "yes_no", system)], same)
     kind: Any = "score" if "0" in value_of else "choice"
     question = Question(name, kind, system, tuple(Option(text) for text in value_of.values()))
-    return Asked("logprobs", data, [question], {text: label for label, text in value_of.items()})
+    return DecisionRequest(
+        "logprobs", data, [question], {text: label for label, text in value_of.items()}
+    )
 
 
-def spelled(asked: Asked, chances: Sequence[Chances]) -> dict[str, Any]:
+def spelled(request: DecisionRequest, chances: Sequence[Chances]) -> dict[str, Any]:
     """Spell a good reply: one distribution for each question."""
-    pairs = list(zip(asked.questions, chances, strict=True))
-    read, written = max(1, asked.characters() // 4), len(pairs)
-    if asked.wire == "logprobs":
-        return _chat(asked, chances[0], read)
+    pairs = list(zip(request.questions, chances, strict=True))
+    read, written = max(1, request.characters() // 4), len(pairs)
+    if request.wire == "logprobs":
+        return _chat(request, chances[0], read)
     counts = {"input_tokens": read, "output_tokens": written}
-    if asked.wire == "openai":
+    if request.wire == "openai":
         details = {
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens_details": {"reasoning_tokens": 0},
@@ -136,9 +138,9 @@ def _systemone(question: Question, chance_of: Chances) -> dict[str, Any]:
     }
 
 
-def _chat(asked: Asked, chance_of: Chances, read: int) -> dict[str, Any]:
+def _chat(request: DecisionRequest, chance_of: Chances, read: int) -> dict[str, Any]:
     """Spell a chat completion whose first token is blank and whose second is the answer."""
-    label_of = {value: asked.label_of[value] for value in chance_of}
+    label_of = {value: request.label_of[value] for value in chance_of}
     likeliest = sorted(chance_of, key=chance_of.__getitem__, reverse=True)
     spellings = [
         token(text, chance_of[value] * part)

@@ -17,15 +17,15 @@ import json
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from llmeval_sdk.testing._behaviours import Wire, error
+from llmeval_sdk.testing._behaviours import ServedAnswer, error
 from llmeval_sdk.testing._decision_behaviours import (
     Decide,
     Fault,
-    decision_wire,
+    faulty_answer,
     stand_in_decision,
 )
-from llmeval_sdk.testing._decision_wires import Asked, asked
-from llmeval_sdk.testing.judge_server import JudgeServer, Seen, main
+from llmeval_sdk.testing._decision_wires import DecisionRequest, decision_request
+from llmeval_sdk.testing.judge_server import JudgeServer, ReceivedRequest, main
 
 
 __all__ = ["Decide", "DecisionServer", "Fault", "stand_in_decision"]
@@ -66,38 +66,38 @@ class DecisionServer(JudgeServer):
         self.most_questions = most_questions
 
     @property
-    def decisions(self) -> list[Seen]:
+    def decisions(self) -> list[ReceivedRequest]:
         """The requests for decisions, in the order in which they came."""
-        return [seen for seen in list(self.requests) if _asked(seen) is not None]
+        return [request for request in list(self.requests) if _decision(request) is not None]
 
-    def reply(self, seen: Seen) -> Wire:
+    def reply(self, request: ReceivedRequest) -> ServedAnswer:
         """Decide what one request gets."""
-        request = _asked(seen)
-        if request is None:
-            return super().reply(seen)
-        wire = self.refused(seen) or self._too_much(request) or self._scripted(request)
-        if "/ai/run/" in seen.path and wire.status == 200:
-            envelope = {"result": json.loads(wire.body), "success": True, "errors": []}
-            return Wire(200, json.dumps(envelope).encode())
-        return wire
+        decision = _decision(request)
+        if decision is None:
+            return super().reply(request)
+        answer = self.refused(request) or self._too_much(decision) or self._scripted(decision)
+        if "/ai/run/" in request.path and answer.status == 200:
+            envelope = {"result": json.loads(answer.body), "success": True, "errors": []}
+            return ServedAnswer(200, json.dumps(envelope).encode())
+        return answer
 
-    def _scripted(self, request: Asked) -> Wire:
+    def _scripted(self, request: DecisionRequest) -> ServedAnswer:
         entry: Any = self.script.popleft() if self.script else self.default
         decide, fault = (entry, "good") if callable(entry) else (self.decide, entry)
-        return decision_wire(fault, request, decide, self.retry_after)
+        return faulty_answer(fault, request, decide, self.retry_after)
 
-    def _too_much(self, request: Asked) -> Wire | None:
+    def _too_much(self, request: DecisionRequest) -> ServedAnswer | None:
         if self.most_tokens is not None and request.characters() // 4 > self.most_tokens:
-            return decision_wire("too_long", request, self.decide, self.retry_after)
+            return faulty_answer("too_long", request, self.decide, self.retry_after)
         if self.most_questions is not None and len(request.questions) > self.most_questions:
             return error(400, f"At most {self.most_questions} questions.", "too_many_questions")
         return None
 
 
-def _asked(seen: Seen) -> Asked | None:
-    last = seen.path.rpartition("/")[2]
-    is_here = last in ("decisions", "systemone", "completions") or "/ai/run/" in seen.path
-    return asked(seen.body) if is_here else None
+def _decision(request: ReceivedRequest) -> DecisionRequest | None:
+    last = request.path.rpartition("/")[2]
+    is_here = last in ("decisions", "systemone", "completions") or "/ai/run/" in request.path
+    return decision_request(request.body) if is_here else None
 
 
 if __name__ == "__main__":

@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
+from warnings import warn
 
 from llmeval_sdk.testing._behaviours import (
     MODEL,
     Answer,
     Behaviour,
-    Wire,
+    ServedAnswer,
     behave,
     embeddings,
     error,
@@ -39,13 +40,13 @@ from llmeval_sdk.testing._behaviours import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["MODEL", "Answer", "Behaviour", "JudgeServer", "Seen", "stand_in"]
+__all__ = ["MODEL", "Answer", "Behaviour", "JudgeServer", "ReceivedRequest", "stand_in"]
 
 _JOIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReceivedRequest:
     """One request that arrived: its path, its headers in lower case, its decoded body."""
 
     path: str
@@ -85,10 +86,10 @@ class JudgeServer:
         self.delay = delay
         self.retry_after = retry_after
         self.key = key
-        self.requests: list[Seen] = []
+        self.requests: list[ReceivedRequest] = []
         self.stopping = threading.Event()
         self._port = port
-        self._server: _Server | None = None
+        self._server: _ListeningServer | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -102,13 +103,15 @@ class JudgeServer:
         return len(self.chats)
 
     @property
-    def chats(self) -> list[Seen]:
+    def chats(self) -> list[ReceivedRequest]:
         """The chat completion requests, in the order in which they came."""
-        return [seen for seen in list(self.requests) if seen.path.endswith("/chat/completions")]
+        return [
+            request for request in list(self.requests) if request.path.endswith("/chat/completions")
+        ]
 
     def start(self) -> None:
         """Listen and serve on daemon threads."""
-        self._server = _Server(self, self._port)
+        self._server = _ListeningServer(self, self._port)
         self._port = self._server.server_address[1]
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.02,), name="judge-server", daemon=True
@@ -139,33 +142,33 @@ class JudgeServer:
     ) -> None:
         self.stop()
 
-    def refused(self, seen: Seen) -> Wire | None:
+    def refused(self, request: ReceivedRequest) -> ServedAnswer | None:
         """Return what a request with a wrong key gets."""
-        sent = seen.headers.get("authorization", "").removeprefix("Bearer ")
+        sent = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self.key is None or sent == self.key:
             return None
         return error(401, f"Incorrect API key provided: {sent}", "invalid_api_key")
 
-    def reply(self, seen: Seen) -> Wire:
+    def reply(self, request: ReceivedRequest) -> ServedAnswer:
         """Decide what one request gets."""
-        if (refused := self.refused(seen)) is not None:
+        if (refused := self.refused(request)) is not None:
             return refused
-        if seen.path.endswith("/embeddings"):
-            return embeddings(seen.body)
-        if seen.path.endswith("/models"):
+        if request.path.endswith("/embeddings"):
+            return embeddings(request.body)
+        if request.path.endswith("/models"):
             return models()
-        if not seen.path.endswith("/chat/completions"):
-            return error(404, f"There is no {seen.path}.", "not_found")
+        if not request.path.endswith("/chat/completions"):
+            return error(404, f"There is no {request.path}.", "not_found")
         try:
             entry = self.script.popleft()
         except IndexError:
             entry = self.default
         if callable(entry):
-            return behave("good", seen.body, entry, self.retry_after)
-        return behave(entry, seen.body, self.answer, self.retry_after)
+            return behave("good", request.body, entry, self.retry_after)
+        return behave(entry, request.body, self.answer, self.retry_after)
 
 
-class _Server(ThreadingHTTPServer):
+class _ListeningServer(ThreadingHTTPServer):
     """Knows its connections, so that it can end with them."""
 
     daemon_threads = True
@@ -211,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # with delayed acknowledgement each call would take 40 ms
     wbufsize = -1
-    server: _Server
+    server: _ListeningServer
     _BREAKS: ClassVar[frozenset[str]] = frozenset({"reset", "hang"})
 
     def do_GET(self) -> None:
@@ -224,26 +227,26 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         text = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        seen = Seen(self.path.partition("?")[0], headers, json.loads(text or b"{}"))
-        owner.requests.append(seen)
-        wire = owner.reply(seen)
-        if wire.manner in self._BREAKS:
-            if wire.manner == "hang":
+        request = ReceivedRequest(self.path.partition("?")[0], headers, json.loads(text or b"{}"))
+        owner.requests.append(request)
+        answer = owner.reply(request)
+        if answer.manner in self._BREAKS:
+            if answer.manner == "hang":
                 owner.stopping.wait()
             self.close_connection = True
             return
-        if wire.manner == "slow":
+        if answer.manner == "slow":
             owner.stopping.wait(owner.delay)
-        self.send_response(wire.status)
-        self.send_header("Content-Type", wire.content_type)
-        self.send_header("Content-Length", str(len(wire.body)))
-        for name, value in wire.headers.items():
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in answer.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if wire.manner == "drip":
-            self._drip(wire.body)
+        if answer.manner == "drip":
+            self._drip(answer.body)
         else:
-            self.wfile.write(wire.body)
+            self.wfile.write(answer.body)
 
     def _drip(self, body: bytes) -> None:
         for position in range(len(body)):
@@ -255,6 +258,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing: what came is in ``requests``."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return what was called ``Seen``: a class of `llmeval_sdk.estimates` has that name as well."""
+    if name == "Seen":
+        warn("Seen is called ReceivedRequest now", DeprecationWarning, stacklevel=2)
+        return ReceivedRequest
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main(

@@ -20,7 +20,7 @@ from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
 from llmeval_sdk.tracing._capture import NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
-from llmeval_sdk.tracing._state import away, current, make_current, state, switch
+from llmeval_sdk.tracing._state import current, make_current, outside_contexts, state, swap_contexts
 
 
 Function = Callable[..., Any]
@@ -95,7 +95,7 @@ def _coroutine(function: Function, begin: Begin) -> Function:
 def _generator(function: Function, begin: Begin) -> Function:
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        others = away()
+        others = outside_contexts()
         span = begin(args, kwargs) if state.enabled else None
         if span is None:
             return (yield from function(*args, **kwargs))
@@ -111,7 +111,7 @@ def _generator(function: Function, begin: Begin) -> Function:
                 item = step(sent)
                 inside = current.get()
                 make_current(outside)
-                others = switch(others)
+                others = swap_contexts(others)
                 _collect(span, items, item)
                 try:
                     sent = yield item
@@ -120,15 +120,15 @@ def _generator(function: Function, begin: Begin) -> Function:
                     sent, step = thrown, generator.throw
                 outside = current.get()
                 make_current(inside)
-                others = switch(others)
+                others = swap_contexts(others)
         except StopIteration as stop:
             make_current(outside)
-            switch(others)
+            swap_contexts(others)
             _yielded(span, items, stop.value)
             return stop.value
         except BaseException as error:
             make_current(outside)
-            switch(others)
+            swap_contexts(others)
             _yielded(span, items, None, error)
             raise
 
@@ -138,7 +138,7 @@ def _generator(function: Function, begin: Begin) -> Function:
 def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C901
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        others = away()
+        others = outside_contexts()
         span = begin(args, kwargs) if state.enabled else None
         inside: Any = span
         items: list[Any] = []
@@ -153,7 +153,7 @@ def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C90
                 if span is not None:
                     inside = current.get()
                     current.set(outside)
-                    others = switch(others)
+                    others = swap_contexts(others)
                     _collect(span, items, item)
                 try:
                     sent = yield item
@@ -163,18 +163,18 @@ def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C90
                 if span is not None:
                     outside = current.get()
                     current.set(inside)
-                    others = switch(others)
+                    others = swap_contexts(others)
                 answer = step(sent)
         except StopAsyncIteration:
             if span is not None:
                 current.set(outside)
-                switch(others)
+                swap_contexts(others)
                 _yielded(span, items, None)
             return
         except BaseException as error:
             if span is not None:
                 current.set(outside)
-                switch(others)
+                swap_contexts(others)
                 _yielded(span, items, None, error)
             raise
 

@@ -154,12 +154,12 @@ def _before_exit() -> None:
 atexit.register(_before_exit)
 
 
-def away() -> list[Any]:
+def outside_contexts() -> list[Any]:
     """Return the current contexts of the other libraries; empty where there are none."""
     return [neighbour.get() for neighbour in state.neighbours]
 
 
-def switch(others: list[Any]) -> list[Any]:
+def swap_contexts(others: list[Any]) -> list[Any]:
     """Make other contexts of the other libraries current, and return those that were."""
     if not others or _switching.busy:
         return others

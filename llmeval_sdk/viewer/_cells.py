@@ -52,9 +52,8 @@ def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
 
     They have no colour if the record has no answer, because then no score is good or bad.
     """
-    cells = {name: cell_of_said(said) for name, said in scores.items()}
-    abstention = scores.get(_values.ABSTENTION)
-    if abstention is None or abstention.value is None:
+    cells = {name: cell_of_said(score) for name, score in scores.items()}
+    if not _values.has_abstained({name: score.value for name, score in scores.items()}):
         return cells
     return {name: colourless(cell) for name, cell in cells.items()}
 

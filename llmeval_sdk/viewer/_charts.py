@@ -13,9 +13,10 @@ from math import isfinite
 
 from markupsafe import Markup
 
+from llmeval_sdk._terminal import number
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.viewer._figures import Figures
-from llmeval_sdk.viewer._render import number, when
+from llmeval_sdk.viewer._render import when
 from llmeval_sdk.viewer._svg import GRID, LETTER, SERIES, Drawing, fitted, ticks
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llmeval_sdk import _values
+from llmeval_sdk._terminal import number
+from llmeval_sdk.estimates.funnels import FAILED
 from llmeval_sdk.model import (
+    JUDGE_TAG,
     JUDGING,
     Chunk,
     EvaluationEvent,
@@ -18,11 +21,12 @@ from llmeval_sdk.model import (
     is_stand_in,
 )
 from llmeval_sdk.store import views
+from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.views import JudgeRun, Outline
 from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of, colourless, marked, places
-from llmeval_sdk.viewer._render import as_text, number
+from llmeval_sdk.viewer._render import as_text
 
 
 MAX_CHUNKS = 200
@@ -31,12 +35,10 @@ _WORST_FIRST = ("bad", "fair", "good", "plain", "quiet")
 _ARRAYS = ("ratings", "rationales", "error_messages")
 _NAMED = ("model_name", "model_provider", "session_id")
 """Attributes that repeat a field of the span."""
-_FAILURES = ("error", "timeout")
-"""Reasons that also leave an evaluation with an error; the page shows only that evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ShownVerdict:
     """What one evaluator said about the span."""
 
     event: EvaluationEvent
@@ -84,7 +86,7 @@ class Detail:
     response: MarkedText
     unsupported: bool
     """Whether parts of the response are marked because the context does not support them."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ShownVerdict, ...]
     refusals: tuple[tuple[NotRun, Reason], ...]
     people: tuple[tuple[EvaluationEvent, Cell, str], ...]
     """A triple for each label that a person gave: the event, the cell that shows it, the person."""
@@ -106,11 +108,12 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     ``source`` is the retrieval whose chunks the span was given, if it is another span.
     """
     events = reader.evaluations_of(span.span_id)
+    counted = counting(events)
     failed = {event.evaluation.name for event in events if event.evaluation.error}
     refusals = [
         refusal
         for refusal in reader.not_run_of(span.span_id)
-        if refusal.evaluator not in failed or refusal.reason not in _FAILURES
+        if refusal.evaluator not in failed or refusal.reason not in FAILED
     ]
     holder = span if source is None or source.span_id == span.span_id else None
     if source is not None and holder is None:
@@ -120,11 +123,9 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     people = reader.feedback_of(span.span_id)
     labels = {label.evaluation.name: as_text(label.evaluation.value) for label in people}
     verdicts = (_verdict(event, labels.get(event.evaluation.name, "")) for event in events)
-    if any(
-        e.evaluation.name == _values.ABSTENTION and e.evaluation.value is not None for e in events
-    ):
+    if _values.has_abstained({e.evaluation.name: e.evaluation.value for e in counted}):
         verdicts = (replace(verdict, cell=colourless(verdict.cell)) for verdict in verdicts)
-    unsupported = _unsupported(events) if isinstance(span.response, str) else ()
+    unsupported = _unsupported(counted) if isinstance(span.response, str) else ()
     return Detail(
         span,
         marked(as_text(span.request)),
@@ -135,15 +136,15 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
         tuple((label, cell_of(label.evaluation), _who(label)) for label in people),
         labels,
         tuple(reader.read(lambda c: views.judge_runs(c, span.span_id))),
-        _passages(chunks or (), extractions, events),
+        _passages(chunks or (), extractions, counted),
         source,
         extractions,
         _facts(span),
-        span.links[0] if span.links and "llmeval.judge" in span.tags else None,
+        span.links[0] if span.links and JUDGE_TAG in span.tags else None,
     )
 
 
-def _first_to_look_at(verdict: Verdict) -> tuple[bool, int, str]:
+def _first_to_look_at(verdict: ShownVerdict) -> tuple[bool, int, str]:
     """Return a key that sorts judges before heuristics, and bad verdicts before good ones."""
     evaluation = verdict.event.evaluation
     is_judge = evaluation.evaluator_kind in JUDGING
@@ -158,7 +159,7 @@ def _unsupported(events: Sequence[EvaluationEvent]) -> Sequence[Sequence[int]]:
     return ()
 
 
-def _verdict(event: EvaluationEvent, label: str) -> Verdict:
+def _verdict(event: EvaluationEvent, label: str) -> ShownVerdict:
     evaluation = event.evaluation
     shown_elsewhere = {*_ARRAYS, "why", "unsupported_spans"}
     outcome = (evaluation.value, evaluation.label, evaluation.explanation)
@@ -168,7 +169,7 @@ def _verdict(event: EvaluationEvent, label: str) -> Verdict:
         if name not in shown_elsewhere and value not in (None, [], "") and value not in outcome
     }
     why = as_text(evaluation.metadata.get("why") or "")[:500]
-    return Verdict(event, cell_of(evaluation), why, details, _sides(event), label)
+    return ShownVerdict(event, cell_of(evaluation), why, details, _sides(event), label)
 
 
 def _who(event: EvaluationEvent) -> str:

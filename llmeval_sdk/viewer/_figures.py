@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import isfinite
 
 from llmeval_sdk import _values
+from llmeval_sdk.store.summary import BINS, bin_of, has_bins
 from llmeval_sdk.store.views import Recent
 
 
-BINS = 10
 POINTS = 40
 """The largest number of periods in a trend."""
 _STEPS = (
@@ -75,15 +75,10 @@ def _word(value: str | int) -> str:
 
 
 def _histogram(numbers: Sequence[float], low: float, high: float) -> tuple[int, ...]:
-    if not numbers or not isfinite(high - low):
+    if not numbers or not has_bins(low, high):
         return ()
-    bins = [0] * BINS
-    scale = BINS / ((high - low) or 1.0)
-    if not isfinite(scale):
-        return ()
-    for value in numbers:
-        bins[min(int((value - low) * scale), BINS - 1)] += 1
-    return tuple(bins)
+    bins = Counter(bin_of(value, low, high) for value in numbers)
+    return tuple(bins[place] for place in range(BINS))
 
 
 def period_of(times: Sequence[int]) -> int:

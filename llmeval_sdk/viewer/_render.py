@@ -19,8 +19,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from llmeval_sdk._terminal import number as _number
-from llmeval_sdk._terminal import seconds
+from llmeval_sdk._terminal import number, seconds
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.words import percent
 
@@ -93,11 +92,6 @@ def duration(time_ns: float) -> str:
 def money(usd: float) -> str:
     """Return an amount in US dollars: with cents from one dollar on, with four digits below."""
     return f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
-
-
-def number(value: float) -> str:
-    """Return a number, rounded to the digits that a reader needs."""
-    return _number(value)
 
 
 def estimated(estimate: Estimate) -> str:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk import runtime
+from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.pipeline import ExporterStats
 from llmeval_sdk.store import losses, views
 from llmeval_sdk.store.files import path_of
@@ -37,7 +38,6 @@ from llmeval_sdk.viewer._render import page
 from llmeval_sdk.viewer._traces import RANGES
 
 
-STEPS = ("eligible", "selected", "budgeted", "run", "scored")
 AGREEMENT = "agreement_pattern"
 LEAST_PERIOD_NS = 60_000_000_000
 
@@ -162,7 +162,7 @@ def _since(request: Request) -> int | None:
 def _figures(
     reader: StoreReader, name: str, since: int | None, *, judge: bool
 ) -> tuple[Figures, views.Recent]:
-    recent = reader.read(lambda c: views.recent(c, name, since))
+    recent = reader.read(lambda c: views.recent(c, name, since, judge=judge))
     return figures(name, recent, judge=judge), recent
 
 

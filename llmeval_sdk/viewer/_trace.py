@@ -44,7 +44,7 @@ def show(request: Request) -> Response:
             raise HTTPException(
                 404, "There is no such trace in this store. It may have been pruned."
             )
-        detail = _detail.read(reader, span, last_retrieval(spans, span.span_id))
+        detail = _detail.read(reader, span, _last_retrieval(spans, span.span_id))
         known = reader.read(views.known_names)
         state = reader.read(state_of)
     return page(
@@ -139,7 +139,7 @@ def _first_to_show(spans: Sequence[Outline]) -> str:
     return next(scored, spans[0].span_id if spans else "")
 
 
-def last_retrieval(spans: Sequence[Outline], span_id: str) -> Outline | None:
+def _last_retrieval(spans: Sequence[Outline], span_id: str) -> Outline | None:
     """Return the span whose chunks belong to a span: itself, else the last retrieval below it.
 
     Retrievals below another workflow or agent belong to that one instead.

@@ -53,7 +53,7 @@ class Filters:
     columns: tuple[str, ...]
     problems: tuple[str, ...] = field(default=())
     refused: bool = False
-    """A filter makes no sense. The list is then empty, because showing everything would mislead."""
+    """A filter makes no sense. The list is empty then, because showing everything would mislead."""
 
     @property
     def filtered(self) -> bool:
@@ -70,7 +70,7 @@ class Filters:
         return {**self.params, **changes}
 
 
-def read_filters(address: QueryParams, known: KnownNames) -> Filters:
+def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
     """Read the filters from the query of an address."""
     params: dict[str, Any] = {name: address[name].strip() for name in _TEXTS if address.get(name)}
     params |= {name: "1" for name in _FLAGS if address.get(name)}
@@ -173,7 +173,7 @@ def show(request: Request) -> Response:
     site = request.app.state.site
     with site.readers.lend() as reader:
         known: KnownNames = reader.read(views.known_names)
-        filters = read_filters(request.query_params, known)
+        filters = _read_filters(request.query_params, known)
         if filters.query.text and (ids := _by_id(reader, filters.query.text)):
             trace_id, span_id = ids
             return RedirectResponse(

@@ -1,4 +1,4 @@
-"""The real command in a process of its own, and a store filled by the real writer."""
+"""The command, in this process or in one of its own, and a store filled by the real writer."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from command_line import OF_THE_MACHINE, run_command
 from judged_traffic import Hook, Traffic
 
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData, Target
@@ -18,20 +19,28 @@ from llmeval_sdk.store.writer import StoreWriter
 ROOT = Path(__file__).parents[2]
 
 
-def clean(environ):
-    prefixes = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PYTHONIOENCODING", "LC_", "LANG")
-    return {key: value for key, value in environ.items() if not key.startswith(prefixes)}
+@pytest.fixture
+def llmeval(tmp_path):
+    """Run ``llmeval`` in an empty folder with nothing but ``env`` set; returns what came of it."""
+
+    def run(*args, **env):
+        return run_command(*args, folder=tmp_path, env=env)
+
+    return run
 
 
 @pytest.fixture
-def llmeval(tmp_path):
-    """Run ``llmeval`` in an empty folder with nothing but ``env`` set; returns the process."""
+def process(tmp_path):
+    """Run ``llmeval`` likewise, but in a process of its own."""
 
     def run(*args, **env):
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(OF_THE_MACHINE)
+        }
         return subprocess.run(
             [sys.executable, "-m", "llmeval_sdk", *map(str, args)],
             cwd=tmp_path,
-            env={**clean(os.environ), "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **env},
+            env={**inherited, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **env},
             capture_output=True,
             encoding="utf-8",
             timeout=50,

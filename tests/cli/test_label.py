@@ -2,11 +2,10 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
+from command_line import run_command
 
 from llmeval_sdk.store.reader import StoreReader
 
@@ -29,12 +28,11 @@ def fill(store, count=30):
 
 
 @pytest.fixture
-def label(store, tmp_path, llmeval):
+def label(store, tmp_path):
+    """Run ``llmeval label`` with keys that somebody presses."""
+
     def run(*args, keys=""):
-        command = [sys.executable, "-m", "llmeval_sdk", "label", "--store", store.path, *args]
-        return subprocess.run(
-            list(map(str, command)), input=keys, capture_output=True, encoding="utf-8", timeout=50
-        )
+        return run_command("label", "--store", store.path, *args, folder=tmp_path, keys=keys)
 
     return run
 

@@ -55,7 +55,7 @@ def test_a_store_shrinks_to_the_size_that_was_asked_for(llmeval, store):
         assert reader.span(f"{0:016x}") is None
 
 
-def test_a_store_shrinks_while_somebody_looks_at_it(llmeval, store):
+def test_a_store_shrinks_while_somebody_looks_at_it(process, store):
     """An open viewer keeps no space from the disk, and the command says what is left of it."""
     for number in range(1_500):
         store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
@@ -64,7 +64,7 @@ def test_a_store_shrinks_while_somebody_looks_at_it(llmeval, store):
     before = store.path.stat().st_size
     with StoreReader(store.path) as reader:
         assert reader.counts().spans == 1_500
-        done = llmeval("prune", "--store", store.path, "--max-size", "2MB")
+        done = process("prune", "--store", store.path, "--max-size", "2MB")
         log = store.path.with_name(f"{store.path.name}-wal")
         assert store.path.stat().st_size + log.stat().st_size < before / 2, done.stdout
         assert reader.counts().spans < 500

@@ -194,12 +194,12 @@ def test_names_cannot_steer_the_terminal(llmeval, store):
     assert "[bold]detail[/bold]" in done.stdout
 
 
-def test_bars_are_ascii_where_the_output_is(llmeval, store):
+def test_bars_are_ascii_where_the_output_is(process, store):
     """An ASCII terminal gets bars, not a UnicodeEncodeError."""
     fill(store)
     span = store.span("04" * 8, "naïve")
     store.evaluation(span, "context_precision", 0.5)
-    done = llmeval("report", "--store", store.path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = process("report", "--store", store.path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0, done.stderr
     assert "..@....@.." in done.stdout
     assert r"na\xefve" in done.stdout

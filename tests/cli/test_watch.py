@@ -95,14 +95,14 @@ def test_what_a_far_end_does_not_take_is_told_at_the_next_look(traffic, watch, h
     assert len(hook.taken) == 1
 
 
-def test_two_processes_at_once_tell_once(traffic, hook, llmeval, tmp_path):
+def test_two_processes_at_once_tell_once(traffic, hook, process):
     """They share what was counted, under a lock."""
     traffic.hours(40, 1, 0.5)
     results = []
     args = ("watch", "--once", "--store", traffic.path, *ALERT)
 
     def look():
-        results.append(llmeval(*args, LLMEVAL_ALERT_WEBHOOK=hook.url).returncode)
+        results.append(process(*args, LLMEVAL_ALERT_WEBHOOK=hook.url).returncode)
 
     threads = [threading.Thread(target=look) for _ in range(3)]
     for thread in threads:

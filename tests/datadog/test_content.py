@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from llmeval_sdk.exporters.datadog.content import document, fields_of, messages, prompt_of
+from llmeval_sdk.exporters.datadog._content import document, fields_of, messages, prompt_of
 from llmeval_sdk.model import Chunk, Prompt, SpanData, Usage
 
 

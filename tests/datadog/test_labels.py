@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk._process import shield
-from llmeval_sdk.exporters.datadog.metrics import Labels, label_of
+from llmeval_sdk.exporters.datadog._metrics import Labels, label_of
 
 
 RULE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")

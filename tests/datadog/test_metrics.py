@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from llmeval_sdk.exporters.datadog.metrics import UnsendableError, body_of, encode, metric
+from llmeval_sdk.exporters.datadog._metrics import UnsendableError, body_of, encode, metric
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Target, Usage
 
 

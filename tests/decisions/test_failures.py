@@ -14,7 +14,7 @@ from machine import is_in_time
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms.decisions import HttpDecisions
-from llmeval_sdk.testing._behaviours import Wire
+from llmeval_sdk.testing._behaviours import ServedAnswer
 
 
 FAILURES = {
@@ -129,7 +129,7 @@ def test_what_a_server_says_is_passed_on(serve, ask, fault, says):
 def test_an_error_of_any_form_is_an_error(serve, ask, body):
     """Nothing that a server sends as an error can do more than fail, and messages are short."""
     server = serve()
-    server.reply = lambda seen: Wire(422, json.dumps(body).encode())
+    server.reply = lambda seen: ServedAnswer(422, json.dumps(body).encode())
     error = failure(lambda: ask(server, "openai"))
     assert error.type == "bad_request"
     assert len(str(error)) < 500
@@ -143,7 +143,7 @@ def nested(depth):
 def test_a_body_nested_without_end_is_an_error(serve, ask, status):
     """Neither decoding it nor reading its message goes any deeper than it has to."""
     server = serve()
-    server.reply = lambda seen: Wire(status, nested(100_000))
+    server.reply = lambda seen: ServedAnswer(status, nested(100_000))
     error = failure(lambda: ask(server, "openai"))
     assert error.type == ("malformed" if status == 200 else "bad_request")
 
@@ -214,7 +214,7 @@ def test_redirects_are_not_followed(serve, ask):
     """Neither key nor content goes where a server points."""
     target, server = serve(), serve()
     where = {"Location": f"{target.base_url}/decisions"}
-    server.reply = lambda seen: Wire(307, b"", where)
+    server.reply = lambda seen: ServedAnswer(307, b"", where)
     assert "redirects are not followed" in str(failure(lambda: ask(server, "openai")))
     assert target.requests == []
 

@@ -220,10 +220,10 @@ def test_a_reply_that_is_not_the_wire_s_fails_the_whole_call(serve, ask, wire, f
 @pytest.mark.parametrize("wire", ["openai", "systemone", "logprobs"])
 def test_json_of_another_form_fails_the_whole_call(serve, ask, wire, body):
     """Whatever JSON it is."""
-    from llmeval_sdk.testing._behaviours import Wire
+    from llmeval_sdk.testing._behaviours import ServedAnswer
 
     server = serve()
-    server.reply = lambda seen: Wire(200, json.dumps(body).encode())
+    server.reply = lambda seen: ServedAnswer(200, json.dumps(body).encode())
     with pytest.raises(JudgeError) as caught:
         ask(server, wire)
     assert caught.value.type == "malformed"

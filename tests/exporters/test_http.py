@@ -10,7 +10,7 @@ from otlp_collector import running_collector
 
 from llmeval_sdk._process.due import due, due_by
 from llmeval_sdk.errors import ConfigurationError, ExportError
-from llmeval_sdk.exporters.http import Sender
+from llmeval_sdk.exporters.http import HttpSender
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ from llmeval_sdk.exporters.http import Sender
 def test_what_is_no_servers_address_is_told_at_once(address):
     """Not when the first batch is sent, to a host that nobody meant."""
     with pytest.raises(ConfigurationError, match="is not the address of an HTTP server"):
-        Sender(address, timeout=1.0)
+        HttpSender(address, timeout=1.0)
 
 
 def test_a_wrong_address_is_told_without_its_password():
     """It may stand in a log."""
     with pytest.raises(ConfigurationError) as told:
-        Sender("ftp://user:secret@host/x?key=secret", timeout=1.0)
+        HttpSender("ftp://user:secret@host/x?key=secret", timeout=1.0)
     assert "secret" not in str(told.value)
 
 
@@ -50,7 +50,7 @@ def test_an_answer_is_read_whole_from_a_server_that_then_closes(protocol):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
-        sender = Sender(f"http://127.0.0.1:{server.server_port}", timeout=5)
+        sender = HttpSender(f"http://127.0.0.1:{server.server_port}", timeout=5)
         for body in (b"one", b"two"):
             answer = sender.post("/", body, {})
             assert (answer.status, answer.body) == (202, b"taken" * 1_000)
@@ -67,7 +67,7 @@ def test_a_request_ends_by_the_deadline_of_its_thread():
     with running_collector() as collector:
         collector.hang.set()
         for seconds, deadline in ((60.0, 0.2), (0.2, 60.0)):
-            sender = Sender(collector.url, timeout=seconds)
+            sender = HttpSender(collector.url, timeout=seconds)
             begun = time.monotonic()
             with due_by(begun + deadline), pytest.raises(ExportError) as lost:
                 sender.post("/v1/traces", b"", {})

@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
-from llmeval_sdk.exporters.otel.app import AppOtelExporter
-from llmeval_sdk.exporters.otel.exporter import OtlpExporter
+from llmeval_sdk.exporters.otel._app import AppOtelExporter
+from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import inject
 

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased,
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
-from llmeval_sdk.exporters.otel.exporter import OtlpExporter
+from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 from llmeval_sdk.testing import capture
 
 

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from llmeval_sdk.extraction import read, rivals
+from llmeval_sdk.extraction._marks import Marks
+from llmeval_sdk.extraction._passages import MAX_TEXT, lower, passages_of
 from llmeval_sdk.extraction.candidates import best_candidate
 from llmeval_sdk.extraction.kinds import kind_of
-from llmeval_sdk.extraction.marks import Marks
-from llmeval_sdk.extraction.passages import MAX_TEXT, lower, passages_of
 from llmeval_sdk.model import Chunk, Extraction, Record
 
 

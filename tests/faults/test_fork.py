@@ -201,7 +201,7 @@ print(child.exitcode, time.monotonic() - begun < 3)
 
 LOCKED_AT_THE_FORK = """
 import faulthandler
-from llmeval_sdk.heuristics.risk import context
+from llmeval_sdk.heuristics.risk import _context as context
 class Key(str):
     def __hash__(self):
         inside.set(); forked.wait(20)
@@ -225,7 +225,7 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-IMPORT_EVIDENCE = "from llmeval_sdk.heuristics.grounding.evidence import Evidence\n    "
+IMPORT_EVIDENCE = "from llmeval_sdk.heuristics._grounding.evidence import EvidenceText\n    "
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ IMPORT_EVIDENCE = "from llmeval_sdk.heuristics.grounding.evidence import Evidenc
     [
         ("context._passages.get(Key('a'), len)", "context.of(['The roof is of slate.'])"),
         (
-            f"{IMPORT_EVIDENCE}Evidence(Slow('The roof')).plain",
-            f"{IMPORT_EVIDENCE}Evidence('The roof').plain",
+            f"{IMPORT_EVIDENCE}EvidenceText(Slow('The roof')).plain",
+            f"{IMPORT_EVIDENCE}EvidenceText('The roof').plain",
         ),
     ],
     ids=["contexts", "evidence"],

@@ -7,12 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from llmeval_sdk.heuristics._budget import WorkBudget
-from llmeval_sdk.heuristics.grounding.align import Words, aligned
-from llmeval_sdk.heuristics.grounding.dates import only_date
-from llmeval_sdk.heuristics.grounding.evidence import Evidence
-from llmeval_sdk.heuristics.grounding.numbers import readings, spelled
-from llmeval_sdk.heuristics.grounding.support import support
-from llmeval_sdk.heuristics.grounding.text import fold
+from llmeval_sdk.heuristics._grounding.align import Words, aligned
+from llmeval_sdk.heuristics._grounding.dates import only_date
+from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
+from llmeval_sdk.heuristics._grounding.numbers import readings, spelled
+from llmeval_sdk.heuristics._grounding.support import support
+from llmeval_sdk.heuristics._grounding.text import fold
 
 
 days = st.dates(dt.date(1970, 1, 1), dt.date(2069, 12, 31))
@@ -41,7 +41,7 @@ def writings(day):
 def test_a_day_is_found_however_the_text_writes_it(day, which):
     """An ISO date from a model matches any usual writing."""
     text = f"Signed on {writings(day)[which]} in Basel"
-    assert support(day.isoformat(), Evidence(text)) in ("date", "verbatim")
+    assert support(day.isoformat(), EvidenceText(text)) in ("date", "verbatim")
 
 
 @given(days, st.integers(0, 16))
@@ -49,7 +49,7 @@ def test_a_day_is_found_however_the_model_writes_it(day, which):
     """Any usual writing matches the day in words."""
     value = writings(day)[which]
     text = f"Signed on {day.day} {MONTHS.split()[day.month - 1]} {day.year} in Basel"
-    assert support(value, Evidence(text)) in ("date", "verbatim", "normalised")
+    assert support(value, EvidenceText(text)) in ("date", "verbatim", "normalised")
 
 
 @given(days, days, st.integers(0, 18))
@@ -58,7 +58,7 @@ def test_another_day_is_not_found(day, other, which):
     text = writings(day)[which]
     figures = (day.day, day.month, day.year % 100)
     assume(sorted(figures) != sorted((other.day, other.month, other.year % 100)))
-    assert support(other.isoformat(), Evidence(f"Signed on {text} in Basel")) == "unsupported"
+    assert support(other.isoformat(), EvidenceText(f"Signed on {text} in Basel")) == "unsupported"
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(2000, 2049), st.sampled_from("/-."))
@@ -66,7 +66,7 @@ def test_day_and_month_are_not_exchanged(day, month, year, mark):
     """Two dates in figures are read in the same order."""
     assume(day != month)
     text = f"on {day:02}{mark}{month:02}{mark}{year}."
-    assert support(f"{month:02}/{day:02}/{year}", Evidence(text)) == "unsupported"
+    assert support(f"{month:02}/{day:02}/{year}", EvidenceText(text)) == "unsupported"
 
 
 @pytest.mark.parametrize("text", ["31/02/2018", "32 March 2021", "0/0/2000", "13/13/2013", "12/2"])
@@ -86,8 +86,8 @@ def test_a_number_is_found_with_any_separators(whole, cents):
         english.replace(",", "'"),
         english.replace(",", " ").replace(".", ","),
     ):
-        assert support(value, Evidence(f"In all {written} were paid")) in ("number", "verbatim")
-        assert support(float(value), Evidence(f"In all {written} were paid")) == "number"
+        assert support(value, EvidenceText(f"In all {written} were paid")) in ("number", "verbatim")
+        assert support(float(value), EvidenceText(f"In all {written} were paid")) == "number"
 
 
 @given(st.integers(1, 10**6), st.integers(1, 99), st.integers(-99, 99))
@@ -95,7 +95,7 @@ def test_another_number_is_not_found(whole, cents, change):
     """A cent off is another number."""
     assume(change % 100)
     wrong = f"{(100 * whole + cents + change) / 100:.2f}"
-    assert support(wrong, Evidence(f"In all {whole:,}.{cents:02} were paid")) == "unsupported"
+    assert support(wrong, EvidenceText(f"In all {whole:,}.{cents:02} were paid")) == "unsupported"
 
 
 ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
@@ -121,7 +121,7 @@ def test_a_number_in_words_is_read(number):
     """Up to a million, with and without hyphens."""
     words = in_words(number).replace("-", " ").split()
     assert spelled(words, 0) == (number, len(words))
-    assert support(number, Evidence(f"exactly {in_words(number)} boxes")) == "number"
+    assert support(number, EvidenceText(f"exactly {in_words(number)} boxes")) == "number"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_one_swapped_word_fails(name, data):
     other = data.draw(st.sampled_from([word for word in WORDS if word not in name]))
     text = f"Invoice of {' '.join(name)} to the order of nobody"
     swapped = [*name[:place], other, *name[place + 1 :]]
-    assert support(" ".join(swapped), Evidence(text)) == "unsupported"
+    assert support(" ".join(swapped), EvidenceText(text)) == "unsupported"
 
 
 @given(names, st.data())
@@ -160,7 +160,9 @@ def test_one_misread_letter_passes(name, data):
     misread = name[place][:letter] + "w" + name[place][letter + 1 :]
     assume(misread != name[place])
     there = [*name[:place], misread, *name[place + 1 :]]
-    assert support(" ".join(name), Evidence(f"Invoice of {' '.join(there)}, page 1")) == "aligned"
+    assert (
+        support(" ".join(name), EvidenceText(f"Invoice of {' '.join(there)}, page 1")) == "aligned"
+    )
 
 
 @given(names, st.data())
@@ -168,14 +170,16 @@ def test_one_missing_word_fails(name, data):
     """A word the text does not have is not found in it."""
     place = data.draw(st.integers(0, len(name) - 1))
     there = name[:place] + name[place + 1 :]
-    assert support(" ".join(name), Evidence(f"Invoice of {' '.join(there)} page")) == "unsupported"
+    assert (
+        support(" ".join(name), EvidenceText(f"Invoice of {' '.join(there)} page")) == "unsupported"
+    )
 
 
 @given(names, st.integers(1, 99_999), st.integers(1, 99_999))
 def test_figures_have_to_be_right(name, number, other):
     """A house number is not forgiven a digit."""
     assume(number != other)
-    text = Evidence(f"{number} {' '.join(name)} road")
+    text = EvidenceText(f"{number} {' '.join(name)} road")
     assert support(f"{number} {' '.join(name)} road", text) == "verbatim"
     assert support(f"{other} {' '.join(name)} road", text) == "unsupported"
 
@@ -183,7 +187,7 @@ def test_figures_have_to_be_right(name, number, other):
 @given(names, st.sampled_from(["", "  ", "\n", ", ", " - ", "_", "\u00a0", "/"]))
 def test_spaces_and_separators_do_not_matter(name, mark):
     """Line breaks, commas and run-together words are the same name."""
-    text = Evidence(f"Invoice: {mark.join(name).upper()} page")
+    text = EvidenceText(f"Invoice: {mark.join(name).upper()} page")
     assert support(" ".join(name), text) == "normalised"
 
 
@@ -197,7 +201,7 @@ def test_words_far_apart_are_not_a_name(name):
 @given(st.text(min_size=1, max_size=40))
 def test_what_stands_in_a_text_is_always_found(value):
     """Whatever a value is, a text that has it between spaces supports it."""
-    found = support(value, Evidence(f"before {value} after"))
+    found = support(value, EvidenceText(f"before {value} after"))
     assert found == ("verbatim" if any(map(str.isalnum, value.strip())) else None)
 
 
@@ -210,6 +214,6 @@ def test_folding_is_stable(text):
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_text_makes_support_raise(value, text):
     """Any two strings have an answer."""
-    assert support(value, Evidence(text)) in (
+    assert support(value, EvidenceText(text)) in (
         None, "verbatim", "normalised", "date", "money", "unit", "number", "aligned", "unsupported",
     )  # fmt: skip

@@ -7,11 +7,11 @@ import pytest
 from machine import is_within, slowdown
 
 from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
-from llmeval_sdk.heuristics.grounding.amounts import Tokens, amounts
-from llmeval_sdk.heuristics.grounding.dates import dates, times
-from llmeval_sdk.heuristics.grounding.evidence import Evidence, plain
-from llmeval_sdk.heuristics.grounding.support import support
-from llmeval_sdk.heuristics.grounding.text import words
+from llmeval_sdk.heuristics._grounding.amounts import Tokens, amounts
+from llmeval_sdk.heuristics._grounding.dates import dates, times
+from llmeval_sdk.heuristics._grounding.evidence import EvidenceText, plain
+from llmeval_sdk.heuristics._grounding.support import support
+from llmeval_sdk.heuristics._grounding.text import words
 
 
 MEGABYTE = 1_000_000
@@ -66,7 +66,7 @@ def test_no_pattern_makes_parsing_backtrack(pattern):
 @pytest.mark.parametrize("value", VALUES)
 def test_evidence_as_long_as_may_be_is_searched_or_refused_in_moments(pattern, value):
     """The budget counts what is read, so even the slow ways end soon."""
-    evidence = Evidence((PATTERNS[pattern] * MAX_CHARACTERS)[:MAX_CHARACTERS])
+    evidence = EvidenceText((PATTERNS[pattern] * MAX_CHARACTERS)[:MAX_CHARACTERS])
     begun = time.thread_time()
     with suppress(TooLargeError):
         support(value, evidence)
@@ -79,5 +79,5 @@ def test_a_megabyte_as_a_value_is_checked_in_moments(pattern):
     value = (PATTERNS[pattern] * MEGABYTE)[:MEGABYTE]
     begun = time.thread_time()
     with suppress(TooLargeError):
-        assert support(value, Evidence("14 Harbour Lane")) in (None, "unsupported")
+        assert support(value, EvidenceText("14 Harbour Lane")) in (None, "unsupported")
     assert is_within(time.thread_time() - begun, 0.5)

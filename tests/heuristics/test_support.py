@@ -5,8 +5,8 @@ import decimal
 
 import pytest
 
-from llmeval_sdk.heuristics.grounding.evidence import Evidence
-from llmeval_sdk.heuristics.grounding.support import support
+from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
+from llmeval_sdk.heuristics._grounding.support import support
 
 
 SUPPORTED = [
@@ -137,21 +137,21 @@ UNSUPPORTED = [
 @pytest.mark.parametrize(("value", "text", "how"), SUPPORTED, ids=[f"{v}|{t}"[:60] for v, t, _ in SUPPORTED])  # fmt: skip
 def test_a_true_value_is_found_however_it_is_written(value, text, how):
     """The text says the same, and the verdict says how it was seen."""
-    assert support(value, Evidence(text)) == how
+    assert support(value, EvidenceText(text)) == how
 
 
 @pytest.mark.parametrize(("value", "text"), UNSUPPORTED, ids=[f"{v}|{t}"[:60] for v, t in UNSUPPORTED])  # fmt: skip
 def test_a_wrong_value_is_not_found(value, text):
     """What looks alike is not the same."""
-    assert support(value, Evidence(text)) == "unsupported"
+    assert support(value, EvidenceText(text)) == "unsupported"
 
 
 @pytest.mark.parametrize("value", [None, True, False, "", " ", "...", float("nan"), float("inf")])
 def test_nothing_is_not_looked_for(value):
     """There is nothing to find."""
-    assert support(value, Evidence("nan None True")) is None
+    assert support(value, EvidenceText("nan None True")) is None
 
 
 def test_amounts_that_are_present_but_not_meant_cannot_be_seen():
     """A known limit: another amount of the same text counts as found."""
-    assert support("100.00", Evidence("Total 9.00, cash 100.00, change 91.00")) == "verbatim"
+    assert support("100.00", EvidenceText("Total 9.00, cash 100.00, change 91.00")) == "verbatim"

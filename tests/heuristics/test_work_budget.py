@@ -23,8 +23,11 @@ BUILT_IN = [
 ]
 
 
-def letters(length, seed=1):
-    return "".join(random.Random(seed).choices(string.ascii_lowercase, k=length))
+RNG = random.Random(1)
+
+
+def letters(length):
+    return "".join(RNG.choices(string.ascii_lowercase, k=length))
 
 
 def filled(piece):
@@ -32,7 +35,7 @@ def filled(piece):
 
 
 def addresses(count):
-    return [f"https://example.com/{letters(12, n)}/{letters(20, -n)}" for n in range(count)]
+    return [f"https://example.com/{letters(12)}/{letters(20)}" for _ in range(count)]
 
 
 TEXTS = {
@@ -44,7 +47,7 @@ TEXTS = {
     "sentences": filled("It is. "), "surrogates": filled("\U0001f600"), "nulls": filled("\0"),
     "commas": filled("1,"), "addresses": "\n".join(addresses(18_000)), "almost": filled("aaaab "),
 }  # fmt: skip
-WORDS = "".join(f"{letters(7, n)} " for n in range(9_000))
+WORDS = "".join(f"{letters(7)} " for _ in range(9_000))
 
 
 def answer(text):
@@ -76,14 +79,14 @@ def shapes():
     yield (
         "500 words against addresses",
         Record(
-            extractions=tuple(Extraction(letters(30, n), 1) for n in range(500)),
+            extractions=tuple(Extraction(letters(30), 1) for n in range(500)),
             retrieved_context=(Chunk(" ".join(urls)[:32_000]),),
         ),
     )
     yield (
         "10,000 extractions",
         Record(
-            extractions=tuple(Extraction(letters(9, n), n % 7, 0.5) for n in range(10_000)),
+            extractions=tuple(Extraction(letters(9), n % 7, 0.5) for n in range(10_000)),
             retrieved_context=(Chunk(WORDS),) * 7,
         ),
     )
@@ -92,7 +95,7 @@ def shapes():
         Record(
             request="q",
             response="r",
-            retrieved_context=tuple(Chunk(letters(90, n)) for n in range(10_000)),
+            retrieved_context=tuple(Chunk(letters(90)) for n in range(10_000)),
         ),
     )
     yield (
@@ -106,15 +109,15 @@ def shapes():
         "evidence of its own for each",
         Record(
             extractions=tuple(
-                Extraction(letters(12, n), None, None, WORDS[n : n + 2_000]) for n in range(500)
+                Extraction(letters(12), None, None, WORDS[n : n + 2_000]) for n in range(500)
             )
         ),
     )
     yield (
         "one-word values",
         Record(
-            value=[letters(60_000, n) for n in range(4)],
-            retrieved_context=(Chunk(letters(60_000, 9)),),
+            value=[letters(60_000) for n in range(4)],
+            retrieved_context=(Chunk(letters(60_000)),),
         ),
     )
 

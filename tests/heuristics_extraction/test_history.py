@@ -3,7 +3,7 @@
 import json
 
 from llmeval_sdk.extraction import read
-from llmeval_sdk.heuristics.extraction.history import (
+from llmeval_sdk.heuristics.extraction._history import (
     MAX_COUNTED,
     MAX_FIELDS,
     FieldHistory,

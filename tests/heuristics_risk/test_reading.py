@@ -3,7 +3,7 @@
 import pytest
 
 from llmeval_sdk._chat import MAX_QUESTION, question, split_request
-from llmeval_sdk.heuristics.risk import passage
+from llmeval_sdk.heuristics.risk import _passage
 from llmeval_sdk.model import Record
 
 
@@ -25,7 +25,7 @@ FORMS = [
 @pytest.mark.parametrize("request_", FORMS)
 def test_the_scores_see_the_question_that_judges_see(request_):
     """Every form of a chat, also pairs and a chat with a system message only."""
-    assert passage.question(Record(request=request_)) == ROOF
+    assert _passage.question(Record(request=request_)) == ROOF
     assert split_request(request_)[0] == ROOF
     assert question(request_) == ROOF
 
@@ -33,11 +33,11 @@ def test_the_scores_see_the_question_that_judges_see(request_):
 @pytest.mark.parametrize("request_", [None, "", {"field": "roof", "chunks": ["a", "b"]}, {}])
 def test_what_is_no_chat_asks_nothing(request_):
     """The arguments of a function may hold the chunks themselves, so they are not a question."""
-    assert passage.question(Record(request=request_)) == ""
+    assert _passage.question(Record(request=request_)) == ""
 
 
 def test_a_long_question_is_read_from_its_end():
     """A pasted document usually stands before what is asked of it."""
-    found = passage.question(Record(request="x" * 1_000_000 + ROOF))
+    found = _passage.question(Record(request="x" * 1_000_000 + ROOF))
     assert found.endswith(ROOF)
     assert len(found) == MAX_QUESTION

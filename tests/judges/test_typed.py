@@ -6,7 +6,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import BaseJudge
-from llmeval_sdk.judges._answers import confidence
+from llmeval_sdk.judges.answers import confidence
 from llmeval_sdk.judges.typed import typed_form_of
 from llmeval_sdk.model import Answer, Chunk, Extraction, Failure, Option, Question, Record
 

@@ -5,9 +5,9 @@ from statistics import mean, stdev
 
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.learning.course import Course, Source, advanced
-from llmeval_sdk.learning.fit import Outcome
-from llmeval_sdk.learning.weights import risk_of
+from llmeval_sdk.learning._course import LearningCourse, Source, advanced
+from llmeval_sdk.learning._fit import Outcome
+from llmeval_sdk.learning._weights import risk_of
 from llmeval_sdk.policy.quota import Quota
 
 
@@ -20,7 +20,11 @@ def stream(seed):
 
     Each score is fixed before its verdict: the one that decided on judging is the one recorded.
     """
-    draw, quota, course = random.Random(seed), Quota(SHARE, default_control(SHARE)), Course()
+    draw, quota, course = (
+        random.Random(seed),
+        Quota(SHARE, default_control(SHARE)),
+        LearningCourse(),
+    )
     outcomes, scores, judged = [], [], []
     for seq in range(1, RECORDS + 1):
         shipped, feature = draw.gauss(-1, 1), draw.gauss(0, 1)

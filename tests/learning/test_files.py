@@ -9,16 +9,16 @@ import pytest
 
 from llmeval_sdk import registry
 from llmeval_sdk._process import shield
-from llmeval_sdk.heuristics.risk import response
-from llmeval_sdk.learning import file
+from llmeval_sdk.heuristics.risk import _response
+from llmeval_sdk.learning import _file
+from llmeval_sdk.learning._course import Fit, FitCheck, LearningCourse, Source
+from llmeval_sdk.learning._outcomes import Entry, ForeignError, Outcomes
+from llmeval_sdk.learning._weights import Weights
 from llmeval_sdk.learning.background import Learning
-from llmeval_sdk.learning.course import Check, Course, Fit, Source
-from llmeval_sdk.learning.outcomes import Entry, ForeignError, Outcomes
-from llmeval_sdk.learning.weights import Weights
 from llmeval_sdk.model import Chunk, Record
 
 
-WIDTH = len(response.NAMES)
+WIDTH = len(_response.NAMES)
 RECORD = Record(
     request="When was it built?",
     response="It was built in 1921 by nine brave sailors.",
@@ -47,8 +47,8 @@ def weights(bias=3.0):
 
 
 def course(**changes):
-    check = Check(50, 0.7, 0.8, 0.01, 2e9)
-    return Course(in_use=Fit(weights(**changes), SOURCE, 120, 120, 2e9, check))
+    check = FitCheck(50, 0.7, 0.8, 0.01, 2e9)
+    return LearningCourse(in_use=Fit(weights(**changes), SOURCE, 120, 120, 2e9, check))
 
 
 def learner(store):
@@ -62,7 +62,7 @@ def written(store, **changes):
     learning, heuristic = learner(store)
     (score,) = learning.scores
     parts = {"groundedness_risk/en": (score.features, {"": course(**changes)})}
-    file.write(store.with_suffix(".learned"), parts, 2e9)
+    _file.write(store.with_suffix(".learned"), parts, 2e9)
     return learning, heuristic
 
 
@@ -161,7 +161,7 @@ CONTENTS = {
     "digits": (b"9" * 100_000, "unreadable"),
     "null": (b"null", "foreign"),
     "database": (b"SQLite format 3\x00", "unreadable"),
-    "huge": (b" " * (file.MOST_BYTES + 1), "too_large"),
+    "huge": (b" " * (_file.MOST_BYTES + 1), "too_large"),
 }
 
 
@@ -285,7 +285,7 @@ def test_somebody_elses_database_is_left_alone(store):
 
 def test_the_oldest_outcomes_make_room(store, monkeypatch):
     """The file stays bounded whatever the traffic is."""
-    monkeypatch.setattr("llmeval_sdk.learning.outcomes.MOST_KEPT", 10)
+    monkeypatch.setattr("llmeval_sdk.learning._outcomes.MOST_KEPT", 10)
     outcomes = Outcomes(store.with_suffix(".outcomes"))
     for start in range(0, 40, 5):
         outcomes.add([entry(place) for place in range(start, start + 5)])

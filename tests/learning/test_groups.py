@@ -4,12 +4,12 @@ import random
 
 from llmeval_sdk import registry
 from llmeval_sdk.learning import background
+from llmeval_sdk.learning._course import Source
+from llmeval_sdk.learning._file import MOST_GROUPS
+from llmeval_sdk.learning._groups import advanced_groups
+from llmeval_sdk.learning._outcomes import Entry, Outcomes
+from llmeval_sdk.learning._weights import risk_of
 from llmeval_sdk.learning.background import Learning
-from llmeval_sdk.learning.course import Source
-from llmeval_sdk.learning.file import MOST_GROUPS
-from llmeval_sdk.learning.groups import advanced_groups
-from llmeval_sdk.learning.outcomes import Entry, Outcomes
-from llmeval_sdk.learning.weights import risk_of
 
 
 PART = "groundedness_risk/en"

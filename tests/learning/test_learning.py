@@ -14,8 +14,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import config, runtime
 from llmeval_sdk._process import shield
 from llmeval_sdk.cli import main
-from llmeval_sdk.learning import background, file
-from llmeval_sdk.learning.fit import auroc
+from llmeval_sdk.learning import _file, background
+from llmeval_sdk.learning._fit import auroc
 from llmeval_sdk.llms.callable_llm import CallableLLM
 from llmeval_sdk.store.labelling import add_label
 from llmeval_sdk.testing import capture
@@ -39,7 +39,7 @@ def learned_file() -> Path:
 
 def courses() -> dict:
     """Return the course over all span names, by part, as the file holds it."""
-    parts = file.read(learned_file())
+    parts = _file.read(learned_file())
     return {name: part["groups"][""] for name, part in parts.items()}
 
 

@@ -1,10 +1,9 @@
 """Rows judged by a decision model: one request for each, and the judge model for the rest."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from command_line import run_command
 from decision_model import ScriptedDecisions, yes
 
 import llmeval_sdk as llmeval
@@ -231,11 +230,8 @@ def test_an_estimate_knows_the_judge_model_and_what_it_cannot_know():
 
 
 def run(*arguments, cwd, **env):
-    import os
-
-    command = [sys.executable, "-m", "llmeval_sdk", "evaluate", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, check=False
+    return run_command(
+        "evaluate", *arguments, folder=cwd, env={"LLMEVAL_STORE": "llmeval.db", **env}
     )
 
 

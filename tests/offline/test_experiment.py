@@ -7,6 +7,7 @@ import json
 import pytest
 from doubles import Exporter
 from otlp_collector import running_collector
+from summaries import score_summary
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.store.reader import StoreReader
@@ -55,7 +56,7 @@ def test_the_local_store_of_experiments_is_a_file_of_its_own(rows, tmp_path):
     assert not (tmp_path / "store" / "llmeval.db").exists()
     with StoreReader(tmp_path / "store" / "experiments.db") as reader:
         assert reader.counts().evaluations == 12
-        assert {each.span_name for each in reader.score_summary()} == {"offline-rows"}
+        assert {each.span_name for each in score_summary(reader)} == {"offline-rows"}
 
 
 def test_otlp_bears_the_experiments_name(rows, monkeypatch):

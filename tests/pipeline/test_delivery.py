@@ -1,5 +1,7 @@
 """Delivery accounts for every record: created = delivered + dropped + undelivered + unknown."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -267,12 +269,23 @@ def test_repeated_failures_are_one_log_line(caplog):
     assert "unauthorized" in lines[0].getMessage()
 
 
-def test_no_thread_is_started_before_the_first_record(finished_threads):
-    """configure() alone starts nothing."""
-    finished_threads()
-    before = set(threading.enumerate())  # an idle one of an earlier test may wait for work
-    llmeval.configure(exporters=[Exporter()])
-    assert not set(threading.enumerate()) - before
+IDLE = """
+import threading
+import llmeval_sdk as llmeval
+from llmeval_sdk.exporters.memory import MemoryExporter
+llmeval.configure(exporters=[MemoryExporter()])
+print(threading.active_count())
+llmeval.workflow(str)("a record")
+print(threading.active_count())
+"""
+
+
+def test_no_thread_is_started_before_the_first_record():
+    """configure() alone starts nothing; it would be seen, as what a record starts is."""
+    command = [sys.executable, "-c", IDLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    configured, traced = map(int, done.stdout.split())
+    assert configured == 1 < traced
 
 
 def test_without_a_thread_nothing_is_begun_after_the_deadline():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import threading
 from collections import deque
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.books import DAY, Reservation
+from llmeval_sdk.policy.books import DAY, Reservation, Used
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import HOLD_SECONDS, BudgetKeeper, MemoryLedger
 
@@ -347,3 +349,157 @@ class TestUnknownPrice:
         keep = keeper(usd_per_day=None)
         keep.reserve("p", tokens=10**9)
         assert isinstance(keep.reserve("p", tokens=10**9), Reservation)
+
+
+class CountingLedger(MemoryLedger):
+    """Counts its transactions, and fails while it is told to."""
+
+    __slots__ = ("changes", "fails")
+
+    def __init__(self):
+        super().__init__()
+        self.changes, self.fails = 0, False
+
+    def update(self, change, /):
+        if self.fails:
+            raise OSError("the disk is full")
+        self.changes += 1
+        return super().update(change)
+
+
+def test_what_is_settled_later_shares_the_transaction_of_the_next_reservation():
+    """Until then all that was reserved counts, so that the total is never exceeded."""
+    ledger = CountingLedger()
+    other = keeper(ledger=ledger, usd_per_day=1.0)
+    own = keeper(ledger=ledger, usd_per_day=1.0)
+    own.settle(own.reserve("polite", usd=0.6), usd=0.1, later=True)
+    assert other.used().reserved_usd == 0.6
+    before = ledger.changes
+    assert isinstance(own.reserve("polite", usd=0.6), Reservation)
+    assert ledger.changes == before + 1
+    assert (other.used().usd, other.used().reserved_usd) == (0.1, 0.6)
+
+
+def test_a_refusal_writes_what_was_settled_as_well():
+    """A budget that is used up does not stay so for want of another reservation."""
+    ledger = CountingLedger()
+    own, other = (keeper(ledger=ledger, usd_per_day=1.0) for _ in range(2))
+    own.settle(own.reserve("polite", usd=0.9), usd=0.5, later=True)
+    assert isinstance(own.reserve("polite", usd=0.9), Refused)
+    assert (other.used().usd, other.used().reserved_usd) == (0.5, 0.0)
+
+
+def test_what_could_not_be_written_is_written_once_the_ledger_works_again():
+    """In the order in which it was settled, and each once."""
+    ledger = CountingLedger()
+    own = keeper(ledger=ledger, usd_per_day=1.0)
+    for usd in (0.1, 0.2):
+        own.settle(own.reserve("polite", usd=0.3), usd=usd, later=True)
+    ledger.fails = True
+    with pytest.raises(OSError, match="disk is full"):
+        own.write()
+    own.close()
+    ledger.fails = False
+    own.write()
+    own.write()
+    assert own.used().usd == pytest.approx(0.3)
+    assert own.used().reserved_usd == 0.0
+
+
+def test_eight_threads_that_settle_later_book_every_cent():
+    """Nothing settled by one thread and written by another is lost, or counted twice."""
+    own = keeper(usd_per_day=10.0)
+
+    def spend():
+        for _ in range(50):
+            own.settle(own.reserve("polite", usd=0.02), usd=0.01, later=True)
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert own.used().usd == pytest.approx(4.0)
+    assert own.used().reserved_usd == 0.0
+
+
+def many(own, count, **want):
+    return [own.reserve("polite", ahead=True, **want) for _ in range(count)]
+
+
+def test_who_reserves_often_needs_few_transactions():
+    """A hundred calls in one second are reserved in a tenth as many, and each is in the books."""
+    ledger = CountingLedger()
+    own = keeper(ledger=ledger, usd_per_day=1_000.0)
+    granted = many(own, 100, tokens=10, usd=0.01)
+    assert len({one.id for one in granted}) == 100
+    assert ledger.changes <= 12
+    for one in granted:
+        own.settle(one, tokens=7, usd=0.005, later=True)
+    own.write()
+    assert own.used() == Used(100, 700, pytest.approx(0.5), 0.0)
+
+
+@pytest.mark.parametrize("limits", [{"calls_per_minute": 100}, {"usd_per_day": 1.0}])
+def test_what_is_reserved_ahead_never_takes_the_last_of_a_budget(limits):
+    """Two that share a budget get exactly what it holds, whoever asks and in whatever order."""
+    ledger = MemoryLedger()
+    clock = Clock()
+    both = [keeper(clock, ledger, **limits) for _ in range(2)]
+    granted = 0
+    for _ in range(100):
+        for each in both:
+            got = each.reserve("polite", usd=0.01, ahead=True)
+            if isinstance(got, Reservation):
+                each.settle(got, usd=0.01, later=True)
+                granted += 1
+    assert granted == 100
+
+
+def test_a_spare_of_an_ended_second_is_given_back():
+    """No call counts in another second than that in which it is made."""
+    clock = Clock()
+    own = keeper(clock, calls_per_minute=10_000)
+    many(own, 20)
+    clock.now += 1
+    (late,) = many(own, 1)
+    assert int(late.at) == int(clock.now)
+    assert own.used().calls == 21
+
+
+def test_spares_that_nobody_needs_are_given_back():
+    """When no call is running, nothing is held that others could use."""
+    own = keeper(calls_per_minute=10_000, usd_per_day=1_000.0)
+    used = many(own, 20, usd=0.01)
+    own.write()
+    assert own.used().calls == len(used)
+    assert own.used().reserved_usd == pytest.approx(0.2, rel=0.3)
+
+
+def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own():
+    """Never less is held than what a call may use."""
+    own = keeper(usd_per_day=1_000.0)
+    many(own, 20, usd=0.01)
+    (large,) = many(own, 1, usd=5.0)
+    assert large.usd == 5.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_does_not_spend_its_parents_spares():
+    """Each spare pays for one call, in one process."""
+    own = keeper(calls_per_minute=10_000)
+    many(own, 9)
+    (spare,) = many(own, 1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        ids = [one.id for one in many(own, 3)]
+        os.write(writing, repr(ids).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    ids = {one.id for one in many(own, 3)}
+    in_child = set(json.loads(os.read(reading, 1_000)))
+    assert own._spares
+    assert spare.id not in ids | in_child
+    assert min(in_child) > max(one.reservation.id for one in own._spares)
+    assert ids.isdisjoint(in_child)

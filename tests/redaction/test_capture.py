@@ -19,7 +19,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import Chunk, Extraction, Prompt, config, runtime
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters import memory
-from llmeval_sdk.exporters.otel.app import AppOtelExporter
+from llmeval_sdk.exporters.otel._app import AppOtelExporter
 from llmeval_sdk.testing import FakeLLM, capture
 
 

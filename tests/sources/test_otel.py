@@ -11,8 +11,8 @@ from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
-from llmeval_sdk.exporters.otel.app import AppOtelExporter
-from llmeval_sdk.exporters.otel.exporter import OtlpExporter
+from llmeval_sdk.exporters.otel._app import AppOtelExporter
+from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 from llmeval_sdk.sources import otel as source
 from llmeval_sdk.sources.otel import EvaluationSpanProcessor
 from llmeval_sdk.store import pages
@@ -510,3 +510,14 @@ def test_a_call_that_outlives_its_request_is_kept_too(app, tmp_path):
             span.name: span for span in reader.trace(f"{top.get_span_context().trace_id:032x}")
         }
     assert spans["chat"].parent_id == spans["answer"].span_id
+
+
+def test_where_an_agent_does_the_work_what_is_not_scored_is_counted(app, monkeypatch, tmp_path):
+    """The spool holds our own records only, and without a worker nobody reads these spans here."""
+    monkeypatch.setenv("LLMEVAL_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("LLMEVAL_WORKER", "off")
+    for _ in range(3):
+        with app.start_as_current_span("agent", attributes=GEN_AI[0]):
+            pass
+    assert llmeval.flush(5).problems["sources: no_worker"] == 3
+    assert RECORDS == []

@@ -12,7 +12,7 @@ import pytest
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import schema
+from llmeval_sdk.store import _schema
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -88,7 +88,7 @@ def is_of_another_program(path):
 def is_of_a_newer_release(path):
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as newer:
-        newer.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        newer.execute(f"PRAGMA application_id = {_schema.APPLICATION_ID}")
         newer.execute("PRAGMA user_version = 99")
 
 

@@ -134,7 +134,7 @@ def test_what_people_said_stands_apart_from_what_evaluators_said(writer, make):
     with read(writer) as reader:
         assert reader.feedback_of(span.span_id) == (label,)
         assert reader.evaluations_of(span.span_id) == ()
-        assert reader.score_summary() == ()
+        assert reader.recent_scores("helpful") == []
 
 
 def test_an_evaluation_outside_any_span_is_kept(writer, make):

@@ -1,6 +1,7 @@
 """A judge's verdicts come to the same figures in every place that sums them up."""
 
 import pytest
+from summaries import score_summary
 
 from llmeval_sdk import _values
 from llmeval_sdk.model import Batch
@@ -37,7 +38,7 @@ def test_seven_of_ten_is_a_mean_of_point_seven_everywhere(filled, values):
         assert whole.mean == pytest.approx(0.7)
         assert whole.estimate.mean == pytest.approx(0.7)
         assert whole.funnel.scored == 10
-        assert reader.score_summary()[0].mean == pytest.approx(0.7)
+        assert score_summary(reader)[0].mean == pytest.approx(0.7)
         recent = reader.read(lambda c: views.recent(c, "tone", None))
         assert figures("tone", recent, judge=True).mean == pytest.approx(0.7)
     assert sum(map(_values.number, values)) == 7
@@ -47,7 +48,7 @@ def test_skipped_verdicts_count_in_no_mean(filled):
     """A check that had nothing to look at neither raises nor lowers the share that passed."""
     with StoreReader(filled([*TEN, "skipped", "abstained"])) as reader:
         assert overall(reader, (None,) * 4, None, "tone").mean == pytest.approx(0.7)
-        summary = reader.score_summary()[0]
+        summary = score_summary(reader)[0]
         assert summary.mean == pytest.approx(0.7)
         assert summary.categories["skipped"] == 1
         recent = reader.read(lambda c: views.recent(c, "tone", None))

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import rows, schema
+from llmeval_sdk.store import _rows, _schema
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -24,12 +24,12 @@ def columns(connection, table):
     return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
-@pytest.mark.parametrize("table", rows.COLUMNS)
+@pytest.mark.parametrize("table", _rows.COLUMNS)
 def test_rows_have_the_columns_of_their_table(table):
     """All that is written is declared, and nothing else; statements name the columns they use."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        schema.migrate(connection)
-        assert sorted(columns(connection, table)) == sorted(["seq", *rows.COLUMNS[table]])
+        _schema.migrate(connection)
+        assert sorted(columns(connection, table)) == sorted(["seq", *_rows.COLUMNS[table]])
 
 
 def test_a_store_of_an_older_release_is_brought_forward(path, make, monkeypatch):
@@ -37,12 +37,12 @@ def test_a_store_of_an_older_release_is_brought_forward(path, make, monkeypatch)
     span = make.span()
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((span,)))
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, NEXT))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (*_schema.MIGRATIONS, NEXT))
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
         assert writer.fallback_reason is None
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+        assert raw.execute("PRAGMA user_version").fetchone() == (len(_schema.MIGRATIONS),)
         assert raw.execute("SELECT count(*) FROM later").fetchone() == (1,)
         assert columns(raw, "not_run")[-1] == "later"
     with closing(StoreReader(path)) as reader:
@@ -53,11 +53,11 @@ def test_a_reader_brings_an_older_store_forward(path, make, monkeypatch):
     """After an upgrade, a report needs no write of the app first."""
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, NEXT))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (*_schema.MIGRATIONS, NEXT))
     with closing(StoreReader(path)) as reader:
         assert reader.counts().spans == 1
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+        assert raw.execute("PRAGMA user_version").fetchone() == (len(_schema.MIGRATIONS),)
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path, make, monkeypatch):
@@ -65,12 +65,12 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(path, make, monkeypatc
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span("same"), make.span("same"))))
     broken = "CREATE TABLE half (x);\nCREATE UNIQUE INDEX once ON spans (name);\n"
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (*_schema.MIGRATIONS, broken))
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
         assert "UNIQUE constraint failed" in writer.fallback_reason
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS) - 1,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (len(_schema.MIGRATIONS) - 1,)
         assert not columns(raw, "half")
 
 
@@ -106,15 +106,15 @@ def test_a_store_of_the_first_release_gets_the_indices_of_the_viewer(path, make,
     span = make.span()
     event = make.evaluation(span)
     with monkeypatch.context() as first:
-        first.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        first.setattr(_schema, "MIGRATIONS", _schema.MIGRATIONS[:1])
         with closing(StoreWriter(path)) as writer:
             writer.write(Batch())
     with closing(sqlite3.connect(path)) as raw:
         for table, values in (
-            ("spans", rows.span_row(span)),
-            ("evaluations", rows.evaluation_row(event)),
+            ("spans", _rows.span_row(span)),
+            ("evaluations", _rows.evaluation_row(event)),
         ):
-            row = dict(zip(rows.COLUMNS[table], values, strict=True))
+            row = dict(zip(_rows.COLUMNS[table], values, strict=True))
             known = [name for name in columns(raw, table) if name in row]
             assert len(known) < len(row)
             marks = ",".join("?" * len(known))

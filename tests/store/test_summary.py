@@ -4,6 +4,7 @@ import time
 from contextlib import closing
 
 import pytest
+from summaries import not_run_summary, score_summary
 
 from llmeval_sdk.model import Batch, Failure, Usage
 from llmeval_sdk.store.populations import overall
@@ -27,7 +28,7 @@ def test_scores_have_a_mean_and_a_distribution(make, read):
     """Ten parts of 0..1, the upper end in the last."""
     values = [0.0, 0.05, 0.3, 0.55, 0.55, 1.0]
     with read(*(make.evaluation(make.span(), value=value) for value in values)) as reader:
-        (found,) = reader.score_summary()
+        (found,) = score_summary(reader)
     assert found == ScoreSummary(
         "context_precision",
         "heuristic",
@@ -44,7 +45,7 @@ def test_scores_beyond_0_to_1_have_their_own_range(make, read):
     """Counts and latencies are spread from the smallest to the largest."""
     values = [100.0, 200.0, 1_100.0]
     with read(*(make.evaluation(make.span(), "tokens", value) for value in values)) as reader:
-        (found,) = reader.score_summary()
+        (found,) = score_summary(reader)
     assert (found.low, found.high) == (100.0, 1_100.0)
     assert found.histogram == (1, 1, 0, 0, 0, 0, 0, 0, 0, 1)
 
@@ -52,7 +53,7 @@ def test_scores_beyond_0_to_1_have_their_own_range(make, read):
 def test_one_score_beyond_0_to_1_alone_has_a_distribution(make, read):
     """A range of no width is no division by zero."""
     with read(make.evaluation(make.span(), "tokens", 7.0)) as reader:
-        (found,) = reader.score_summary()
+        (found,) = score_summary(reader)
     assert sum(found.histogram) == 1
     assert (found.low, found.high) == (7.0, 7.0)
 
@@ -62,7 +63,7 @@ def test_categories_and_booleans_have_shares(make, read):
     events = [make.evaluation(make.span(), "pattern", value) for value in ("mixed", "mixed", "yes")]
     events += [make.evaluation(make.span(), "cites", value) for value in (True, False, False)]
     with read(*events) as reader:
-        cites, pattern = reader.score_summary()
+        cites, pattern = score_summary(reader)
     assert list(pattern.categories.items()) == [("mixed", 2), ("yes", 1)]
     assert cites.categories == {"fail": 2, "pass": 1}
     assert pattern.count == cites.count == 3
@@ -79,7 +80,7 @@ def test_failures_and_not_applicable_are_no_scores(make, read):
         make.evaluation(make.span(), value=None, error=Failure("timeout")),
     ]
     with read(*events) as reader:
-        (found,) = reader.score_summary()
+        (found,) = score_summary(reader)
     assert (found.count, found.errors, found.not_applicable, found.mean) == (1, 1, 1, 1.0)
 
 
@@ -90,7 +91,7 @@ def test_the_corrected_mean_undoes_the_selection(make, read):
         make.evaluation(make.span(), value=1.0, inclusion_probability=0.02),
     ]
     with read(*events) as reader:
-        (found,) = reader.score_summary()
+        (found,) = score_summary(reader)
         whole = overall(reader, (None, None, None, None), None, found.evaluator)
     assert found.mean == whole.mean == 0.5
     assert whole.estimate.mean == pytest.approx(50 / 51)
@@ -104,7 +105,7 @@ def test_costs_are_summed(make, read):
         make.evaluation(make.span(), evaluator_kind="judge"),
     ]
     with read(*events) as reader:
-        (found,) = reader.score_summary()
+        (found,) = score_summary(reader)
     assert (found.cost_usd, found.total_tokens) == (0.5, 6)
 
 
@@ -115,10 +116,10 @@ def test_summaries_can_be_narrowed(make, read):
         for name in ("one", "two") for evaluator in ("a", "b") for at in (NOW + 1_000, NOW + 2_000, NOW + 3_000)
     ]  # fmt: skip
     with read(*events) as reader:
-        assert [found.count for found in reader.score_summary()] == [3, 3, 3, 3]
-        assert [found.count for found in reader.score_summary(since=NOW + 2_000)] == [2, 2, 2, 2]
-        assert [found.count for found in reader.score_summary(until=NOW + 2_000)] == [1, 1, 1, 1]
-        (found,) = reader.score_summary(NOW + 1_500, NOW + 2_500, "b", "two")
+        assert [found.count for found in score_summary(reader)] == [3, 3, 3, 3]
+        assert [found.count for found in score_summary(reader, since=NOW + 2_000)] == [2, 2, 2, 2]
+        assert [found.count for found in score_summary(reader, until=NOW + 2_000)] == [1, 1, 1, 1]
+        (found,) = score_summary(reader, NOW + 1_500, NOW + 2_500, "b", "two")
     assert (found.evaluator, found.span_name, found.count, sum(found.histogram)) == (
         "b",
         "two",
@@ -136,10 +137,10 @@ def test_judges_that_did_not_run_are_counted_by_reason(make, read):
         make.not_run(make.span(), "safety", "no_judge_model", ""),
     ]
     with read(not_run=refusals) as reader:
-        assert reader.not_run_summary() == (
+        assert not_run_summary(reader) == (
             NotRunSummary("correctness", "over_budget", 2, "last"),
             NotRunSummary("correctness", "not_sampled", 1, "rate 0"),
             NotRunSummary("safety", "no_judge_model", 1, ""),
         )
-        assert len(reader.not_run_summary(evaluator="safety")) == 1
-        assert reader.not_run_summary(span_name="other") == ()
+        assert len(not_run_summary(reader, evaluator="safety")) == 1
+        assert not_run_summary(reader, span_name="other") == ()

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 from raw_store import HOUR, RawStore
+from summaries import score_summary
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.assisted import assisted_mean
@@ -13,11 +14,11 @@ from llmeval_sdk.estimates.correction import Labelled, corrected_mean
 from llmeval_sdk.estimates.funnels import funnel
 from llmeval_sdk.estimates.mean import population_mean
 from llmeval_sdk.store import summary
+from llmeval_sdk.store._samples import LEAST_CHANCE
+from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import Scores, over_time, overall, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.samples import LEAST_CHANCE
-from llmeval_sdk.store.verdicts import scores_by_span
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")
@@ -194,7 +195,7 @@ def test_every_hour_is_estimated_as_from_its_rows(path):
 def test_a_summary_counts_as_its_rows_do(path):
     """Counts, means, failures, costs and ten parts of the range, for every span name."""
     with closing(StoreReader(path)) as reader:
-        found = reader.score_summary()
+        found = score_summary(reader)
         rows = reader.read(lambda c: c.execute(
             "SELECT name, span_name, value, error_type, cost_usd, total_tokens FROM evaluations"
         ).fetchall())  # fmt: skip

@@ -9,6 +9,7 @@ from llmeval_sdk.store import hours
 from llmeval_sdk.store.pages import said_of
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.summary import EvaluationScope, groups
 from llmeval_sdk.store.tiers import tiers
 
 
@@ -54,7 +55,9 @@ def cascade(writer, make, path):
 
 def test_each_tier_has_its_share_and_what_it_changed(cascade):
     reader, _ = cascade
-    (found,) = reader.read(tiers)
+    (found,) = reader.read(
+        lambda store: tiers(store, EvaluationScope(), groups(store, EvaluationScope()))
+    )
     assert (found.judge, found.decided, found.eligible) == (JUDGE, RECORDS, RECORDS)
     assert found.shares[0] == 1.0
     assert 0.55 < found.shares[1] < 0.75

@@ -23,7 +23,7 @@ PARTS = {
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
         "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/samples.py", "store/silence.py", "store/tiers.py", "store/verdicts.py",
+        "store/_judged.py", "store/_samples.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
@@ -35,11 +35,12 @@ PARTS = {
     "demo": ("demo",),
     "sources": ("sources", "auto.py", "_bootstrap"),
     "extraction": (
-        "extraction", "heuristics/extraction", "heuristics/aggregated_confidence.py",
+        "extraction", "heuristics/extraction", "heuristics/_formats.py",
+        "heuristics/aggregated_confidence.py",
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/_answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "judges/answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
         "evaluation/_outcomes.py",
         "evaluation/calibrations.py", "evaluation/deciding.py",
         "evaluation/decision_budget.py", "llms/decisions",
@@ -56,7 +57,7 @@ PARTS = {
     "score-apis": ("exporters/_scores.py",),
     "console": ("exporters/console.py",),
     "otel-metrics": ("exporters/otel/metrics.py",),
-    "otel-app": ("exporters/otel/app.py", "exporters/otel/json_lines.py"),
+    "otel-app": ("exporters/otel/_app.py", "exporters/otel/json_lines.py"),
 }  # fmt: skip
 """Files and folders of each part. ``ground-truth`` compares with an expected answer, which only rows
 of a data set have; ``reading`` is what only looks at a store, and estimates from
@@ -187,6 +188,8 @@ def _cut(path, gone, names, helpers, lost):
     text = path.read_text("utf-8")
     runs = '"-m", "llmeval_sdk"', "python -m llmeval_sdk"
     body = ast.parse(text).body
+    lines = text.splitlines(keepends=True)
+    sources = {part: "".join(lines[part.lineno - 1 : part.end_lineno]) for part in body}
     own, cut = set(), []
     while True:
         more = [
@@ -197,17 +200,13 @@ def _cut(path, gone, names, helpers, lost):
                 any(
                     _is_gone(node, gone, names, lost | own, helpers) for node in ast.walk(statement)
                 )
-                or (
-                    "llmeval_sdk.cli" in gone
-                    and any(word in ast.get_source_segment(text, statement) for word in runs)
-                )
+                or ("llmeval_sdk.cli" in gone and any(word in sources[statement] for word in runs))
             )
         ]
         if not more:
             break
         cut += more
         own |= {name for statement in more for name in _names_of(statement)}
-    lines = text.splitlines(keepends=True)
     for statement in cut:
         decorators = getattr(statement, "decorator_list", [])
         first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
@@ -301,6 +300,7 @@ def _statements(node):
     return body if isinstance(body, list) else []
 
 
+@cache
 def core_figures():
     """Return how large the core is."""
     import llmeval_sdk

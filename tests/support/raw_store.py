@@ -4,7 +4,7 @@ import random
 import sqlite3
 import time
 
-from llmeval_sdk.store import schema
+from llmeval_sdk.store import _schema
 
 
 HOUR = 3_600_000_000_000
@@ -19,7 +19,7 @@ class RawStore:
         self.rng = random.Random(seed)
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        schema.migrate(self.connection)
+        _schema.migrate(self.connection)
         path.chmod(0o600)
         self.now = time.time_ns() // HOUR * HOUR
 

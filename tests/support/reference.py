@@ -11,8 +11,8 @@ from pathlib import Path
 from llmeval_sdk import cli, config, registry
 from llmeval_sdk.cli import run
 from llmeval_sdk.demo import run as demo_run
-from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.store import schema
+from llmeval_sdk.exporters.otel import _names
+from llmeval_sdk.store import _schema
 
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "reference"
@@ -73,18 +73,18 @@ def _row(action: argparse.Action) -> str:
 
 def attributes() -> str:
     """Return the names that go over the wire, with what our constants call them."""
-    source = Path(names.__file__).read_text()
+    source = Path(_names.__file__).read_text()
     parts = [
         "# Attributes and events\n",
         NOTE.strip() + "\n",
         "What spans, evaluations and metrics are called over OTLP, in Phoenix and in MLflow.",
-        f"The names follow the OpenTelemetry conventions at {names.SCHEMA_URL.rsplit('/')[-1]} with",
+        f"The names follow the OpenTelemetry conventions at {_names.SCHEMA_URL.rsplit('/')[-1]} with",
         "their later renames, and OpenInference's beside them.\n",
     ]
     for section in re.split(r"^# -- ", source, flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")
         found = [
-            (constant, getattr(names, constant))
+            (constant, getattr(_names, constant))
             for constant in re.findall(r"^(\w+): Final = (?:\"|model\.)", body, re.MULTILINE)
         ]
         heading = title.strip(" -")
@@ -97,8 +97,8 @@ def attributes() -> str:
     parts += ["\n## Span kinds\n", "| kind | `gen_ai.operation.name` | `openinference.span.kind` |"]
     parts += ["| --- | --- | --- |"]
     parts += [
-        f"| `{kind}` | {_code(names.OPERATIONS.get(kind))} | `{names.OI_KINDS[kind]}` |"
-        for kind in names.OI_KINDS
+        f"| `{kind}` | {_code(_names.OPERATIONS.get(kind))} | `{_names.OI_KINDS[kind]}` |"
+        for kind in _names.OI_KINDS
     ]
     return "\n".join(parts) + "\n"
 
@@ -114,11 +114,11 @@ def _code(text: str | None) -> str:
 def store() -> str:
     """Return the tables of the store, as a fresh file has them."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    schema.migrate(connection)
+    _schema.migrate(connection)
     parts = [
         "# Store schema\n",
         NOTE.strip() + "\n",
-        f"The local store is a SQLite file of version {len(schema.MIGRATIONS)} (`PRAGMA user_version`).",
+        f"The local store is a SQLite file of version {len(_schema.MIGRATIONS)} (`PRAGMA user_version`).",
         "A release that changes the tables brings older files forward when it opens them; a file",
         "of a newer release is left alone, with an error that says so. Read it with any SQLite",
         "client, but let only llmeval_sdk write to it.\n",

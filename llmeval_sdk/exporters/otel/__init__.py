@@ -1,7 +1,7 @@
-"""OTLP: spans as traces and scores as log events, by ourselves or through the app's providers.
+"""OTLP: sends spans as traces and scores as log events, by itself or through the app's providers.
 
-Needs no package: OTLP is written by hand (`wire`) and sent by a client of our own, because the
-delivery is what has to be bounded. ``otel="global"`` needs the app's ``opentelemetry-sdk``.
+No package is needed. OTLP is written by hand (`wire`) and sent with a client of our own, because
+its delivery has to be bounded. ``otel="global"`` needs the app's ``opentelemetry-sdk``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from llmeval_sdk.protocols import Exporter
 def make(settings: Settings) -> Exporter:
     """Make the exporter ``otlp`` by the settings."""
     if settings.otel == "global":
-        made: Exporter = registry.load("llmeval_sdk.exporters.otel.app:AppOtelExporter")(settings)
+        made: Exporter = registry.load("llmeval_sdk.exporters.otel._app:AppOtelExporter")(settings)
         return made
-    from llmeval_sdk.exporters.otel.exporter import OtlpExporter
+    from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 
     return OtlpExporter(settings)

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import (
+from llmeval_sdk.exporters.otel import _names
+from llmeval_sdk.exporters.otel._attributes import (
     Attribute,
     attributes_of,
     event_of,
@@ -40,7 +40,7 @@ def logs_line(
 
 
 def _scope(version: str) -> dict[str, Any]:
-    return {"scope": {"name": names.SCOPE, "version": version}, "schemaUrl": names.SCHEMA_URL}
+    return {"scope": {"name": _names.SCOPE, "version": version}, "schemaUrl": _names.SCHEMA_URL}
 
 
 def _resource(resource: Mapping[str, Attribute]) -> dict[str, Any]:
@@ -66,10 +66,10 @@ def _span(span: SpanData) -> dict[str, Any]:
     if span.parent_id:
         body["parentSpanId"] = span.parent_id
     if span.error is not None:
-        about: dict[str, Attribute] = {names.EXCEPTION_TYPE: span.error.type}
+        about: dict[str, Attribute] = {_names.EXCEPTION_TYPE: span.error.type}
         if span.error.message:
-            about[names.EXCEPTION_MESSAGE] = span.error.message
-        exception = {"name": names.EXCEPTION, "attributes": _attributes(about)}
+            about[_names.EXCEPTION_MESSAGE] = span.error.message
+        exception = {"name": _names.EXCEPTION, "attributes": _attributes(about)}
         body["events"] = [{"timeUnixNano": body["endTimeUnixNano"], **exception}]
         body["status"] = {"code": _ERROR, "message": span.error.message or span.error.type}
     links = [link for link in span.links if link.trace_id and link.span_id]
@@ -87,7 +87,7 @@ def _event(event: EvaluationEvent) -> dict[str, Any]:
         "observedTimeUnixNano": str(event.timestamp_ns),
         "severityNumber": described.severity,
         "severityText": described.severity_text,
-        "eventName": names.EVENT,
+        "eventName": _names.EVENT,
         "body": _value(described.body),
         "attributes": _attributes(described.attributes),
     }

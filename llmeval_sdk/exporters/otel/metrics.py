@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import value_and_label
+from llmeval_sdk.exporters.otel import _names
+from llmeval_sdk.exporters.otel._attributes import value_and_label
 from llmeval_sdk.exporters.otel.wire import version
 from llmeval_sdk.model import Evaluation
 
 
 class Histogram:
-    """Scores as one histogram by evaluator, for dashboards, of a meter provider or the app's own.
+    """Records scores in one histogram by evaluator, for dashboards.
 
-    Raises `ConfigurationError` where OpenTelemetry's SDK is not installed.
+    It belongs to the given meter provider, or to the app's global one. Raises `ConfigurationError`
+    if OpenTelemetry's SDK is not installed.
     """
 
     def __init__(self, provider: Any = None) -> None:
@@ -26,8 +27,8 @@ class Histogram:
             except ImportError as error:
                 raise missing_extra("otel_metrics", "otel", "opentelemetry-sdk") from error
             provider = get_meter_provider()
-        self._instrument = provider.get_meter(names.SCOPE).create_histogram(
-            names.HISTOGRAM, unit="1", description="Scores by evaluator"
+        self._instrument = provider.get_meter(_names.SCOPE).create_histogram(
+            _names.HISTOGRAM, unit="1", description="Scores by evaluator"
         )
 
     def record(self, evaluation: Evaluation) -> None:
@@ -36,11 +37,11 @@ class Histogram:
         if value is None:
             return
         about = {
-            names.EVALUATION_NAME: evaluation.name,
-            names.EVALUATOR_KIND: names.EVALUATOR_KINDS[evaluation.evaluator_kind],
+            _names.EVALUATION_NAME: evaluation.name,
+            _names.EVALUATOR_KIND: _names.EVALUATOR_KINDS[evaluation.evaluator_kind],
         }
         if label is not None:
-            about[names.SCORE_LABEL] = label
+            about[_names.SCORE_LABEL] = label
         self._instrument.record(value, about)
 
 
@@ -61,7 +62,7 @@ class Instrument(NamedTuple):
 def _exporters(field: str) -> Callable[[Any], Points]:
     def points(stats: Any) -> Points:
         for name, account in stats.exporters.items():
-            yield getattr(account, field), {names.EXPORTER: name}
+            yield getattr(account, field), {_names.EXPORTER: name}
 
     return points
 
@@ -69,7 +70,7 @@ def _exporters(field: str) -> Callable[[Any], Points]:
 def _dropped(stats: Any) -> Points:
     for name, account in stats.exporters.items():
         for reason, times in account.dropped.items():
-            yield times, {names.EXPORTER: name, names.ERROR_TYPE: reason}
+            yield times, {_names.EXPORTER: name, _names.ERROR_TYPE: reason}
 
 
 def _by(field: str, label: str) -> Callable[[Any], Points]:
@@ -83,13 +84,13 @@ def _by(field: str, label: str) -> Callable[[Any], Points]:
 def _not_run(stats: Any) -> Points:
     for judge, reasons in stats.not_run.items():
         for reason, times in reasons.items():
-            yield times, {names.EVALUATION_NAME: judge, names.NOT_RUN_REASON: reason}
+            yield times, {_names.EVALUATION_NAME: judge, _names.NOT_RUN_REASON: reason}
 
 
 def _tokens(stats: Any) -> Points:
     used = stats.judge_usage
-    yield used.input_tokens or 0, {names.TOKEN_TYPE: "input"}
-    yield used.output_tokens or 0, {names.TOKEN_TYPE: "output"}
+    yield used.input_tokens or 0, {_names.TOKEN_TYPE: "input"}
+    yield used.output_tokens or 0, {_names.TOKEN_TYPE: "output"}
 
 
 def _one(read: Callable[[Any], float | None]) -> Callable[[Any], Points]:
@@ -100,58 +101,58 @@ def _one(read: Callable[[Any], float | None]) -> Callable[[Any], Points]:
 
 
 READINGS = (
-    Instrument(names.SPANS, "{span}", "Finished spans", _one(lambda stats: stats.spans)),
+    Instrument(_names.SPANS, "{span}", "Finished spans", _one(lambda stats: stats.spans)),
     Instrument(
-        names.EVALUATIONS, "{evaluation}", "Evaluations made or submitted",
+        _names.EVALUATIONS, "{evaluation}", "Evaluations made or submitted",
         _one(lambda stats: stats.evaluations),
     ),
     Instrument(
-        names.DELIVERED, "{record}", "Spans and evaluations that an exporter delivered",
+        _names.DELIVERED, "{record}", "Spans and evaluations that an exporter delivered",
         _exporters("delivered"),
     ),
     Instrument(
-        names.DROPPED, "{record}", "Spans and evaluations lost to an exporter, by reason", _dropped
+        _names.DROPPED, "{record}", "Spans and evaluations lost to an exporter, by reason", _dropped
     ),
-    Instrument(names.UNKNOWN, "{record}", "Records sent without an answer", _exporters("unknown")),
+    Instrument(_names.UNKNOWN, "{record}", "Records sent without an answer", _exporters("unknown")),
     Instrument(
-        names.QUEUE, "{record}", "Records that wait to be delivered", _exporters("undelivered"),
+        _names.QUEUE, "{record}", "Records that wait to be delivered", _exporters("undelivered"),
         falls=True,
     ),
     Instrument(
-        names.JUDGED, "{judgement}", "Judgements that gave a value",
-        _by("judged", names.EVALUATION_NAME),
+        _names.JUDGED, "{judgement}", "Judgements that gave a value",
+        _by("judged", _names.EVALUATION_NAME),
     ),
-    Instrument(names.NOT_RUN, "{judgement}", "Judgements not made, by reason", _not_run),
+    Instrument(_names.NOT_RUN, "{judgement}", "Judgements not made, by reason", _not_run),
     Instrument(
-        names.PENDING, "{judgement}", "Judgements that wait or run",
+        _names.PENDING, "{judgement}", "Judgements that wait or run",
         _one(lambda stats: stats.pending_judgements), falls=True,
     ),
-    Instrument(names.JUDGE_TOKENS, "{token}", "Tokens that judges used", _tokens),
+    Instrument(_names.JUDGE_TOKENS, "{token}", "Tokens that judges used", _tokens),
     Instrument(
-        names.JUDGE_COST, "USD", "Money that judges used, where the price is known",
+        _names.JUDGE_COST, "USD", "Money that judges used, where the price is known",
         _one(lambda stats: stats.judge_usage.cost_usd),
     ),
     Instrument(
-        names.CUT_PROMPTS, "{judgement}", "Judgements whose prompt was too long and was cut",
+        _names.CUT_PROMPTS, "{judgement}", "Judgements whose prompt was too long and was cut",
         _one(lambda stats: stats.cut_prompts),
     ),
     Instrument(
-        names.PROBLEMS, "{exception}", "Exceptions of evaluators and of the SDK that were caught",
-        _by("problems", names.SITE),
+        _names.PROBLEMS, "{exception}", "Exceptions of evaluators and of the SDK that were caught",
+        _by("problems", _names.SITE),
     ),
 )  # fmt: skip
 
 
 def observe(stats: Callable[[], Any], provider: Any = None) -> None:
-    """Show the SDK's own counters, as ``stats()`` returns them at each collection. Call it once.
+    """Report the SDK's own counters as metrics, read from ``stats()`` at each collection.
 
-    While the app has set no global meter provider, the instruments are the API's stand-ins, which
-    become real ones when it does.
+    Call it once. Until the app sets a global meter provider, the instruments are stand-ins of
+    OpenTelemetry's API, which become real ones at that moment.
     """
     from opentelemetry.metrics import Observation, get_meter_provider
 
     meter = (provider or get_meter_provider()).get_meter(
-        names.SCOPE, version(), schema_url=names.SCHEMA_URL
+        _names.SCOPE, version(), schema_url=_names.SCHEMA_URL
     )
 
     def callback(points: Callable[[Any], Points]) -> Callable[[Any], Iterable[Any]]:

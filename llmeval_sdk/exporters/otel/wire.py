@@ -1,7 +1,7 @@
-"""Writes requests of spans and evaluations as OTLP in protobuf, and reads the responses.
+"""Writes requests with spans or evaluations as OTLP in protobuf, and reads the responses.
 
-Written by hand because OTLP needs a few kinds of field only, no package that could clash with the
-app's protobuf, and less time than filling generated message objects takes.
+It is written by hand because OTLP needs only a few kinds of field. This way no package can clash
+with the app's protobuf, and it takes less time than filling generated message objects.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from struct import Struct
 from time import time_ns
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.exporters.otel import names
-from llmeval_sdk.exporters.otel.attributes import (
+from llmeval_sdk.exporters.otel import _names
+from llmeval_sdk.exporters.otel._attributes import (
     Attribute,
     attributes_of,
     event_of,
@@ -34,7 +34,7 @@ _keys: dict[str, bytes] = {}
 """Encoded keys of attributes, of which there are few different ones."""
 
 
-def varint(number: int) -> bytes:
+def _varint(number: int) -> bytes:
     """Write a whole number; a negative one takes ten bytes."""
     if 0 <= number < 128:
         return _ONE_BYTE[number]
@@ -50,29 +50,29 @@ def varint(number: int) -> bytes:
 
 
 def tag(field: int, kind: int) -> bytes:
-    """Write a field's number and kind: 0 varint, 1 eight bytes, 2 counted bytes, 5 four bytes."""
-    return varint(field << 3 | kind)
+    """Write a field's number and kind: 0 a varint, 1 eight bytes, 2 counted bytes, 5 four bytes."""
+    return _varint(field << 3 | kind)
 
 
 def block(tag: bytes, content: bytes) -> bytes:
     """Write a field that holds bytes, a text or a message."""
-    return tag + varint(len(content)) + content
+    return tag + _varint(len(content)) + content
 
 
-def utf8(text: str) -> bytes:
-    """Encode a text; what UTF-8 cannot hold (lone surrogates) becomes question marks."""
+def _utf8(text: str) -> bytes:
+    """Encode a text as UTF-8; lone surrogates, which it cannot hold, become question marks."""
     try:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace")
 
 
-def fixed64(tag: bytes, number: int) -> bytes:
+def _fixed64(tag: bytes, number: int) -> bytes:
     """Write a time in nanoseconds."""
     return tag + _FIXED64(max(0, number) & 0xFFFFFFFFFFFFFFFF)
 
 
-def fixed32(tag: bytes, number: int) -> bytes:
+def _fixed32(tag: bytes, number: int) -> bytes:
     """Write flags."""
     return tag + _FIXED32(number & 0xFFFFFFFF)
 
@@ -81,13 +81,13 @@ def any_value(value: Attribute) -> bytes:
     """Write the content of an OTLP AnyValue."""
     kind = type(value)
     if kind is str:
-        data = utf8(value)  # type: ignore[arg-type]
-        return b"\x0a" + varint(len(data)) + data
+        data = _utf8(value)  # type: ignore[arg-type]
+        return b"\x0a" + _varint(len(data)) + data
     if kind is bool:
         return b"\x10\x01" if value else b"\x10\x00"
     if kind is int:
         if -(1 << 63) <= value < 1 << 63:  # type: ignore[operator]
-            return b"\x18" + varint(value)  # type: ignore[arg-type]
+            return b"\x18" + _varint(value)  # type: ignore[arg-type]
         return any_value(str(value))
     if kind is float:
         return b"\x21" + _DOUBLE(value)
@@ -95,7 +95,7 @@ def any_value(value: Attribute) -> bytes:
     return block(b"\x2a", items)
 
 
-def key_values(tag: bytes, attributes: Mapping[str, Attribute]) -> list[bytes]:
+def _key_values(tag: bytes, attributes: Mapping[str, Attribute]) -> list[bytes]:
     """Write attributes, each as a field of its own."""
     parts: list[bytes] = []
     for key, value in attributes.items():
@@ -104,18 +104,18 @@ def key_values(tag: bytes, attributes: Mapping[str, Attribute]) -> list[bytes]:
             try:
                 data = value.encode()
             except UnicodeEncodeError:
-                data = utf8(value)
-            size = varint(len(data))
+                data = _utf8(value)
+            size = _varint(len(data))
             content = b"\x0a" + size + data
         else:
             content = any_value(value)
-        body = start + varint(len(content)) + content
-        parts += (tag, varint(len(body)), body)
+        body = start + _varint(len(content)) + content
+        parts += (tag, _varint(len(body)), body)
     return parts
 
 
 def _key(key: str) -> bytes:
-    written = block(b"\x0a", utf8(key)) + b"\x12"
+    written = block(b"\x0a", _utf8(key)) + b"\x12"
     if len(_keys) < _MAX_KEYS:
         _keys[key] = written
     return written
@@ -169,16 +169,16 @@ class Envelope:
     """The resource and scope of every request, encoded once."""
 
     def __init__(self, resource: Mapping[str, Attribute], version: str) -> None:
-        self._resource = block(_T1, b"".join(key_values(_T1, resource)))
-        scope = block(_T1, names.SCOPE.encode()) + block(_T2, version.encode())
+        self._resource = block(_T1, b"".join(_key_values(_T1, resource)))
+        scope = block(_T1, _names.SCOPE.encode()) + block(_T2, version.encode())
         self._scope = block(_T1, scope)
-        self._schema = block(_T3, names.SCHEMA_URL.encode())
+        self._schema = block(_T3, _names.SCHEMA_URL.encode())
 
     def wrap(self, records: Sequence[bytes]) -> bytes:
         """Make a request of spans or of log records, which have the same structure."""
         parts = [self._scope]
         for record in records:
-            parts += (_T2, varint(len(record)), record)
+            parts += (_T2, _varint(len(record)), record)
         parts.append(self._schema)
         return block(_T1, self._resource + block(_T2, b"".join(parts)))
 
@@ -190,31 +190,31 @@ def span_bytes(span: SpanData) -> bytes:
     ]  # fmt: skip
     if span.parent_id:
         parts += (_SPAN_PARENT, b"\x08", bytes.fromhex(span.parent_id))
-    name = utf8(name_of(span))
-    parts += (_SPAN_NAME, varint(len(name)), name, _SPAN_KIND, varint(kind_of(span)))
-    parts.append(fixed64(_SPAN_START, span.start_ns))
-    parts.append(fixed64(_SPAN_END, span.end_ns))
-    parts += key_values(_SPAN_ATTRIBUTE, attributes_of(span))
+    name = _utf8(name_of(span))
+    parts += (_SPAN_NAME, _varint(len(name)), name, _SPAN_KIND, _varint(kind_of(span)))
+    parts.append(_fixed64(_SPAN_START, span.start_ns))
+    parts.append(_fixed64(_SPAN_END, span.end_ns))
+    parts += _key_values(_SPAN_ATTRIBUTE, attributes_of(span))
     if span.error is not None:
         parts.append(_exception(span))
-        status = block(_T2, utf8(span.error.message or span.error.type))
-        parts.append(block(_SPAN_STATUS, status + _STATUS_CODE + varint(_ERROR)))
+        status = block(_T2, _utf8(span.error.message or span.error.type))
+        parts.append(block(_SPAN_STATUS, status + _STATUS_CODE + _varint(_ERROR)))
     for link in span.links:
         ids = _ids(link)
         if ids is not None:
-            body = block(_T1, ids[0]) + block(_T2, ids[1]) + fixed32(_LINK_FLAGS, 1)
+            body = block(_T1, ids[0]) + block(_T2, ids[1]) + _fixed32(_LINK_FLAGS, 1)
             parts.append(block(_SPAN_LINK, body))
-    parts.append(fixed32(_SPAN_FLAGS, span.trace_flags))
+    parts.append(_fixed32(_SPAN_FLAGS, span.trace_flags))
     return b"".join(parts)
 
 
 def _exception(span: SpanData) -> bytes:
     assert span.error is not None
-    about: dict[str, Attribute] = {names.EXCEPTION_TYPE: span.error.type}
+    about: dict[str, Attribute] = {_names.EXCEPTION_TYPE: span.error.type}
     if span.error.message:
-        about[names.EXCEPTION_MESSAGE] = span.error.message
-    time = fixed64(_EVENT_TIME, span.end_ns)
-    body = time + block(_T2, names.EXCEPTION.encode()) + b"".join(key_values(_T3, about))
+        about[_names.EXCEPTION_MESSAGE] = span.error.message
+    time = _fixed64(_EVENT_TIME, span.end_ns)
+    body = time + block(_T2, _names.EXCEPTION.encode()) + b"".join(_key_values(_T3, about))
     return block(_SPAN_EVENT, body)
 
 
@@ -223,23 +223,23 @@ def event_bytes(event: EvaluationEvent) -> bytes:
     described = event_of(event)
     body = any_value(described.body)
     parts = [
-        fixed64(_LOG_TIME, event.timestamp_ns),
-        _LOG_SEVERITY, varint(described.severity),
+        _fixed64(_LOG_TIME, event.timestamp_ns),
+        _LOG_SEVERITY, _varint(described.severity),
         block(_LOG_TEXT, described.severity_text.encode()),
-        _LOG_BODY, varint(len(body)), body,
+        _LOG_BODY, _varint(len(body)), body,
     ]  # fmt: skip
-    parts += key_values(_LOG_ATTRIBUTE, described.attributes)
+    parts += _key_values(_LOG_ATTRIBUTE, described.attributes)
     ids = _ids(event.target)
     if ids is not None:
-        parts.append(fixed32(_LOG_FLAGS, 1))
+        parts.append(_fixed32(_LOG_FLAGS, 1))
         parts += (block(_LOG_TRACE, ids[0]), block(_LOG_SPAN, ids[1]))
-    parts.append(fixed64(_LOG_OBSERVED, time_ns()))
-    parts.append(block(_LOG_EVENT, names.EVENT.encode()))
+    parts.append(_fixed64(_LOG_OBSERVED, time_ns()))
+    parts.append(block(_LOG_EVENT, _names.EVENT.encode()))
     return b"".join(parts)
 
 
 def _ids(target: Target) -> tuple[bytes, bytes] | None:
-    """Return W3C ids as bytes; ``None`` for ids of another system, which OTLP cannot carry."""
+    """Return W3C ids as bytes, or ``None`` for ids of another system, which OTLP cannot carry."""
     try:
         trace, span = bytes.fromhex(target.trace_id or ""), bytes.fromhex(target.span_id or "")
     except ValueError:
@@ -250,7 +250,7 @@ def _ids(target: Target) -> tuple[bytes, bytes] | None:
 def rejected(response: bytes) -> tuple[int, str]:
     """Read from a successful response how many records were not taken, and why.
 
-    Raises ValueError where it is neither protobuf nor JSON.
+    Raises ValueError if the response is neither protobuf nor JSON.
     """
     if response[:1] == b"{":
         return _rejected_in_json(response)
@@ -279,12 +279,12 @@ def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
     own = dict(settings.resource_attributes or {})
     name = settings.service_name or own.get("service.name") or "llmeval"
     return {
-        "telemetry.sdk.name": names.SCOPE,
+        "telemetry.sdk.name": _names.SCOPE,
         "telemetry.sdk.language": "python",
         "telemetry.sdk.version": version(),
         "process.pid": getpid(),
         "host.name": socket.gethostname(),
-        names.OI_PROJECT: settings.phoenix_project or name,
+        _names.OI_PROJECT: settings.phoenix_project or name,
         **own,
         "service.name": name,
         **more,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from llmeval_sdk._values import ABSTAINED
 from llmeval_sdk.extraction import abstained, values_of
 from llmeval_sdk.extraction.candidates import best_candidate
 from llmeval_sdk.heuristics._function import FunctionHeuristic
-from llmeval_sdk.heuristics.extraction.fit import expected_kinds
-from llmeval_sdk.heuristics.extraction.rivalry import FULL_CUE
-from llmeval_sdk.heuristics.extraction.votes import MAX_EXTRACTIONS
+from llmeval_sdk.heuristics.extraction._fit import expected_kinds
+from llmeval_sdk.heuristics.extraction._rivalry import FULL_CUE
+from llmeval_sdk.heuristics.extraction._votes import MAX_EXTRACTIONS
 from llmeval_sdk.model import Evaluation, Record
 
 
@@ -52,7 +53,7 @@ def _abstention_risk(record: Record) -> Evaluation:
         why = "nothing in the passages names the field"
     else:
         why = "nothing was retrieved"
-    return Evaluation(NAME, round(chance, 4), "abstained", why, None, metadata)
+    return Evaluation(NAME, round(chance, 4), ABSTAINED, why, None, metadata)
 
 
 abstention_risk = FunctionHeuristic(

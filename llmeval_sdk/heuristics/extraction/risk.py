@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from llmeval_sdk._values import ABSTAINED
 from llmeval_sdk.extraction import (
     MAX_SHOWN,
     MAX_VALUES,
@@ -21,8 +22,8 @@ from llmeval_sdk.extraction import (
     values_of,
 )
 from llmeval_sdk.heuristics.aggregated_confidence import OTHERWISE, aggregated_confidence, runs_code
-from llmeval_sdk.heuristics.extraction import fit, place, rivalry, votes
-from llmeval_sdk.heuristics.extraction.history import Histories
+from llmeval_sdk.heuristics.extraction import _fit, _place, _rivalry, _votes
+from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.model import Evaluation, Record
 
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.config import Settings
 
 
-class Weights(NamedTuple):
+class RiskModel(NamedTuple):
     """What every feature weighs, and its mean over the labelled data."""
 
     bias: float
@@ -55,13 +56,13 @@ class Weights(NamedTuple):
 
 
 @lru_cache(None)
-def shipped() -> Weights:
+def shipped() -> RiskModel:
     """Read the weights that come with the package."""
     text = (files("llmeval_sdk.heuristics.extraction") / "data" / "extraction.json").read_text(
         encoding="utf-8"
     )
     data = json.loads(text)
-    return Weights(data["bias"], data["weights"], data["means"])
+    return RiskModel(data["bias"], data["weights"], data["means"])
 
 
 def features(
@@ -74,17 +75,15 @@ def features(
     confidence = aggregated_confidence(record)
     sure = confidence.value if isinstance(confidence.value, float) else OTHERWISE
     return {
-        **votes.measure(record, reading, sure),
-        **rivalry.measure(reading),
-        **fit.measure(record, reading, fits=confidence.metadata.get("format_valid")),
-        **place.measure(record, reading),
+        **_votes.measure(record, reading, sure),
+        **_rivalry.measure(reading),
+        **_fit.measure(record, reading, fits=confidence.metadata.get("format_valid")),
+        **_place.measure(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
     }
 
 
 NAME = "extraction_risk"
-ABSTAINED = "abstained"
-"""Label of a record without a value: it has no risk of being wrong."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class ExtractionRisk:
     """
 
     histories: Histories | None = None
-    weights: Weights | None = None
+    weights: RiskModel | None = None
     """What takes the place of the shipped weights, for training."""
     kind: Literal["heuristic"] = "heuristic"
     name: str = NAME
@@ -128,7 +127,7 @@ class ExtractionRisk:
             reason = "there is neither a passage nor a second extraction to compare the value with"
             return Evaluation(NAME, None, None, reason)
         weights = self.weights or shipped()
-        field = field_of(record)
+        field = _field_of(record)
         measured = [features(record, reading, self.histories, field) for reading in readings]
         risks = [weights.risk(vector) for vector in measured]
         riskiest = risks.index(max(risks))
@@ -153,7 +152,7 @@ class ExtractionRisk:
     def learn(self, record: Record, /) -> None:
         """Count a record's value in its field's history. The worker calls it, once per record."""
         if self.histories is not None:
-            field = field_of(record)
+            field = _field_of(record)
             if abstained(value_of(record)):
                 self.histories.learn(field, None)
             readings = self.histories.recall(record)
@@ -174,7 +173,7 @@ class ExtractionRisk:
         return ExtractionRisk(Histories(HostLedger(path)), self.weights)
 
 
-def field_of(record: Record) -> str:
+def _field_of(record: Record) -> str:
     """Return what a record's history goes by: the span's name and the field's."""
     config = record.field_config if isinstance(record.field_config, Mapping) else {}
     return f"{record.span_name or ''}/{config.get('name', '')!s:.100}"

@@ -9,12 +9,19 @@ from typing import Any
 
 from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
-from llmeval_sdk.heuristics.risk import context as contexts
-from llmeval_sdk.heuristics.risk import languages, passage, resources, response, sentence, text
-from llmeval_sdk.heuristics.risk.context import Context
-from llmeval_sdk.heuristics.risk.draft import Draft, Sentence, Side, draft
-from llmeval_sdk.heuristics.risk.resources import Additive, squashed
-from llmeval_sdk.heuristics.risk.words import STOP_WORDS
+from llmeval_sdk.heuristics.risk import _context as contexts
+from llmeval_sdk.heuristics.risk import (
+    _languages,
+    _passage,
+    _resources,
+    _response,
+    _sentence,
+    _text,
+)
+from llmeval_sdk.heuristics.risk._context import Context
+from llmeval_sdk.heuristics.risk._draft import Draft, Reference, Sentence, draft
+from llmeval_sdk.heuristics.risk._resources import Additive, squashed
+from llmeval_sdk.heuristics.risk._words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
 
 
@@ -44,13 +51,13 @@ Weigh = Callable[[str, float, dict[str, float]], tuple[float, dict[str, Any]]]
 
 def compare(
     request: str, passages: Sequence[str], answer: str, *, table: Mapping[str, float] | None = None
-) -> Side | None:
+) -> Reference | None:
     """Return what an answer is compared with, or ``None`` if it is in another language.
 
     ``table`` replaces the shipped background table; training uses it.
     """
     context = contexts.of(passages)
-    spoken, written = text.language((text.tokens(answer, 0, _SAMPLE),)), context.language
+    spoken, written = _text.language((_text.tokens(answer, 0, _SAMPLE),)), context.language
     if not passages:
         english = spoken.english
     elif spoken.sure and written.sure and spoken.english != written.english:
@@ -59,18 +66,18 @@ def compare(
         english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
         context = contexts.of(passages, english=english)
-    weigh = resources.weigher(table, english=english)
-    question = passage.question_stems(request, english=english)
+    weigh = _resources.weigher(table, english=english)
+    question = _passage.question_stems(request, english=english)
     missing, places = _asked(question, context, weigh, english=english)
     by_capitals = written.names_by_capitals and spoken.names_by_capitals
-    return Side(context, question, weigh, english, by_capitals, places, missing)
+    return Reference(context, question, weigh, english, by_capitals, places, missing)
 
 
 def _asked(
     question: frozenset[str], context: Context, weigh: Callable[[str], float], *, english: bool
 ) -> tuple[float, frozenset[int]]:
     """Return the share of a question that the context lacks, and the sentence with most of it."""
-    stop = STOP_WORDS if english else languages.STOP_WORDS
+    stop = STOP_WORDS if english else _languages.STOP_WORDS
     masses = {stem: weigh(stem) for stem in question if stem not in stop}
     places_of = context.where(set(masses))
     missing = math.fsum(mass for stem, mass in masses.items() if stem not in places_of)
@@ -83,7 +90,7 @@ def _asked(
     return missing / (math.fsum(masses.values()) or 1.0), frozenset(() if best is None else (best,))
 
 
-def sentences(answer: str, side: Side) -> list[Sentence]:
+def sentences(answer: str, reference: Reference) -> list[Sentence]:
     """Compute the features of the sentences of an answer, up to three limits.
 
     The limits on characters, sentences and tokens keep the count of work within its budget, so that
@@ -92,25 +99,25 @@ def sentences(answer: str, side: Side) -> list[Sentence]:
     drafts: list[Draft] = []
     tokens = 0
     wanted: set[str] = set()
-    for start, end in islice(text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES):
-        drafts.append(draft(answer, start, end, english=side.english))
+    for start, end in islice(_text.sentences(answer[:MAX_CHARACTERS]), MAX_SENTENCES):
+        drafts.append(draft(answer, start, end, english=reference.english))
         wanted.update(drafts[-1].stems)
         tokens += len(drafts[-1].stems)
         if tokens >= MAX_TOKENS:
             break
-    spelled = text.SPELLED_OUT_NUMBERS[side.english]
+    spelled = _text.SPELLED_OUT_NUMBERS[reference.english]
     numbers = [spelled[stem] for stem in spelled.keys() & wanted]
     for digits in numbers + [stem for stem in wanted if stem < ":"]:
-        wanted |= {digits, *text.SPELLED[side.english].get(digits, ())}
-    stop = STOP_WORDS if side.english else languages.STOP_WORDS
-    postings = side.context.where(wanted - stop)
+        wanted |= {digits, *_text.SPELLED[reference.english].get(digits, ())}
+    stop = STOP_WORDS if reference.english else _languages.STOP_WORDS
+    postings = reference.context.where(wanted - stop)
     last = max(1, len(drafts) - 1)
     seen: set[str] = set()
     budget = WorkBudget()
     measured = []
     for at, made in enumerate(drafts):
         budget.spend(len(made.stems))
-        measured.append(sentence.measure(made, side, postings, seen, at / last))
+        measured.append(_sentence.measure(made, reference, postings, seen, at / last))
     return measured
 
 
@@ -127,7 +134,7 @@ def score(
     risks = [models[0].risk(s.features) for s in measured]
     if not claims:
         return 0.0, risks, {}
-    whole = response.measure(measured, risks)
+    whole = _response.measure(measured, risks)
     logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
     value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
     return (_DECLINED * value if declines(claims) else value), risks, whole
@@ -166,25 +173,25 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     answer = record.response
     if not isinstance(answer, str) or record.retrieved_context is None:
         return None
-    side = compare(passage.question(record), passage.passages(record), answer)
-    if side is None:
+    reference = compare(_passage.question(record), _passage.passages(record), answer)
+    if reference is None:
         why = "response and context are in different languages, so their words cannot be compared"
         return Evaluation(NAME, None, None, why, None, {"language": "other"})
-    measured = sentences(answer, side)
+    measured = sentences(answer, reference)
     metadata: dict[str, Any] = {
         "unsupported_spans": [],
         "numbers_absent": [],
         "sentences": len(measured),
-        "language": "en" if side.english else "other",
+        "language": "en" if reference.english else "other",
     }
-    if side.context.capped:
+    if reference.context.capped:
         metadata["context_capped"] = True
     if measured and measured[-1].end < len(answer.rstrip()):
         metadata["response_capped"] = True
-    spoken = "english" if side.english else "other"
+    spoken = "english" if reference.english else "other"
     models = (
-        resources.model("groundedness", f"{spoken}_sentence"),
-        resources.model("groundedness", f"{spoken}_response"),
+        _resources.model("groundedness", f"{spoken}_sentence"),
+        _resources.model("groundedness", f"{spoken}_response"),
     )
     value, risks, features = score(measured, models)
     if weigh is not None and features:
@@ -194,7 +201,7 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     if declines(claims):
         why = "the response declines to answer" if claims else "the response claims nothing"
         return Evaluation(NAME, round(value, 5), None, why, None, metadata)
-    least = resources.data("groundedness")["span_threshold"]
+    least = _resources.data("groundedness")["span_threshold"]
     spans = [
         [claim.start, claim.end]
         for claim, risk in zip(measured, risks, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
-from llmeval_sdk.heuristics.risk import groundedness, response
+from llmeval_sdk.heuristics.risk import _response, groundedness
 from llmeval_sdk.learning.background import Score
 from llmeval_sdk.model import Evaluation, Record
 
@@ -20,8 +20,8 @@ def taught(
     heuristic: FunctionHeuristic[Evaluation | None], weigh: Weigh
 ) -> tuple[FunctionHeuristic[Evaluation | None], Score]:
     """Return the heuristic with ``weigh`` in it, and what `learning.background` knows it by."""
-    made_of = crc32(f"{heuristic.version} {' '.join(response.NAMES)}".encode())
-    score = Score(heuristic.name, f"{made_of:08x}", response.NAMES)
+    made_of = crc32(f"{heuristic.version} {' '.join(_response.NAMES)}".encode())
+    score = Score(heuristic.name, f"{made_of:08x}", _response.NAMES)
 
     def evaluate(record: Record) -> Evaluation | None:
         return groundedness.evaluated(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
-from llmeval_sdk.heuristics.risk import context as contexts
-from llmeval_sdk.heuristics.risk import passage, query, ranking, resources, text
-from llmeval_sdk.heuristics.risk.query import Term
+from llmeval_sdk.heuristics.risk import _context as contexts
+from llmeval_sdk.heuristics.risk import _passage, _query, _ranking, _resources, _text
+from llmeval_sdk.heuristics.risk._query import Term
 from llmeval_sdk.model import Evaluation, Record
 
 
@@ -24,20 +24,20 @@ def features(
     A text is returned instead if the record cannot be measured; it says why. ``table`` replaces the
     shipped background table; training uses it.
     """
-    question = passage.question(record)
-    context = contexts.of(passage.passages(record))
-    spoken, written = text.language((text.tokens(question),)), context.language
+    question = _passage.question(record)
+    context = contexts.of(_passage.passages(record))
+    spoken, written = _text.language((_text.tokens(question),)), context.language
     if spoken.sure and written.sure and spoken.english != written.english:
         return "question and context are in different languages, so their words cannot be compared"
     english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
-        context = contexts.of(passage.passages(record), english=english)
-    weigh = resources.weigher(table, english=english)
-    terms = query.terms(question, context, weigh, english=english)
+        context = contexts.of(_passage.passages(record), english=english)
+    weigh = _resources.weigher(table, english=english)
+    terms = _query.terms(question, context, weigh, english=english)
     if not terms:
         return "the question has no words to look for"
-    measured = query.measure(question, terms, context, english=english)
-    measured.update(ranking.measure(record.retrieved_context or ()))
+    measured = _query.measure(question, terms, context, english=english)
+    measured.update(_ranking.measure(record.retrieved_context or ()))
     metadata: dict[str, Any] = {"language": "en" if english else "other"}
     if context.capped:
         metadata["context_capped"] = True
@@ -67,14 +67,14 @@ def _retrieval_risk(record: Record) -> Evaluation | None:
         return None
     if not chunks:
         return Evaluation(NAME, 1.0, None, "nothing was retrieved", None, {})
-    if not passage.passages(record):
+    if not _passage.passages(record):
         return Evaluation(NAME, None, None, "the chunks have no content to look at", None, {})
     measured = features(record)
     if isinstance(measured, str):
         return Evaluation(NAME, None, None, measured, None, {})
     values, terms, metadata = measured
     part = "hybrid" if "overlap" in values else "text"
-    value = resources.model("retrieval", part).risk(values)
+    value = _resources.model("retrieval", part).risk(values)
     uncovered = sorted((t for t in terms if not t.sentences), key=lambda t: -t.weight)
     metadata["uncovered_query_terms"] = [term.word for term in uncovered[:_MOST_SHOWN]]
     explanation = f"the best sentence covers {values['best_sentence']:.0%} of the question"

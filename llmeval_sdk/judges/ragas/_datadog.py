@@ -22,7 +22,7 @@ async def faithfulness(
     columns: Mapping[str, Any], model: JudgeModel, embeddings: JudgeEmbeddings
 ) -> dict[str, Any]:
     """Score faithful statements / statements; those that are not are kept in the metadata."""
-    metric = singleton("faithfulness")
+    metric = _singleton("faithfulness")
     prompt = metric.statement_generator_prompt
     made = await _ask(
         metric, prompt, model, question=columns["user_input"], answer=columns["response"]
@@ -57,7 +57,7 @@ async def answer_relevancy(
     columns: Mapping[str, Any], model: JudgeModel, embeddings: JudgeEmbeddings
 ) -> dict[str, Any]:
     """Score the mean cosine of the question and questions made of the answer, 0 if it evades."""
-    metric = singleton("answer_relevancy")
+    metric = _singleton("answer_relevancy")
     prompt, count = metric.question_generation, metric.strictness
     if metric.llm is None:
         made = [
@@ -84,7 +84,7 @@ async def context_precision(
     columns: Mapping[str, Any], model: JudgeModel, embeddings: JudgeEmbeddings
 ) -> dict[str, Any]:
     """Score useful contexts / contexts."""
-    metric = singleton("context_precision")
+    metric = _singleton("context_precision")
     judged = [
         await _ask(
             metric,
@@ -112,14 +112,14 @@ SCORES = {
 }
 
 
-def singleton(name: str) -> Any:
+def _singleton(name: str) -> Any:
     """Return Ragas' global metric as the app has left it, without its warning on the way."""
     return vars(ragas.metrics).get(name) or ragas.metrics._DEPRECATED_METRICS[name]
 
 
 def _alias() -> None:
     """Let the guide's name of a prompt work, which it lost after Ragas 0.1."""
-    kind = type(singleton("faithfulness"))
+    kind = type(_singleton("faithfulness"))
     if not hasattr(kind, "statement_prompt"):
         kind.statement_prompt = property(lambda metric: metric.statement_generator_prompt)
 

@@ -40,7 +40,7 @@ QUIET = {
 async def run(job: Mapping[str, Any], llm: LLM, settings: Settings) -> Mapping[str, Any]:
     """Run one metric and return the engine's answer; raises `JudgeError` where it cannot run."""
     seconds = settings.judge_timeout * DEADLINE_SHARE
-    address = address_of(llm)
+    address = _address_of(llm)
     if in_thread(job["metric"], address, settings):
         return await _thread.run(job, llm, settings.of(RagasSettings).ragas_setup, seconds)
     spec = spec_of(settings)
@@ -58,7 +58,7 @@ def in_thread(metric: Any, address: Mapping[str, Any] | None, settings: Settings
     return imported or address is None or not hasattr(socket, "AF_UNIX")
 
 
-def address_of(llm: Any) -> Mapping[str, Any] | None:
+def _address_of(llm: Any) -> Mapping[str, Any] | None:
     """Return how another process reaches the same model; ``None`` where only this one can."""
     address = getattr(llm, "address", None)
     found: Mapping[str, Any] | None = address() if callable(address) else None

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
-from llmeval_sdk.offline.data.record import record_from, structured
+from llmeval_sdk.offline.data._record import record_from, structured
 from llmeval_sdk.offline.data.spans import own_chunks, stored_record
 from llmeval_sdk.records import OWNERS
 from llmeval_sdk.store import encode
@@ -39,12 +39,12 @@ VALUES = ("value", "confidence")
 
 def cell(value: Any) -> str | None:
     """Write any value as text: a text as it is, unless it would be read as something else."""
-    if value is None or (isinstance(value, str) and read_cell(value) == value):
+    if value is None or (isinstance(value, str) and _read_cell(value) == value):
         return value
     return encode.dumps(value)
 
 
-def read_cell(text: Any) -> Any:
+def _read_cell(text: Any) -> Any:
     """Read what `cell` wrote."""
     if not isinstance(text, str):
         return text
@@ -148,7 +148,7 @@ def _unflattened(row: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("request", "response"):
         fields[name] = structured(fields.get(name))
     for name in VALUES:
-        fields[name] = read_cell(fields.get(name))
+        fields[name] = _read_cell(fields.get(name))
     return fields
 
 

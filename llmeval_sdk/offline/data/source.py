@@ -83,7 +83,7 @@ MAX_CELL = 1 << 27
 """Characters of one CSV cell; the csv module's own limit is 128 KB."""
 
 
-def read_file(path: Path) -> tuple[int | None, Iterator[Found]]:
+def _read_file(path: Path) -> tuple[int | None, Iterator[Found]]:
     """Return the number of rows in a file, if it is known, and the rows.
 
     Raises:
@@ -228,7 +228,7 @@ def open_data(data: Any) -> Data:
     """
     if isinstance(data, (str, os.PathLike)):
         path = Path(data)
-        count, located = read_file(path)
+        count, located = _read_file(path)
         rows = (
             Located(number, f"{path}, {place}", row)
             for number, (place, row) in enumerate(located, 1)

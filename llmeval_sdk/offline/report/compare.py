@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline.report.outputs import contributions
+from llmeval_sdk.offline.report._outputs import contributions
 from llmeval_sdk.offline.report.row import Row, digest_of_request
 from llmeval_sdk.offline.report.summary import direction, goodness
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report._report import Report
 
 
 CONFIDENCE = 0.95
@@ -85,7 +85,7 @@ def _chance(change: Change) -> float:
     return 1.0 if change.chance is None else change.chance
 
 
-def change_of(
+def _change_of(
     np: Any,
     random: Any,
     path: str,
@@ -230,7 +230,7 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
         )
     random = np.random.default_rng(seed)
     changes = [
-        change_of(np, random, path, *both, direction=direction(name, path))
+        _change_of(np, random, path, *both, direction=direction(name, path))
         for name, paths in metrics.items()
         for path, both in paths.items()
         if both[0]

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline.report._outputs import Output, metric_paths
 from llmeval_sdk.offline.report.compare import describe_change
-from llmeval_sdk.offline.report.outputs import Output, metric_paths
 from llmeval_sdk.offline.report.summary import STOOD_IN, plural, stood_in
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.offline.report._report import Report
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.report.report import Report
 
 
 MIN_RATED = 0.9
@@ -33,7 +33,7 @@ def below(
     The share of a category that never occurred is 0. A metric of an evaluator that rated no row, or
     too few of those that had its inputs, has no value, and misses every bound.
     """
-    check_share(min_rated)
+    _check_share(min_rated)
     metrics = report.metrics
     missed: dict[str, float | None] = {}
     for path, bound in at_least.items():
@@ -45,12 +45,12 @@ def below(
             if value is None and not _is_category(path, name):
                 raise _no_metric(path, report.outputs)
             value = value or 0.0
-        if value is None or value < bound or too_few(report, name, min_rated):
-            missed[path] = None if too_few(report, name, min_rated) else value
+        if value is None or value < bound or _too_few(report, name, min_rated):
+            missed[path] = None if _too_few(report, name, min_rated) else value
     return missed
 
 
-def check_share(min_rated: float) -> None:
+def _check_share(min_rated: float) -> None:
     """Refuse a share outside 0..1; raises `ConfigurationError`."""
     if not 0 <= min_rated <= 1:
         raise ConfigurationError(f"min_rated is a share of rows, from 0 to 1, not {min_rated:g}")
@@ -63,11 +63,11 @@ def check_paths(paths: Iterable[str], outputs: Mapping[str, Output]) -> None:
         ConfigurationError: naming the nearest path.
     """
     for path in paths:
-        if owner_of(path, outputs) is None:
+        if _owner_of(path, outputs) is None:
             raise _no_metric(path, outputs)
 
 
-def owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
+def _owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
     """Find the evaluator that can have a metric."""
     return next(
         (
@@ -84,7 +84,7 @@ def _owner(report: Report, path: str) -> str:
     for name, tally in report.aggregate.tallies.items():
         if path in tally.sums:
             return name
-    name = owner_of(path, report.outputs) or ""
+    name = _owner_of(path, report.outputs) or ""
     if not name:
         raise _no_metric(path, report.outputs)
     return name
@@ -112,7 +112,7 @@ def _no_metric(path: str, outputs: Mapping[str, Output]) -> ConfigurationError:
     return ConfigurationError(f"no metric {path!r}: {hint}")
 
 
-def rated_share(report: Report, name: str) -> float | None:
+def _rated_share(report: Report, name: str) -> float | None:
     """Return the share of the rows with an evaluator's inputs that it rated.
 
     A row of which some chunks could not be rated counts in part. ``None`` where no row had inputs.
@@ -123,16 +123,16 @@ def rated_share(report: Report, name: str) -> float | None:
     return (tally.rated - tally.unrated_parts) / (tally.rated + tally.failed)
 
 
-def too_few(report: Report, name: str, min_rated: float) -> bool:
+def _too_few(report: Report, name: str, min_rated: float) -> bool:
     """Say whether an evaluator failed on so many rows that its metrics do not count."""
-    share = rated_share(report, name)
+    share = _rated_share(report, name)
     return share is not None and share < min_rated
 
 
-def describe_too_few(report: Report, name: str, min_rated: float) -> str:
+def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
     """Say how many rows an evaluator rated, how many are needed, and why the others failed."""
     tally = report.aggregate.tallies[name]
-    share = rated_share(report, name) or 0.0
+    share = _rated_share(report, name) or 0.0
     reasons = ", ".join(f"{reason} ({times:,})" for reason, times in tally.errors.most_common(3))
     why = f": {reasons}" if reasons else ""
     parts = " in part" if tally.unrated_parts else ""
@@ -142,19 +142,19 @@ def describe_too_few(report: Report, name: str, min_rated: float) -> str:
     )
 
 
-def describe_missed(
+def _describe_missed(
     report: Report, path: str, value: float | None, bound: float, min_rated: float = MIN_RATED
 ) -> str:
     """Say how a bound was missed, with how many rows speak for it."""
     name = _owner(report, path)
-    if too_few(report, name, min_rated):
-        return f"{path} does not count: {describe_too_few(report, name, min_rated)}"
+    if _too_few(report, name, min_rated):
+        return f"{path} does not count: {_describe_too_few(report, name, min_rated)}"
     if value is None:
         return f"{path} has no value (at least {bound:g} is asked for): {_why(report, name)}"
-    return f"{path} is {value:.4g}, below {bound:g} {spoken_for(report, path)}"
+    return f"{path} is {value:.4g}, below {bound:g} {_spoken_for(report, path)}"
 
 
-def spoken_for(report: Report, path: str) -> str:
+def _spoken_for(report: Report, path: str) -> str:
     """Say how many rows a metric is over, and how many it is not."""
     counts = report.counts.get(_owner(report, path), {})
     rated = counts.get("evaluated", 0)
@@ -206,9 +206,9 @@ class Check(NamedTuple):
 
 
 def checks(report: Report, gate: ReportGate) -> list[Check]:
-    """Return what was asked of a report and how it went, what failed first.
+    """Return what was asked of a report and how it went, failures first.
 
-    Errors of the app and an exhausted budget fail unasked.
+    Errors of the app and an exhausted budget count as failures even if nothing was asked.
     """
     done = [
         *_bounds(report, gate),
@@ -222,13 +222,13 @@ def checks(report: Report, gate: ReportGate) -> list[Check]:
 def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
     missed = below(report, gate.at_least, gate.min_rated)
     for path, bound in gate.at_least.items():
-        name, owner = f"{path} >= {bound:g}", owner_of(path, report.outputs)
+        name, owner = f"{path} >= {bound:g}", _owner_of(path, report.outputs)
         if path in missed:
-            message = describe_missed(report, path, missed[path], bound, gate.min_rated)
+            message = _describe_missed(report, path, missed[path], bound, gate.min_rated)
             yield Check("FAILED", message, name, owner)
         else:
             value = report.metrics.get(path, 0.0)
-            over = spoken_for(report, path)
+            over = _spoken_for(report, path)
             yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} {over}", name, owner)
 
 
@@ -238,17 +238,17 @@ def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
         return
     is_well = True
     for change in compared.worse:
-        owner = owner_of(change.path, report.outputs)
+        owner = _owner_of(change.path, report.outputs)
         yield Check("WORSE", describe_change(change), f"{change.path} no worse", owner)
         is_well = False
     for name in compared.lost:
         message = f"{name} rated rows before, and none of them now"
         yield Check("LOST", message, f"{name} rates rows", name)
         is_well = False
-    bound = {owner_of(path, report.outputs) for path in gate.at_least}
+    bound = {_owner_of(path, report.outputs) for path in gate.at_least}
     for name in report.aggregate.tallies:
-        if name not in bound and too_few(report, name, gate.min_rated):
-            message = describe_too_few(report, name, gate.min_rated)
+        if name not in bound and _too_few(report, name, gate.min_rated):
+            message = _describe_too_few(report, name, gate.min_rated)
             yield Check("FAILED", message, f"{name} rates {gate.min_rated:.0%} of rows", name)
             is_well = False
     if is_well:

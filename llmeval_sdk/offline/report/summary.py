@@ -15,7 +15,7 @@ from llmeval_sdk.offline.report.row import Row
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report._report import Report
 
 
 def goodness(evaluation: Evaluation) -> float | None:

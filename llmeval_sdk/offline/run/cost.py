@@ -13,8 +13,8 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.verdicts import Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge, FunctionJudge
 from llmeval_sdk.model import Completion, Message, Record, Usage
-from llmeval_sdk.offline.run.engine import InputRow
-from llmeval_sdk.offline.run.work import Work
+from llmeval_sdk.offline.run._engine import InputRow
+from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.policy.prices import cost
 from llmeval_sdk.protocols import LLM, Judge
 
@@ -79,10 +79,10 @@ def estimate(work: Work, items: Iterable[InputRow]) -> CostEstimate:
         verdicts = None
         if work.cache and work.chosen.judges:
             verdicts = stack.enter_context(closing(work.verdict_file()))
-        return asyncio.run(_Estimate(work, verdicts).of(items))
+        return asyncio.run(_CostSum(work, verdicts).of(items))
 
 
-class _Estimate:
+class _CostSum:
     """Adds up what each row asks."""
 
     def __init__(self, work: Work, verdicts: Verdicts | None) -> None:

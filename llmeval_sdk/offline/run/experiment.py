@@ -205,7 +205,7 @@ def recording(
         trace_sample_rate=1.0,
         spool="",
         worker="thread",
-        store=str(store_of(settings)),
+        store=str(_store_of(settings)),
         **config.in_experiment(name),
     )
     others = state.recorder
@@ -215,7 +215,7 @@ def recording(
         yield Experiment(name, recorder, exports=bool(exporters))
 
 
-def store_of(settings: Settings) -> Path:
+def _store_of(settings: Settings) -> Path:
     """Return the local store of experiments, beside that of the app."""
     return Path(settings.store).with_name("experiments.db")
 

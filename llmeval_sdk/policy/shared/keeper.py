@@ -109,7 +109,13 @@ class SharedKeeper(BudgetKeeper):
     # -- what judges ask ------------------------------------------------------------------------
 
     def reserve(
-        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None
+        self,
+        judge: str,
+        *,
+        calls: int = 1,
+        tokens: int = 0,
+        usd: float | None = None,
+        ahead: bool = False,
     ) -> Reservation | Refused:
         """Reserve the most that a judgement may use, out of the lease; see `BudgetKeeper`.
 

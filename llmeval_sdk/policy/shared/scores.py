@@ -9,8 +9,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.model import Record
+from llmeval_sdk.policy._condition import Evaluations
 from llmeval_sdk.policy.admission import Admitted, Refused
-from llmeval_sdk.policy.conditions import Evaluations, score_of
+from llmeval_sdk.policy.conditions import score_of
 from llmeval_sdk.policy.gate import JudgeGate
 from llmeval_sdk.policy.shared.client import KEYS
 from llmeval_sdk.policy.shared.link import Link

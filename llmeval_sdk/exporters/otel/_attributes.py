@@ -1,0 +1,288 @@
+"""Makes the names, kinds and attributes of spans and evaluations, whoever sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from llmeval_sdk import _values
+from llmeval_sdk._coerce import to_text
+from llmeval_sdk.exporters.otel import _content, _names
+from llmeval_sdk.model import JUDGE_TAG, Evaluation, EvaluationEvent, SpanData
+
+
+Attribute = str | bool | int | float | Sequence[str]
+"""The types of an attribute's value; a sequence holds strings."""
+MAX_EXPLANATION = 8_000
+"""How many characters a text may have."""
+MAX_OWN = 30
+"""How many tags, metrics and scores a span may have of each; many backends allow 128 attributes."""
+
+
+def name_of(span: SpanData) -> str:
+    """Return the span's name by the rules of the conventions."""
+    if is_judge(span):
+        return f"evaluation {span.name}"
+    operation = _names.OPERATIONS.get(span.kind)
+    if operation is None:
+        return span.name
+    about = None
+    if span.kind in ("llm", "embedding"):
+        about = span.model_name
+    elif span.kind == "retrieval":
+        about = _source(span)
+    return f"{operation} {about or span.name}"
+
+
+def kind_of(span: SpanData) -> int:
+    """Return OpenTelemetry's kind of the span."""
+    return _names.INTERNAL if is_judge(span) else _names.WIRE_KINDS.get(span.kind, _names.INTERNAL)
+
+
+def is_judge(span: SpanData) -> bool:
+    """Return whether a span belongs to a judge's run."""
+    return bool(span.links) and JUDGE_TAG in span.tags
+
+
+def attributes_of(span: SpanData) -> dict[str, Attribute]:
+    """Return all attributes of a span; structured values are JSON strings."""
+    kind = span.kind
+    judge = is_judge(span)
+    attributes: dict[str, Attribute] = {
+        _names.KIND: "judge" if judge else kind,
+        _names.OI_KIND: _names.OI_EVALUATOR if judge else _names.OI_KINDS[kind],
+    }
+    if kind in _names.OPERATIONS and not judge:
+        attributes[_names.OPERATION] = _names.OPERATIONS[kind]
+    if kind in _names.NAME_OF:
+        attributes[_names.NAME_OF[kind]] = span.name
+    if span.session_id:
+        attributes[_names.SESSION] = attributes[_names.CONVERSATION] = span.session_id
+    if kind == "retrieval":
+        _retrieval(span, attributes)
+    else:
+        _add_content(span, attributes, chat=kind in ("workflow", "agent", "llm") and not judge)
+    _model(span, attributes)
+    if span.error is not None:
+        attributes[_names.ERROR_TYPE] = span.error.type
+    _own(span, attributes)
+    for evaluation in span.evaluations[:MAX_OWN]:
+        _score(evaluation, attributes)
+    return attributes
+
+
+def _add_content(span: SpanData, attributes: dict[str, Attribute], *, chat: bool) -> None:
+    request, response = span.request, span.response
+    if request is not None:
+        text, kind = _content.text_of(request)
+        attributes[_names.OI_INPUT], attributes[_names.OI_INPUT_TYPE] = text, kind
+        if chat:
+            messages, system = _content.input_messages(request)
+            attributes[_names.INPUT_MESSAGES] = messages
+            if system is not None:
+                attributes[_names.SYSTEM_INSTRUCTIONS] = system
+        elif span.kind == "tool":
+            attributes[_names.TOOL_ARGUMENTS] = text
+    if response is None:
+        return
+    reason = (
+        _completion(response, attributes) if span.kind == "llm" and type(response) is dict else None
+    )
+    shown = to_text(response) if span.kind == "llm" else response
+    text, kind = _content.text_of(shown)
+    attributes[_names.OI_OUTPUT], attributes[_names.OI_OUTPUT_TYPE] = text, kind
+    if chat:
+        attributes[_names.OUTPUT_MESSAGES] = _content.output_messages(response, reason)
+    elif span.kind == "tool":
+        attributes[_names.TOOL_RESULT] = text
+
+
+def _retrieval(span: SpanData, attributes: dict[str, Attribute]) -> None:
+    request = span.request
+    if request is not None:
+        text, kind = _content.text_of(request)
+        attributes[_names.OI_INPUT], attributes[_names.OI_INPUT_TYPE] = text, kind
+        query = (
+            next((request[k] for k in ("query", "question", "q") if k in request), None)
+            if (type(request) is dict)
+            else None
+        )
+        attributes[_names.QUERY] = query if type(query) is str else text
+    arguments = request if type(request) is dict else {}
+    for name in ("top_k", "k", "limit"):
+        value = span.attributes.get(name, arguments.get(name))
+        if type(value) is int:
+            attributes[_names.TOP_K] = value
+            break
+    source = _source(span)
+    if source:
+        attributes[_names.DATA_SOURCE] = source
+    if span.retrieved_context is not None:
+        attributes[_names.DOCUMENTS] = _content.chunks(span.retrieved_context)
+        attributes[_names.OI_OUTPUT] = _content.pages(span.retrieved_context)
+        attributes[_names.OI_OUTPUT_TYPE] = _names.JSON
+
+
+def _source(span: SpanData) -> str | None:
+    """Return the app's name of the place that was searched."""
+    source = span.attributes.get("data_source")
+    return source if type(source) is str else None
+
+
+def _completion(response: dict[str, Any], attributes: dict[str, Attribute]) -> str | None:
+    """Add what a chat completion says about itself, and return why it ended."""
+    for name, key in ((_names.RESPONSE_ID, "id"), (_names.RESPONSE_MODEL, "model")):
+        if type(response.get(key)) is str:
+            attributes[name] = response[key]
+    choices = response.get("choices")
+    if type(choices) is not list:
+        return None
+    reasons = [str(choice["finish_reason"]) for choice in choices
+               if type(choice) is dict and choice.get("finish_reason")]  # fmt: skip
+    if reasons:
+        attributes[_names.FINISH_REASONS] = reasons
+    return reasons[0] if reasons else None
+
+
+def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
+    if span.model_name:
+        attributes[_names.REQUEST_MODEL] = span.model_name
+    if span.model_provider:
+        attributes[_names.PROVIDER] = span.model_provider
+    usage = span.usage
+    if usage is not None:
+        if span.kind in ("llm", "embedding"):  # other spans have sums, which would count twice
+            attributes[_names.INPUT_TOKENS] = usage.input_tokens
+            attributes[_names.OUTPUT_TOKENS] = usage.output_tokens
+        if usage.cost_usd is not None:
+            attributes[_names.COST] = usage.cost_usd
+    prompt = span.prompt
+    if prompt is not None:
+        if prompt.template or prompt.chat_template:
+            attributes[_names.OI_TEMPLATE] = prompt.template or _content.dumps(prompt.chat_template)
+        if prompt.variables:
+            attributes[_names.OI_TEMPLATE_VARIABLES] = _content.dumps(prompt.variables)
+        if prompt.version:
+            attributes[_names.OI_TEMPLATE_VERSION] = prompt.version
+
+
+def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
+    """Add what the app annotated."""
+    if span.attributes:
+        attributes[_names.METADATA] = _content.dumps(span.attributes)
+    if span.tags:
+        _some(_names.TAG, span.tags, attributes)
+        user = span.tags.get("user_id") or span.tags.get("user.id")
+        if user:
+            attributes[_names.USER] = user
+    if span.metrics:
+        _some(_names.METRIC, span.metrics, attributes)
+    if span.extractions is not None:
+        attributes[_names.EXTRACTIONS] = _content.dumps(
+            [
+                {
+                    "value": one.value,
+                    "chunk_number": one.chunk_number,
+                    "confidence": one.confidence,
+                    "evidence": one.evidence,
+                }
+                for one in span.extractions
+            ]
+        )
+    for name, truth in span.expected.items():
+        if name == "expected_retrieved_context":
+            attributes[_names.EXPECTED + name] = _content.pages(truth or ())
+        else:
+            attributes[_names.EXPECTED + name] = _content.text_of(truth)[0]
+
+
+def _some(prefix: str, values: Mapping[str, Any], attributes: dict[str, Attribute]) -> None:
+    for key, value in list(values.items())[:MAX_OWN]:
+        plain = type(value) in (str, bool, int, float)
+        attributes[prefix + key] = value if plain else _content.dumps(value)
+
+
+def _score(evaluation: Evaluation, attributes: dict[str, Attribute]) -> None:
+    value, label = value_and_label(evaluation)
+    if value is not None:
+        attributes[_names.SCORE + evaluation.name] = value
+    if label is not None:
+        attributes[_names.LABEL + evaluation.name] = label
+
+
+def value_and_label(evaluation: Evaluation) -> tuple[float | None, str | None]:
+    """Split an outcome into a number and a word: a category has no number."""
+    value, label = evaluation.value, evaluation.label
+    if evaluation.error is not None or value is None:
+        return None, None
+    if type(value) is bool:
+        return float(value), label or _values.word(value)
+    if type(value) is str:
+        return None, label or value
+    return float(value), label
+
+
+# -- evaluations ----------------------------------------------------------------------------------
+
+
+class LogEvent(NamedTuple):
+    """A log record without its time and its span."""
+
+    severity: int
+    severity_text: str
+    body: str
+    attributes: dict[str, Attribute]
+
+
+def event_of(event: EvaluationEvent) -> LogEvent:  # noqa: C901
+    """Describe an evaluation; a failed one is a warning with ``error.type`` and without a score."""
+    evaluation = event.evaluation
+    value, label = value_and_label(evaluation)
+    attributes: dict[str, Attribute] = {
+        _names.EVALUATION_NAME: evaluation.name,
+        _names.EVALUATOR_KIND: _names.EVALUATOR_KINDS[evaluation.evaluator_kind],
+        _names.EVALUATOR_ID: evaluation.name,
+        _names.EVALUATOR_VERSION: evaluation.evaluator_version,
+    }
+    if value is not None:
+        attributes[_names.SCORE_VALUE] = value
+    if label is not None:
+        attributes[_names.SCORE_LABEL] = label
+    explanation = explanation_of(event)
+    if explanation:
+        attributes[_names.EXPLANATION] = explanation
+    if event.target.span_name:
+        attributes[_names.TARGET] = event.target.span_name
+    if evaluation.inclusion_probability != 1.0:
+        attributes[_names.INCLUSION] = evaluation.inclusion_probability
+    if evaluation.probability is not None:
+        attributes[_names.PROBABILITY] = evaluation.probability
+    if evaluation.duration is not None:
+        attributes[_names.DURATION] = evaluation.duration
+    if evaluation.usage is not None:
+        attributes[_names.INPUT_TOKENS] = evaluation.usage.input_tokens
+        attributes[_names.OUTPUT_TOKENS] = evaluation.usage.output_tokens
+    if evaluation.metadata:
+        model = evaluation.metadata.get("model")
+        if type(model) is str:
+            attributes[_names.JUDGE_MODEL] = model
+        attributes[_names.DETAILS] = _content.dumps(evaluation.metadata)
+    if evaluation.error is not None:
+        attributes[_names.ERROR_TYPE] = evaluation.error.type
+        body = f"{evaluation.name} failed: {evaluation.error.type}"
+        return LogEvent(_names.WARN, "WARN", body, attributes)
+    return LogEvent(_names.INFO, "INFO", f"{evaluation.name}={_shown(event)}", attributes)
+
+
+def explanation_of(event: EvaluationEvent) -> str | None:
+    """Return the explanation of an evaluation or of its failure, within bounds."""
+    evaluation = event.evaluation
+    text = evaluation.explanation
+    if text is None and evaluation.error is not None:
+        text = evaluation.error.message
+    return text[:MAX_EXPLANATION] if text else None
+
+
+def _shown(event: EvaluationEvent) -> str:
+    value = event.evaluation.value
+    return f"{value:.6g}" if type(value) is float else str(value)

@@ -1,0 +1,188 @@
+"""Sends spans and evaluations as OTLP over HTTP; OpenTelemetry's own variables configure it."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from llmeval_sdk import registry
+from llmeval_sdk._process.shield import swallow
+from llmeval_sdk.config import Settings
+from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, Tls
+from llmeval_sdk.exporters.otel._bridge import OtelBridge
+from llmeval_sdk.exporters.otel.wire import (
+    Envelope,
+    event_bytes,
+    rejected,
+    resource,
+    span_bytes,
+    version,
+)
+from llmeval_sdk.model import Batch
+
+
+T = TypeVar("T")
+MAX_BODY = 3 << 20
+"""How many bytes a request may have before it is compressed; collectors commonly take up to 4 MB.
+"""
+DEFAULT = "http://localhost:4318"
+
+
+class OtlpExporter(StepwiseExporter):
+    """Sends spans to ``/v1/traces``, evaluations to ``/v1/logs``, and counts by the answers."""
+
+    name = "otlp"
+
+    def __init__(self, settings: Settings, *, meter_provider: Any = None) -> None:
+        super().__init__()
+        self._endpoints = endpoints(settings)
+        self._writer = OtlpWriter(settings)
+        self._histogram = None
+        if meter_provider is not None or settings.otel_metrics:
+            make = registry.load("llmeval_sdk.exporters.otel.metrics:Histogram")
+            self._histogram = make(meter_provider)
+        self.live = self.bridge = OtelBridge()
+
+    def plan(self, batch: Batch, progress: Progress) -> None:
+        """Plan the spans first: a reader of the evaluations may look for their spans."""
+        if self._histogram is not None:
+            for event in batch.evaluations:
+                self._histogram.record(event.evaluation)
+        self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
+        self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
+
+    def flush(self, timeout: float, /) -> None:
+        """Do nothing: a batch was answered when `export` returns."""
+
+    def close(self, timeout: float, /) -> None:
+        """Close the connections."""
+        for endpoint in self._endpoints:
+            if endpoint is not None:
+                endpoint.sender.close()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: the connections are the parent's."""
+        super().after_fork()
+        self._writer.after_fork()
+        for endpoint in self._endpoints:
+            if endpoint is not None:
+                endpoint.sender.forget()
+
+
+class OtlpWriter:
+    """Makes requests of records, each with the description of the app."""
+
+    def __init__(self, settings: Settings, **more: str) -> None:
+        self._settings = settings
+        self._more = more
+        self._envelope: Envelope | None = None
+
+    def steps(
+        self,
+        endpoint: Endpoint | None,
+        records: Sequence[T],
+        write: Callable[[T], bytes],
+        progress: Progress,
+    ) -> None:
+        """Add the requests for some records; without an endpoint there are none."""
+        if endpoint is None:
+            progress.delivered += len(records)
+            return
+        if self._envelope is None:  # made late, so that it has the id of a forked child
+            self._envelope = Envelope(resource(self._settings, **self._more), version())
+        wrap, send = self._envelope.wrap, endpoint.send
+        for part in _parts(_written(records, write, progress)):
+            progress.steps.append(Step(lambda records: send(wrap(records)), part, True, rejected))
+
+    def after_fork(self) -> None:
+        """Make the description of the app anew, for a forked child."""
+        self._envelope = None
+
+
+class Endpoint:
+    """One signal's server, address, headers and compression."""
+
+    def __init__(
+        self, sender: HttpSender, path: str, headers: Mapping[str, str], *, zipped: bool
+    ) -> None:
+        self.sender = sender
+        self._path = path
+        self._headers = {"content-type": "application/x-protobuf", **headers}
+        self._zipped = zipped
+        if zipped:
+            self._headers["content-encoding"] = "gzip"
+
+    def send(self, body: bytes) -> ServerAnswer:
+        """Send one request; raises `ExportError` where there is no answer."""
+        if self._zipped:
+            body = gzip.compress(body, compresslevel=5, mtime=0)
+        return self.sender.post(self._path, body, self._headers)
+
+
+class Endpoints(NamedTuple):
+    """The endpoints of spans and of evaluations; ``None`` where they are not sent."""
+
+    traces: Endpoint | None
+    logs: Endpoint | None
+
+
+def endpoints(settings: Settings) -> Endpoints:
+    """Return both endpoints; the one of a signal without an address is ``None``."""
+    base, traces, logs = (
+        settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint,
+    )  # fmt: skip
+    if base or not (traces or logs):
+        base = (base or DEFAULT).rstrip("/")
+        traces, logs = traces or f"{base}/v1/traces", logs or f"{base}/v1/logs"
+    return Endpoints(
+        _endpoint(settings, "traces", traces) if traces else None,
+        _endpoint(settings, "logs", logs) if logs else None,
+    )
+
+
+def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
+    """Make the endpoint of a signal, whose own settings override those of all of OTLP."""
+
+    def of_signal(what: str) -> Any:
+        own = getattr(settings, f"otlp_{signal}_{what}")
+        return getattr(settings, f"otlp_{what}") if own is None else own
+
+    tls = Tls(settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key)
+    headers = {**(settings.otlp_headers or {}), **(of_signal("headers") or {})}
+    sender = HttpSender(address, timeout=of_signal("timeout"), tls=tls)
+    parts = urlsplit(address if "//" in address else f"http://{address}")
+    return Endpoint(
+        sender,
+        (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+        {name: value.reveal() for name, value in headers.items()},
+        zipped=of_signal("compression") == "gzip",
+    )
+
+
+def _written(records: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:
+    """Write the records; one that cannot be written is left out."""
+    written = []
+    for record in records:
+        try:
+            written.append(write(record))
+        except Exception as error:
+            if not swallow("exporter otlp: writing", error):
+                raise
+            progress.refused["unwritable"] += 1
+    return written
+
+
+def _parts(records: list[bytes]) -> list[list[bytes]]:
+    """Divide records into requests that are no larger than servers take."""
+    parts: list[list[bytes]] = []
+    size = MAX_BODY
+    for record in records:
+        if size + len(record) > MAX_BODY:
+            parts.append([])
+            size = 0
+        parts[-1].append(record)
+        size += len(record) + 8
+    return parts

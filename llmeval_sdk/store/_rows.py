@@ -1,0 +1,214 @@
+"""Turns nouns into rows and rows into nouns: which column holds what, in the order of the columns.
+
+What is absent is NULL, and an empty list is ``[]``. The inline evaluations of a `SpanData` are not
+stored with it, because each of them also arrives as an `EvaluationEvent`. Its ``context`` is not
+stored either: it holds live objects of other libraries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any
+
+from llmeval_sdk._span_fields import STORED_FIELDS, Form
+from llmeval_sdk.model import (
+    Chunk,
+    Evaluation,
+    EvaluationEvent,
+    Extraction,
+    Failure,
+    NotRun,
+    Prompt,
+    SpanData,
+    Target,
+    Usage,
+)
+from llmeval_sdk.store.encode import dumps, loads, score
+
+
+Row = tuple[Any, ...]
+
+_USAGE = ("input_tokens", "output_tokens", "total_tokens", "cost_usd")
+_TARGET = ("id", "trace_id", "span_id", "span_name", "span_kind")
+
+_PLAIN = tuple(f.name for f in STORED_FIELDS if f.form in (Form.TEXT, Form.NUMBER))
+_NESTED = tuple(
+    f for f in STORED_FIELDS if f.form not in (Form.TEXT, Form.NUMBER, Form.FAILURE, Form.USAGE)
+)
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "spans": (
+        *_PLAIN, "error_type", "error_message", *_USAGE, *(f.name for f in _NESTED)
+    ),
+    "evaluations": (
+        *_TARGET, "name", "time_ns", "value", "label", "error_type", "error_message",
+        "evaluator_kind", "evaluator_version", "duration", "inclusion_probability", "probability",
+        *_USAGE, "explanation", "metadata",
+    ),
+    "not_run": (*_TARGET, "evaluator", "time_ns", "reason", "detail"),
+}  # fmt: skip
+COLUMNS["feedback"] = COLUMNS["evaluations"]
+"""The columns of each table, as rows are written and read; ``seq`` aside."""
+
+_NO_USAGE: Row = (None, None, None, None)
+_NO_FAILURE: Row = (None, None)
+
+
+def span_row(span: SpanData) -> Row:
+    """Turn a span into its row."""
+    return (
+        *_plain(span),
+        *_of_failure(span.error),
+        *_of_usage(span.usage),
+        *[
+            None if value is None else dumps(write(value) if write is not None else value)
+            for value, write in zip(_nested(span), _WRITERS, strict=True)
+        ],
+    )
+
+
+def span_of(row: Row) -> SpanData:
+    """Read a span back."""
+    plain, (error_type, error_message, *rest) = row[: len(_PLAIN)], row[len(_PLAIN) :]
+    fields = dict(zip(_PLAIN, plain, strict=True))
+    for field, text in zip(_NESTED, rest[len(_USAGE) :], strict=True):
+        if text is not None:
+            fields[field.name] = _READERS[field.form](loads(text))
+    return SpanData(
+        **fields, error=_failure(error_type, error_message), usage=_usage(rest[: len(_USAGE)])
+    )
+
+
+def evaluation_row(event: EvaluationEvent) -> Row:
+    """Turn an evaluation into its row."""
+    outcome = event.evaluation
+    value, fault = score(outcome.value)
+    failure = _of_failure(outcome.error)
+    return (
+        event.id, *_of_target(event.target), outcome.name, event.timestamp_ns, value, outcome.label,
+        *(failure if fault is None or outcome.error else (fault, "")),
+        outcome.evaluator_kind, outcome.evaluator_version, outcome.duration,
+        outcome.inclusion_probability, outcome.probability, *_of_usage(outcome.usage),
+        outcome.explanation, dumps(outcome.metadata or None),
+    )  # fmt: skip
+
+
+def evaluation_of(row: Row) -> EvaluationEvent:
+    """Read an evaluation back."""
+    (event_id, trace_id, span_id, span_name, span_kind, name, time_ns, value, label,
+     error_type, error_message, kind, version, duration, inclusion, probability, *usage,
+     explanation, metadata) = row  # fmt: skip
+    outcome = Evaluation(
+        name,
+        bool(value) if isinstance(value, int) else value,
+        label=label,
+        explanation=explanation,
+        error=_failure(error_type, error_message),
+        metadata=loads(metadata, {}),
+        evaluator_kind=kind,
+        evaluator_version=version,
+        duration=duration,
+        usage=_usage(usage),
+        inclusion_probability=inclusion,
+        probability=probability,
+    )
+    target = Target(trace_id, span_id or None, span_name, span_kind)
+    return EvaluationEvent(event_id, target, outcome, time_ns)
+
+
+def not_run_row(event: NotRun) -> Row:
+    """Turn a judge that did not run into its row."""
+    return (
+        event.id, *_of_target(event.target), event.evaluator, event.timestamp_ns, event.reason,
+        event.detail,
+    )  # fmt: skip
+
+
+def not_run_of(row: Row) -> NotRun:
+    """Read a judge that did not run back."""
+    event_id, trace_id, span_id, span_name, span_kind, evaluator, time_ns, reason, detail = row
+    target = Target(trace_id, span_id or None, span_name, span_kind)
+    return NotRun(event_id, target, evaluator, reason, detail, time_ns)
+
+
+def _of_target(target: Target) -> Row:
+    return target.trace_id, target.span_id or "", target.span_name, target.span_kind
+
+
+def _of_link(link: Target) -> Row:
+    return link.trace_id, link.span_id, link.span_name, link.span_kind
+
+
+def _of_usage(usage: Usage | None) -> Row:
+    if usage is None:
+        return _NO_USAGE
+    return usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.cost_usd
+
+
+def _usage(row: list[Any]) -> Usage | None:
+    return None if row[0] is None else Usage(*row)
+
+
+def _of_failure(failure: Failure | None) -> Row:
+    return _NO_FAILURE if failure is None else (failure.type, failure.message)
+
+
+def _failure(kind: str | None, message: str | None) -> Failure | None:
+    return None if kind is None else Failure(kind, message or "")
+
+
+def _sparse(noun: Any) -> dict[str, Any] | None:
+    """Return the fields of a noun that are there."""
+    if noun is None:
+        return None
+    names = _FIELDS[type(noun)]
+    return {name: value for name in names if (value := getattr(noun, name)) is not None}
+
+
+def _or_none(value: Any) -> Any:
+    return value or None
+
+
+def _links(links: tuple[Target, ...]) -> list[Row] | None:
+    return [_of_link(link) for link in links] or None
+
+
+def _each(nouns: tuple[Any, ...]) -> list[Any]:
+    return [_sparse(noun) for noun in nouns]
+
+
+def _expected(expected: dict[str, Any]) -> dict[str, Any]:
+    if "expected_facts" in expected:
+        expected["expected_facts"] = tuple(expected["expected_facts"])
+    chunks = expected.get("expected_retrieved_context")
+    if chunks is not None:
+        expected["expected_retrieved_context"] = tuple(Chunk(**chunk) for chunk in chunks)
+    return expected
+
+
+def _prompt(fields: dict[str, Any]) -> Prompt:
+    for name in ("chat_template", "rag_context_variables", "rag_query_variables"):
+        if name in fields:
+            fields[name] = tuple(fields[name])
+    return Prompt(**fields)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_FORMS: dict[Form, tuple[Any, Any]] = {
+    Form.VALUE: (None, _as_it_is),
+    Form.MAPPING: (_or_none, _as_it_is),
+    Form.EXPECTED: (_or_none, _expected),
+    Form.LINKS: (_links, lambda links: tuple(Target(*link) for link in links)),
+    Form.PROMPT: (_sparse, _prompt),
+    Form.EXTRACTIONS: (_each, lambda items: tuple(Extraction(**item) for item in items)),
+    Form.CHUNKS: (_each, lambda items: tuple(Chunk(**item) for item in items)),
+}
+"""How a nested value is prepared for JSON, and read back from it."""
+_WRITERS = tuple(_FORMS[field.form][0] for field in _NESTED)
+_READERS = {form: read for form, (_, read) in _FORMS.items()}
+_plain: Any = attrgetter(*_PLAIN)
+_nested: Any = attrgetter(*(field.name for field in _NESTED))
+_FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in (Chunk, Extraction, Prompt)}

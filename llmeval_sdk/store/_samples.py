@@ -1,0 +1,262 @@
+"""Sums up in SQL what judges said, so that estimates about all traffic can be made.
+
+The sums are exact, and those of a million verdicts take about a second: the index
+``evaluations_summed`` holds everything that they need, in the order of the groups. `_verdicts`
+reads single rows, for estimates that need to know the records.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from llmeval_sdk import _values
+from llmeval_sdk.estimates.correction import PASS
+from llmeval_sdk.estimates.funnels import NOT_SELECTED
+from llmeval_sdk.store._judged import Judged, Sums
+from llmeval_sdk.store._schema import WORD
+from llmeval_sdk.store.summary import COUNTS, GROUP, LEAST_CHANCE, EvaluationScope, Group
+
+
+Key = tuple[str, str | None, int | None]
+"""A judge, a span name, and the beginning of a period in nanoseconds since the epoch."""
+
+
+def judged(
+    connection: sqlite3.Connection,
+    scope: EvaluationScope,
+    parts: Iterable[Group],
+    *,
+    period_ns: int = 0,
+    every_kind: bool = False,
+) -> dict[Key, Judged]:
+    """Sum up what judges said, and count the records they did not judge, by `Key`.
+
+    Args:
+        connection: a store that is open.
+        scope: which evaluations, and which judgements that did not run.
+        parts: what `summary.groups` made of it.
+        period_ns: the length of a period; 0 puts all times into one.
+        every_kind: whether heuristics are summed up as well as judges.
+    """
+    parts = list(parts)
+    by_model = judged_by_model(connection, parts)
+    mine = [
+        part
+        for part in parts
+        if part.evaluator_kind == "judge" or (every_kind and part.name not in by_model)
+    ]
+    by_name: dict[str, list[Group]] = {part.name: [] for part in mine}
+    for part in mine:
+        by_name[part.name].append(part)
+    by_key: dict[Key, Judged] = {}
+    origins: dict[str, float] = {}
+    period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+    for name, of_name in by_name.items():
+        scored = any(part.word is None and part.values for part in of_name)
+        all_kinds = every_kind and name not in by_model
+        kind = "" if all_kinds else "+evaluator_kind = 'judge'"
+        where = scope._replace(evaluator=name).where("name", kind)
+        weights = _weights(connection, of_name, where, period)
+        scores = where if scored else None
+        summing = _Summing(connection, of_name, weights, scores, period, every_kind=all_kinds)
+        samples = summing.run()
+        if any(sample.is_out_of_scale for sample in samples.values()):
+            whole = Judged()
+            for sample in samples.values():
+                whole.join(sample)
+            origins[name] = whole.mean or 0.0
+            samples = summing.run(origins[name])
+        by_key |= samples
+    condition, arguments = scope.where("evaluator")
+    rows = connection.execute(
+        _NOT_RUN.format(where=condition, period=period, by_period=_by(period)), arguments
+    )
+    for *key, reason, count in rows:
+        judge, span_name, begin = key
+        none = Judged(origins.get(judge, 0.0))
+        sample = by_key.setdefault((judge, span_name, begin), none)
+        sample.reasons[reason] += count
+        sample.passed_over += count if reason in NOT_SELECTED else 0
+    return dict(sorted(by_key.items(), key=lambda item: tuple(str(part or "") for part in item[0])))
+
+
+def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> set[str]:
+    """Return the evaluators whose decisions do not count as verdicts.
+
+    For these a judge model is considered as well: it answered, or the store says why it did not.
+    See `effective.UNJUDGED`, which decides the same for one record.
+    """
+    kinds: dict[str, set[str]] = {}
+    for part in parts:
+        kinds.setdefault(part.name, set()).add(part.evaluator_kind)
+    return {
+        name
+        for name, its in kinds.items()
+        if "decision" in its
+        and ("judge" in its or connection.execute(_IS_CONSIDERED, (name,)).fetchone())
+    }
+
+
+_IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
+
+
+_Weights: TypeAlias = "dict[tuple[Any, ...], tuple[float, float, float]]"
+"""By group of a word: the least inclusion probability, the sum of the inverses, and that of their
+squares."""
+
+
+def _weights(
+    connection: sqlite3.Connection,
+    parts: Iterable[Group],
+    where: tuple[str, tuple[Any, ...]],
+    period: str,
+) -> _Weights:
+    """Return what the words of an evaluator weigh; nothing is read where all were judged."""
+    if all(part.is_whole for part in parts if part.word is not None and part.known):
+        return {}
+    condition, arguments = where
+    sql = _WEIGHTS.format(where=condition, period=period, by_period=_by(period))
+    return {row[:6]: row[6:] for row in connection.execute(sql, arguments)}
+
+
+class _Summing:
+    """Makes samples of what one judge said: words from their groups, scores by statements."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        parts: Sequence[Group],
+        weights: _Weights,
+        scores: tuple[str, tuple[Any, ...]] | None,
+        period: str,
+        *,
+        every_kind: bool,
+    ) -> None:
+        self._connection = connection
+        self._parts = parts
+        self._weights = weights
+        self._scores = scores
+        """The condition for the statements, and its arguments, where there are any scores."""
+        self._period = period
+        self._every_kind = every_kind
+
+    def run(self, origin: float = 0.0) -> dict[Key, Judged]:
+        """Sum up all verdicts, less the origin each."""
+        by_key: dict[Key, Judged] = {}
+
+        def at(name: str, span_name: str | None, period: int | None) -> Judged:
+            return by_key.setdefault((name, span_name, period), Judged(origin))
+
+        for part in self._parts:
+            self._add(at(part.name, part.span_name, part.period), part)
+        for statement in self._statements():
+            where, arguments = self._scores or ("", ())
+            sql = statement.format(where=where, period=self._period, by_period=_by(self._period))
+            # A numbered placeholder would take it once, but not in a sequence from Python 3.14 on.
+            origins = (origin,) * sql.count("value - ?")
+            for row in self._connection.execute(sql, (*origins, *arguments)):
+                sample = at(*row[:3])
+                sums = Sums(*row[5:])
+                sample.answered += row[4] if self._every_kind else 0
+                if sums.numbers:
+                    sample.versions.add(row[3] or "")
+                    sample.add(sums)
+        return by_key
+
+    def _statements(self) -> list[str]:
+        """Return the statements that sum up all scores: the cheapest, where nothing was sampled."""
+        if self._scores is None:
+            return []
+        scores = [part for part in self._parts if part.word is None and part.values]
+        usable = all(
+            part.known == part.values and part.low >= -1e100 and part.high <= 1e100
+            for part in scores
+        )
+        if not usable:
+            return [_SCORES, _OTHER_SCORES]
+        return [_WHOLE_SCORES if all(part.is_whole for part in scores) else _SCORES]
+
+    def _add(self, sample: Judged, part: Group) -> None:
+        """Add what a group says by itself: its cost, and its verdicts if they are words."""
+        if part.cost_usd is not None:
+            sample.cost_usd = (sample.cost_usd or 0.0) + part.cost_usd
+        count = part.rows - part.errors
+        if part.word is None:
+            sample.answered += 0 if self._every_kind else count
+            return
+        sample.answered += count
+        number = _values.number(part.word)
+        if number is None:
+            sample.categories[part.word] += count
+        elif count:
+            y, passes = number - sample.origin, number >= PASS
+            sums = Sums(count, number, number, count * y)
+            if part.known:
+                whole = 1.0, float(part.known), float(part.known)
+                least, w, ww = whole if part.is_whole else self._weights[part[:6]]
+                sums = Sums(
+                    *sums[:4], part.known, least, w, ww, w * y, ww * y,
+                    ww * y * y, part.known * passes, w * passes,
+                )  # fmt: skip
+            sample.versions.add(part.version or "")
+            sample.add(sums)
+
+
+def _by(period: str) -> str:
+    """Return what the statements group by after all else."""
+    return "" if period == "NULL" else f", {period}"
+
+
+HAS_CHANCE = f"inclusion_probability > {LEAST_CHANCE}"
+_IS_USABLE = "value BETWEEN -1e100 AND 1e100"
+"""The square of such a score is a number; only a file made by hand holds others."""
+
+_WEIGHTS = f"""
+SELECT {GROUP}, {{period}}, {WORD}, min(inclusion_probability), sum(1 / inclusion_probability),
+  sum(1 / (inclusion_probability * inclusion_probability))
+FROM evaluations {{where}} AND {WORD} IS NOT NULL AND {COUNTS}
+GROUP BY {GROUP}, {WORD} {{by_period}}
+"""  # noqa: S608 - constants
+
+_SCORES = f"""
+SELECT name, span_name, {{period}}, evaluator_version, count(*),
+  count(*), min(value), max(value), sum(value - ?), count(*), min(inclusion_probability),
+  sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability)),
+  sum((value - ?) / inclusion_probability),
+  sum((value - ?) / (inclusion_probability * inclusion_probability)),
+  sum((value - ?) * (value - ?) / (inclusion_probability * inclusion_probability)),
+  sum(value >= {PASS}), sum((value >= {PASS}) / inclusion_probability)
+FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  AND {HAS_CHANCE} AND {_IS_USABLE}
+GROUP BY {GROUP} {{by_period}}
+"""  # noqa: S608
+
+_WHOLE_SCORES = f"""
+SELECT name, span_name, period, evaluator_version, count, count, low, high, total, count, 1.0,
+  count, count, total, total, squares, passed, passed
+FROM (
+  SELECT name, span_name, {{period}} AS period, evaluator_version, count(*) AS count,
+    min(value) AS low, max(value) AS high, sum(value - ?) AS total,
+    sum((value - ?) * (value - ?)) AS squares, sum(value >= {PASS}) AS passed
+  FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  GROUP BY {GROUP} {{by_period}}
+)
+"""  # noqa: S608
+"""The same where every inclusion probability is 1: a division by it costs as much as all else."""
+
+_OTHER_SCORES = f"""
+SELECT name, span_name, {{period}}, evaluator_version, count(*),
+  sum({_IS_USABLE}), min(CASE WHEN {_IS_USABLE} THEN value END),
+  max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - ? END)
+FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  AND NOT (ifnull({HAS_CHANCE}, 0) AND {_IS_USABLE})
+GROUP BY {GROUP} {{by_period}}
+"""  # noqa: S608
+"""Scores without an inclusion probability, and what no estimate can use."""
+
+_NOT_RUN = """
+SELECT evaluator, span_name, {period}, reason, count(*) FROM not_run {where}
+GROUP BY evaluator, span_name, reason {by_period} ORDER BY min(seq)
+"""

@@ -1,0 +1,212 @@
+"""The tables of the store, and how a file of an older release is brought forward.
+
+`MIGRATIONS` is append-only: script N brings a file from version N to N + 1, and the file's
+``user_version`` says how many it has had. A release that changes the tables appends a script.
+
+Keys and indices are chosen for stores of millions of rows. Ids are random, so every index that
+begins with one costs a random page per write: there is one for each kind of record, and it also
+keeps a record that is delivered twice from standing twice. ``seq`` is the order of arrival.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+
+APPLICATION_ID = 0x6C6C6D65
+"""Marks a SQLite file as a store, so that a wrong path never alters somebody else's database."""
+
+_TARGET = """
+  id TEXT NOT NULL DEFAULT '',
+  trace_id TEXT,
+  span_id TEXT NOT NULL DEFAULT '',
+  span_name TEXT,
+  span_kind TEXT,
+"""
+
+_OUTCOME = """
+  name TEXT NOT NULL DEFAULT '',
+  time_ns INTEGER NOT NULL DEFAULT 0,
+  value,  -- real: score, integer: pass or fail, text: category, null: not applicable
+  label TEXT,
+  error_type TEXT,
+  error_message TEXT,
+  evaluator_kind TEXT,
+  evaluator_version TEXT,
+  duration REAL,
+  inclusion_probability REAL,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  total_tokens INTEGER,
+  cost_usd REAL,
+  explanation TEXT,
+  metadata TEXT
+"""
+
+_FIRST = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+CREATE TABLE spans (
+  seq INTEGER PRIMARY KEY,
+  trace_id TEXT NOT NULL DEFAULT '',
+  span_id TEXT NOT NULL DEFAULT '',
+  parent_id TEXT,
+  name TEXT NOT NULL DEFAULT '',
+  kind TEXT,
+  start_ns INTEGER NOT NULL DEFAULT 0,
+  end_ns INTEGER NOT NULL DEFAULT 0,
+  error_type TEXT,
+  error_message TEXT,
+  session_id TEXT,
+  model_name TEXT,
+  model_provider TEXT,
+  trace_flags INTEGER,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  total_tokens INTEGER,
+  cost_usd REAL,
+  tags TEXT,  -- from here on JSON, the bulkiest last: lists of spans never read them
+  metrics TEXT,
+  links TEXT,
+  attributes TEXT,
+  prompt TEXT,
+  request TEXT,
+  response TEXT,
+  expected TEXT,
+  extractions TEXT,
+  retrieved_context TEXT
+);
+CREATE UNIQUE INDEX spans_by_trace ON spans (trace_id, span_id);
+CREATE INDEX spans_by_id ON spans (span_id);
+CREATE INDEX spans_by_name ON spans (name, start_ns);
+CREATE INDEX spans_roots ON spans (start_ns) WHERE parent_id IS NULL;
+
+CREATE TABLE evaluations (seq INTEGER PRIMARY KEY, {_TARGET} {_OUTCOME});
+CREATE UNIQUE INDEX evaluations_by_span ON evaluations (span_id, id);
+CREATE INDEX evaluations_by_time ON evaluations (name, time_ns);
+CREATE INDEX evaluations_by_value ON evaluations (name, value);
+
+CREATE TABLE not_run (
+  seq INTEGER PRIMARY KEY, {_TARGET}
+  evaluator TEXT NOT NULL DEFAULT '',
+  time_ns INTEGER NOT NULL DEFAULT 0,
+  reason TEXT,
+  detail TEXT
+);
+CREATE UNIQUE INDEX not_run_by_span ON not_run (span_id, id);
+CREATE INDEX not_run_by_time ON not_run (evaluator, time_ns);
+
+-- What people said: the labels that judges are measured against.
+CREATE TABLE feedback (seq INTEGER PRIMARY KEY, {_TARGET} {_OUTCOME});
+CREATE UNIQUE INDEX feedback_by_span ON feedback (span_id, id);
+CREATE INDEX feedback_by_time ON feedback (name, time_ns);
+"""
+
+_PAGES = """
+-- What the viewer pages through. The value stands in the index, so that a rare one is found without
+-- reading the rows between; the others are partial and cost nothing on most rows.
+DROP INDEX evaluations_by_time;
+CREATE INDEX evaluations_by_time ON evaluations (name, time_ns, value);
+CREATE INDEX evaluations_judged ON evaluations (time_ns) WHERE evaluator_kind = 'judge';
+CREATE INDEX spans_failed ON spans (start_ns) WHERE error_type IS NOT NULL;
+-- The span that the first link names: links begin with `[["<trace, 32 characters>","<span, 16>"`.
+CREATE INDEX spans_linked ON spans (substr(links, 39, 16)) WHERE links IS NOT NULL;
+"""
+
+_ANNOTATED = """
+-- What the app annotated for evaluators, so that a stored request is judged as it was live.
+ALTER TABLE spans ADD COLUMN value TEXT;
+ALTER TABLE spans ADD COLUMN confidence TEXT;
+ALTER TABLE spans ADD COLUMN field_config TEXT;
+ALTER TABLE spans ADD COLUMN retrieval TEXT;
+"""
+
+_PROBABLE = """
+-- How likely an outcome is good, which decision models say.
+ALTER TABLE evaluations ADD COLUMN probability REAL;
+ALTER TABLE feedback ADD COLUMN probability REAL;
+"""
+
+WORD = "CASE typeof(value) WHEN 'real' THEN NULL ELSE value END"
+"""What an evaluation says if it is not a score: a category, or 1 for pass and 0 for fail."""
+
+_SUMMED = f"""
+-- What reports sum up, in the order in which they group it: nothing is sorted, and no row is read.
+-- Scores stand in the order of time, so that new ones go to the end of their group.
+CREATE INDEX evaluations_summed ON evaluations (
+  name, span_name, evaluator_kind, evaluator_version, {WORD}, time_ns, value, error_type,
+  inclusion_probability, cost_usd, total_tokens, probability
+);
+CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED)
+
+
+class SchemaError(Exception):
+    """The file is a database that this release must not change; the message says why."""
+
+
+class EmptyError(SchemaError):
+    """The file exists and is empty: another process is about to create the tables."""
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return how many migrations a file has had; 0 stands for an empty file.
+
+    Raises `SchemaError` if the file is of a newer release, or is not a store at all.
+    """
+    # The mark comes last: between these statements, another process may make all its tables.
+    tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    if mark != APPLICATION_ID and (mark or version or tables):
+        raise SchemaError("it is a database of another program")
+    if version > len(MIGRATIONS):
+        raise SchemaError(
+            f"it was written by a newer release (version {version}, this one knows "
+            f"{len(MIGRATIONS)}): upgrade llmeval-sdk or choose another file"
+        )
+    return version
+
+
+def refuse_programs(connection: sqlite3.Connection) -> None:
+    """Raise `SchemaError` for foreign views and triggers, because they may run without an end."""
+    ours = "".join(MIGRATIONS)
+    for (text,) in connection.execute(_PROGRAMS):
+        if text is None or text not in ours:
+            raise SchemaError("it holds views or triggers that no release of ours made")
+
+
+_PROGRAMS = "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a file forward in one transaction; of several processes at once, one does it.
+
+    Raises `SchemaError` in the same cases as `version_of`.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = version_of(connection)
+        for script in MIGRATIONS[version:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        if version < len(MIGRATIONS):
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script: ``executescript`` would commit the transaction it runs in."""
+    found, held = [], ""
+    for line in script.splitlines(keepends=True):
+        held += line
+        if sqlite3.complete_statement(held):
+            found.append(held)
+            held = ""
+    return found
