@@ -57,7 +57,7 @@ SUITES = (
     Suite(
         "fleet",
         "test-fleet",
-        "what many hosts share, against a real Redis",
+        "the judge fleet and what many hosts share: Redis, Celery's workers, kill -9",
         commands=("redis-server",),
     ),
     Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),
@@ -79,7 +79,7 @@ SUITES = (
         for version in ("3.10", "3.12", "3.13")
     ),
     Suite("core", "core", "the core alone, without all else", arguments="all", counts_tests=False),
-    Suite("coverage", "coverage", "branch coverage, not below its floor"),
+    Suite("coverage", "coverage", "branch coverage, printed"),
 )
 
 

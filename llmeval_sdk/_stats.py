@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from llmeval_sdk.estimates.funnels import Funnel, funnel
 from llmeval_sdk.model import Usage
@@ -29,14 +30,7 @@ class ExporterStats:
 
     def __add__(self, other: ExporterStats) -> ExporterStats:
         """Join the accounts of one exporter under two configurations."""
-        return ExporterStats(
-            self.created + other.created,
-            self.delivered + other.delivered,
-            _sum(self.dropped, other.dropped),
-            self.undelivered + other.undelivered,
-            self.unknown + other.unknown,
-            self.in_memory + other.in_memory,
-        )
+        return _added(self, other)
 
     @property
     def lost(self) -> Mapping[str, int]:
@@ -51,8 +45,21 @@ class ExporterStats:
         return self.created == gone + self.undelivered
 
 
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
+_Stats = TypeVar("_Stats", "ExporterStats", "Stats")
+
+
+def _added(one: _Stats, other: _Stats) -> _Stats:
+    """Add two accounts field by field."""
+    names = [row.name for row in fields(one)]
+    return type(one)(*(_joined(getattr(one, name), getattr(other, name)) for name in names))
+
+
+def _joined(one: Any, other: Any) -> Any:
+    """Add numbers, join mappings key by key; of two flags both must hold."""
+    if isinstance(one, Mapping):
+        both = {key: _joined(one[key], other[key]) for key in one.keys() & other.keys()}
+        return {**one, **other, **both}
+    return one and other if isinstance(one, bool) else one + other
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,10 @@ class Stats:
         shared: What happened at the Redis that all hosts share: ``exchanges``, ``verdicts found``,
             ``failed: …``, ``not asked`` (while it was away).
         complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
+        left_out: By kind, such as ``image_url`` or ``file``, how many parts of requests decisions
+            were made without, because a decision model reads text only.
+        fleet: What became of judgements that a fleet makes: ``handed_over`` to it, ``returned``
+            with a verdict or a reason, ``spooled`` for a later process while its queue was away.
 
     Examples:
         >>> stats = llmeval.flush(timeout=10)
@@ -100,6 +111,8 @@ class Stats:
     spool: Mapping[str, int] = field(default_factory=dict)
     shared: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    fleet: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def funnels(self) -> Mapping[str, Funnel]:
@@ -124,7 +137,7 @@ class Stats:
         """Say in a few words what did not arrive and which judges were cut off; empty: nothing."""
         dropped: dict[str, int] = {}
         for each in self.exporters.values():
-            dropped = _sum(dropped, each.dropped)
+            dropped = _joined(dropped, each.dropped)
         dropped.pop("spooled", None)  # which somebody else delivers
         reasons = ", ".join(f"{reason} {times}" for reason, times in dropped.items())
         cut_off = sum(reasons.get("shutdown", 0) for reasons in self.not_run.values())
@@ -139,25 +152,5 @@ class Stats:
 
     def __add__(self, other: Stats) -> Stats:
         """Join the counters of two configurations of one process."""
-        nothing = ExporterStats()
-        return Stats(
-            self.spans + other.spans,
-            self.evaluations + other.evaluations,
-            _sum(self.dropped, other.dropped),
-            {
-                name: self.exporters.get(name, nothing) + other.exporters.get(name, nothing)
-                for name in {**self.exporters, **other.exporters}
-            },
-            _sum(self.judged, other.judged),
-            {
-                judge: _sum(self.not_run.get(judge, {}), other.not_run.get(judge, {}))
-                for judge in {**self.not_run, **other.not_run}
-            },
-            self.judge_usage + other.judge_usage,
-            self.cut_prompts + other.cut_prompts,
-            self.pending_judgements + other.pending_judgements,
-            {**self.problems, **other.problems},
-            _sum(self.spool, other.spool),
-            _sum(self.shared, other.shared),
-            self.complete and other.complete,
-        )
+        # Those were counted by the process, so both configurations have seen the same ones.
+        return replace(_added(self, other), problems={**self.problems, **other.problems})

@@ -20,6 +20,7 @@ COMMANDS = (
     "demo",
     "run",
     "agent",
+    "fleet",
     "ragas",
     "view",
     "report",

@@ -89,8 +89,11 @@ def secrets(settings: Settings) -> set[str]:
     for row in config.ROWS:
         value = config.value_of(settings, row.name)
         for each in value.values() if isinstance(value, Mapping) else (value,):
-            if isinstance(each, Secret) and len(each.reveal().strip()) >= SHORTEST_SECRET:
-                found.add(each.reveal())
+            text = each.reveal().strip() if isinstance(each, Secret) else ""
+            if getattr(each, "place", None) is not None:  # of an address, only its password is one
+                text = urlsplit(text).password or ""
+            if len(text) >= SHORTEST_SECRET:
+                found.add(text)
     return found
 
 
@@ -161,6 +164,18 @@ def learning(settings: Settings) -> Iterator[Finding]:
     except ConfigurationError:
         return
     for finding in findings(settings):
+        yield Finding(*finding)
+
+
+def fleet(settings: Settings) -> Iterator[Finding]:
+    """Say how the judge fleet is, where that part is there."""
+    try:
+        findings = registry.load("llmeval_sdk.fleet.findings:findings")
+    except ConfigurationError as error:
+        yield Finding(False, "fleet", str(error))
+        return
+    names = [name for name in settings.evaluators if name not in registry.HEURISTICS]
+    for finding in findings(settings, names):
         yield Finding(*finding)
 
 

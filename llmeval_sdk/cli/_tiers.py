@@ -41,6 +41,12 @@ def show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
     for tier in tiers:
         if tier.both or tier.unanswered:
             say(_changed(tier))
+        if tier.left_out:
+            where = f"{printable(tier.judge)} on {printable(tier.span_name or '-')}"
+            say(
+                f"{where}: {tier.left_out:,} records were decided without the images or files of"
+                " their request: a decision model reads text only."
+            )
 
 
 def _changed(tier: Tiers) -> str:

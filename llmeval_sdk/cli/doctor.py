@@ -46,6 +46,11 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--all", action="store_true", help="also show the settings that have their default value"
     )
+    parser.add_argument(
+        "--fleet",
+        action="store_true",
+        help="also check the judge fleet: queue, workers, versions, judges, key, clocks, account",
+    )
     parser.set_defaults(run=run)
 
 
@@ -64,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         "Decision model": list(decision_model(settings, offline=args.offline)),
         "Calibrations": list(calibrated(settings)),
         "Ragas": list(_checks.ragas(settings)),
+        "Judge fleet": list(_checks.fleet(settings)) if args.fleet else [],
         "Extras": list(_checks.extras()),
         "Threads": list(_checks.greenlets()),
         "Problems with settings": [

@@ -27,6 +27,7 @@ _CORE: dict[str, type] = {
 }
 _EXTENSIONS = {
     "Decision models": "decisions:DecisionSettings",
+    "Judge fleet": "fleet:FleetSettings",
     "Phoenix": "phoenix:PhoenixSettings",
     "MLflow": "mlflow:MlflowSettings",
     "Ragas": "ragas:RagasSettings",

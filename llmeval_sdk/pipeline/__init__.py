@@ -6,12 +6,14 @@ on threads beside the worker.
 
 from llmeval_sdk._stats import ExporterStats, Stats
 from llmeval_sdk.pipeline._destinations import default_exporters
-from llmeval_sdk.pipeline._outlet import say_if_nothing_was_judged
+from llmeval_sdk.pipeline._judging import MAX_WAITING, Judging
+from llmeval_sdk.pipeline._outlet import Outlet, say_if_nothing_was_judged
 from llmeval_sdk.pipeline._pipeline import Pipeline
 from llmeval_sdk.pipeline._plan import Plan, make_plan, recording_plan
+from llmeval_sdk.pipeline._turns import Job, Turn, not_run
 
 
 __all__ = [
-    "ExporterStats", "Pipeline", "Plan", "Stats", "default_exporters", "make_plan",
-    "recording_plan", "say_if_nothing_was_judged",
+    "MAX_WAITING", "ExporterStats", "Job", "Judging", "Outlet", "Pipeline", "Plan", "Stats", "Turn",
+    "default_exporters", "make_plan", "not_run", "recording_plan", "say_if_nothing_was_judged",
 ]  # fmt: skip

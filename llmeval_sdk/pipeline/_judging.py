@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from time import time_ns
 from typing import Any
 
+from llmeval_sdk._process.counters import Counts
 from llmeval_sdk._process.due import left
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.evaluation import Crew, addressed, judge_record
@@ -22,6 +23,7 @@ from llmeval_sdk.model import (
 )
 from llmeval_sdk.pipeline._delivery import Emitted
 from llmeval_sdk.pipeline._judges_loop import JudgesLoop
+from llmeval_sdk.pipeline._outlet import Outlet
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Job, Turn, Turns
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS
@@ -31,19 +33,19 @@ from llmeval_sdk.tracing._inner import new_span_id, new_trace_id
 MAX_WAITING = 1_000
 
 
-Emit = Callable[[Emitted], None]
-
-
 class Judging:
     """Runs admitted judges in the background and emits their verdicts."""
 
-    def __init__(self, plan: Plan, emit: Emit) -> None:
+    fleet = Counts()
+    """What became of judgements that another process is to make."""
+
+    def __init__(self, plan: Plan, outlet: Outlet) -> None:
         self._usage = Usage()
         """What all judgements used together; only the judges' thread adds to it."""
         self.cut_prompts = 0
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
-        self._emit = emit
+        self._emit = emit = outlet.emit_judged
         self._verdicts = plan.verdicts()
         self._waiting: dict[Future[None], Turn[Job]] = {}
         self._turns = Turns()
@@ -93,6 +95,11 @@ class Judging:
     def usage(self) -> Usage:
         """What all judgements and decisions used together."""
         return self._usage if self.decisions is None else self._usage + self.decisions.usage
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What decisions were made without, by kind."""
+        return {} if self.decisions is None else self.decisions.left_out
 
     @property
     def pending(self) -> int:

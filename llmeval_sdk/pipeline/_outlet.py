@@ -10,13 +10,14 @@ from llmeval_sdk._process.counters import Count, Counts
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk._stats import Stats
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, tier_name
-from llmeval_sdk.pipeline._delivery import Delivery, Emitted
+from llmeval_sdk.pipeline._delivery import Barrier, Delivery, Emitted
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy, bare
 
 
 LOUD = frozenset((
     "no_judge_model", "over_budget", "circuit_open", "no_worker", "not_installed", "worker_lost",
+    "queue_unreachable",
 ))  # fmt: skip
 """Reasons that a person should do something about, so that they get a line in the log."""
 _CLIENTS = ("openai", "anthropic", "litellm", "google.genai", "langchain_core", "boto3")
@@ -87,6 +88,14 @@ class Outlet:
         elif type(item) is SpanData:
             self._spans.add()
         self.emit_written(item)
+
+    def written(self, item: Emitted) -> Emitted:
+        """Return what may be kept elsewhere of what an evaluator wrote."""
+        return self._permitted(self._screened(item))
+
+    def barriers(self) -> list[Barrier]:
+        """Return barriers that are set once all that was handed on so far has been delivered."""
+        return [delivery.barrier() for delivery in self._deliveries]
 
     def _screened(self, item: Emitted) -> Emitted:
         """Redact what an evaluator wrote; where that fails, nothing that it wrote may leave."""

@@ -85,6 +85,8 @@ class Plan:
     background_share: float = 0.5
     tier: Any = None
     """Which decision model is asked in the place of which judges; ``None`` where none is."""
+    judging: Callable[[Any, Any], Any] | None = None
+    """Makes what takes judgements, of the plan and its outlet; ``None`` judges in this process."""
     verdicts: Callable[[], Verdicts] = RecentVerdicts
     """Makes what finds the verdicts of identical judgements."""
     learning: Any = None
@@ -174,7 +176,9 @@ def make_plan(
     elif decisions is not None:
         registry.load(registry.DECIDING)
     named = any(evaluator.kind == "judge" for evaluator in left) or bool(escalations)
-    spending = llm is not None or bool(settings.judge_model) or named
+    make_fleet = _part(registry.FLEET)
+    judging = make_fleet and make_fleet(settings, problems, strict=strict)
+    spending = any((llm is not None, settings.judge_model, named, judging))
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
     read = read_by([*requested, *judges], escalations, settings)
@@ -218,6 +222,7 @@ def make_plan(
         queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
         tier=tier,
+        judging=judging,
         learning=learning,
         prices=settings.prices,
     )

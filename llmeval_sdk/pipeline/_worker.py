@@ -56,7 +56,7 @@ class Worker:
         counts = intake.evaluations
         self._outlet = Outlet(plan, deliveries, privacy, spans=intake.spans, evaluations=counts)
         self.judged, self.not_run = self._outlet.judged, self._outlet.not_run
-        self.judging = Judging(plan, self._outlet.emit_judged)
+        self.judging: Judging = (plan.judging or Judging)(plan, self._outlet)
         self._app_heuristics = AppHeuristics(lambda: self._stop)
         self._evaluating = Evaluating(
             plan, self._outlet, self.judging, self._app_heuristics, counts=counts, rest=self._rest

@@ -15,6 +15,7 @@ NotRunReason = Literal[
     "over_budget",
     "circuit_open",
     "queue_full",
+    "queue_unreachable",
     "no_worker",
     "not_installed",
     "worker_lost",

@@ -45,6 +45,10 @@ REASONS: dict[str, Reason] = {
         "More judgements were waiting than may wait.",
         "Sample less, raise LLMEVAL_JUDGE_CONCURRENCY, or use a faster judge model.",
     ),
+    "queue_unreachable": Reason(
+        "The queue of the judge fleet did not answer, and no more judgements could wait for it.",
+        "Check it with `llmeval doctor --fleet`; with LLMEVAL_SPOOL set, judgements wait on disk.",
+    ),
     "no_worker": Reason(
         "No background thread could be started.",
         "Check the limit of threads of the process or container.",

@@ -37,9 +37,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SMOKE = ("tests/tracing", "tests/runtime", "tests/exporters")
 LEFT_OUT = (
     "tests/test_examples.py", "tests/test_peers.py", "tests/servers", "tests/backends",
-    "tests/faults", "tests/core", "tests/matrix.py",
+    "tests/faults", "tests/core", "tests/matrix.py", "tests/docs", "tests/frozen",
+    "tests/spool/test_survival.py", "tests/estimates/test_coverage.py",
+    "tests/heuristics/test_work_budget.py", "tests/heuristics/test_contract.py",
 )  # fmt: skip
-"""Tests of other folders of the repository, of other environments, or that take minutes each."""
+"""Tests of other folders of the repository, of other environments, of the package as a whole, or
+that take minutes each."""
 TESTS_FAILED = 1
 """What pytest exits with then. They run again by themselves: a busy machine fails a bar of time."""
 FEWEST_SMOKE, FEWEST_WHOLE = 60, 600

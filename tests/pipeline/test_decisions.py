@@ -748,3 +748,21 @@ def test_a_cascade_of_an_address_that_is_none_says_so(server):
             decision_base_url=server.base_url,
             escalations=[llmeval.Cascade("no_such_app:polite")],
         )
+
+
+def test_what_is_no_text_is_left_out_and_counted(server):
+    """Images and files are in ``stats()``, by kind, and noted with each decision."""
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/pier.png"}}
+    content = [{"type": "text", "text": "When does it leave?"}, image, {"type": "file"}]
+    with capture(
+        decisions="systemone/any", decision_base_url=server.base_url,
+        evaluators=["relevance_to_query"], escalations=NO_ESCALATION,
+    ) as seen:  # fmt: skip
+        with llmeval.workflow(
+            "answer", request={"messages": [{"role": "user", "content": content}]}
+        ) as span:
+            span.response = "At 08:40."
+        stats = seen.drain()
+    assert stats.left_out == {"image_url": 1, "file": 1}
+    (decision,) = [e.evaluation for e in seen.evaluations if e.evaluation.probability is not None]
+    assert decision.metadata["left_out"] == {"image_url": 1, "file": 1}

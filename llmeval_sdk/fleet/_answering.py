@@ -1,0 +1,256 @@
+"""The answering side: makes the judgements of one message with this process's own judges."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from time import monotonic, sleep
+from typing import Any
+from uuid import uuid4
+
+from llmeval_sdk._process.shield import swallow, tell
+from llmeval_sdk.config.fleet import FleetSettings
+from llmeval_sdk.evaluation import own_copy
+from llmeval_sdk.fleet._message import Asked, Message, RefusedError, message_of
+from llmeval_sdk.fleet._outcome import Outcome, outcome_of
+from llmeval_sdk.fleet._register import Claim, Register
+from llmeval_sdk.fleet._wire import UnreadableError
+from llmeval_sdk.pipeline import Job, Judging, Outlet, Plan, not_run
+from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.shared.client import connect
+from llmeval_sdk.protocols import Judge
+
+
+CLAIM_MARGIN = 2.0
+"""Seconds by which a claim outlasts the judge's own deadline."""
+PATIENCE = 60.0
+"""Seconds for which a worker waits for a Redis that is away, before it gives its message back."""
+DELIVERY_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
+_AWAY_SECONDS = 0.25
+
+
+def wait_for_budget(keeper: BudgetKeeper, seconds: float) -> None:
+    """Wait a moment until a call would be paid for; judgements taken before would be refused.
+
+    A budget that hosts share opens late, and that of a minute comes back within it.
+    """
+    deadline = monotonic() + seconds
+    while isinstance(reserved := keeper.reserve("", calls=1), Refused):
+        after = reserved.retry_after
+        if after is None or monotonic() + after > deadline:
+            return
+        sleep(min(after, 0.2))
+    keeper.release(reserved)
+
+
+class GiveBackError(Exception):
+    """The message cannot be finished now: it belongs back in the queue."""
+
+
+class Answering(Judging):
+    """Makes judgements of messages. Those of this process's own requests run as without a fleet."""
+
+    def __init__(self, plan: Plan, outlet: Outlet, own: FleetSettings) -> None:
+        super().__init__(plan, outlet)
+        assert own.judge_queue is not None
+        assert own.fleet_key is not None
+        self.key = own.fleet_key
+        self._outlet = outlet
+        self._register = Register(connect(own.judge_queue), expiry=own.fleet_expiry)
+        self._me = uuid4().hex
+        self.room = threading.BoundedSemaphore(plan.concurrency)
+        """One place for each judgement that may run at a time in this process."""
+
+    def answer(self, body: Any, signed: Any) -> None:
+        """Make the judgements of a message, each once, and wait until exporters have the verdicts.
+
+        Raises:
+            GiveBackError: Redis stays away, or no thread can be started.
+        """
+        try:
+            message = message_of(body, signed, self.key)
+        except RefusedError as error:
+            self._refuse(error)
+            return
+        if not self._loop.is_ready():
+            raise GiveBackError("no thread can be started")
+        for serial in message.unreadable:
+            self.note_outcome(Outcome(serial, []), "refused:unreadable", None)
+        wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
+        sent = _Answer(self, message).run()
+        if sent:
+            deadline = monotonic() + DELIVERY_SECONDS
+            for barrier in self._outlet.barriers():
+                barrier.done.wait(max(0.0, deadline - monotonic()))
+            self.patiently(lambda: self._register.note_sent(sent))
+
+    def _refuse(self, error: RefusedError) -> None:
+        tell("fleet", f"a message is refused: {error.reason}")
+        for serial in error.ids:
+            self.note_outcome(Outcome(serial, []), f"refused:{error.reason}", None)
+        if not error.ids:
+            self.patiently(lambda: self._register.refuse_message(error.reason))
+
+    def note_outcome(self, outcome: Outcome, field: str, host: str | None) -> bytes | None:
+        """Note an outcome, unless there is one already, and return that."""
+        text = outcome.text(self.key)
+        first: bytes | None = self.patiently(
+            lambda: self._register.settle(outcome.id, text, field=field, host=host)
+        )
+        return first
+
+    def patiently(self, ask: Any) -> Any:
+        """Ask Redis until it answers; raises `GiveBackError` where it stays away."""
+        until = monotonic() + PATIENCE
+        while True:
+            try:
+                return ask()
+            except Exception as error:
+                if not type(error).__module__.startswith("redis"):
+                    raise
+                tell("fleet", f"Redis does not answer: {type(error).__name__}")
+                if monotonic() > until:
+                    raise GiveBackError("Redis stays away") from error
+            sleep(_AWAY_SECONDS)
+
+    # -- one judgement ----------------------------------------------------------------------------
+
+    def known(self, name: str) -> Judge | None:
+        """Return the judge of a name, of those that were configured here and the built-in ones."""
+        try:
+            evaluator = self._plan.find(name)
+        except Exception as error:
+            if not swallow("fleet", error, calls_out=True):
+                raise
+            return None
+        return evaluator if evaluator is not None and evaluator.kind == "judge" else None
+
+    def claim(self, serial: str) -> Claim:
+        """Claim a judgement for as long as its judge may take."""
+        seconds = self._plan.judge_timeout + CLAIM_MARGIN
+        claim: Claim = self.patiently(
+            lambda: self._register.claim(serial, self._me, seconds=seconds)
+        )
+        return claim
+
+    def begin(self, job: Job) -> Future[list[Any]]:
+        """Have a judgement made on the judges' thread; its result is what it emits."""
+        loop = self._loop._loop
+        assert loop is not None
+        return asyncio.run_coroutine_threadsafe(self._made(job), loop)
+
+    async def _made(self, job: Job) -> list[Any]:
+        try:
+            items = await self._judge(job)
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            swallow(f"judge {job.judge.name}", error, calls_out=True)
+            items = [job.not_run("error", type(error).__name__)]
+        return [self._outlet.written(item) for item in items]
+
+    def emit_all(self, items: Iterable[Any]) -> None:
+        """Emit what came of a judgement here."""
+        for item in items:
+            self._emit(item)
+
+
+class _Answer:
+    """The work on one message, on the thread of its task."""
+
+    def __init__(self, by: Answering, message: Message) -> None:
+        self._by = by
+        self._host = message.host
+        self._left = deque(message.asked)
+        self._held: list[tuple[float, Asked]] = []
+        self._running = 0
+        self._ended: SimpleQueue[tuple[Asked, Future[list[Any]]]] = SimpleQueue()
+        self._sent: list[str] = []
+
+    def run(self) -> list[str]:
+        """Make all judgements; return the ids of those that were emitted here."""
+        while self._left or self._running or self._held:
+            self._take_back()
+            while self._left and self._by.room.acquire(blocking=False):
+                self._begin(self._left.popleft())
+            with suppress(Empty):
+                asked, future = self._ended.get(timeout=_LOOK_SECONDS)
+                self._running -= 1
+                self._end(asked, future.result())
+        return self._sent
+
+    def _take_back(self) -> None:
+        """Look again at judgements that another worker held."""
+        now = monotonic()
+        self._left.extend(asked for at, asked in self._held if at <= now)
+        self._held = [(at, asked) for at, asked in self._held if at > now]
+
+    def _begin(self, asked: Asked) -> None:
+        """Claim a judgement and begin it; whatever else becomes of it frees its place again."""
+        is_begun = False
+        try:
+            claim = self._by.claim(asked.id)
+            judge = self._by.known(asked.judge)
+            if claim.state == "claimed" and judge is not None:
+                job = Job(judge, own_copy(asked.record), asked.target, asked.admitted)
+                future = self._by.begin(job)
+                self._running += 1
+                is_begun = True
+                future.add_done_callback(lambda done: self._note(asked, done))
+            elif claim.state == "held":
+                self._held.append((monotonic() + min(claim.seconds, 1.0) + _LOOK_SECONDS, asked))
+            elif claim.state == "settled":
+                self._attach(asked, claim)
+            elif claim.state == "claimed":
+                self._refuse(asked, "error", "unknown_judge", "the fleet has no judge of this name")
+            elif claim.state == "expired":
+                self._refuse(asked, "error", "expired", "no worker had time for it")
+            else:
+                self._refuse(asked, "worker_lost", "worker_lost", "workers ended while they judged")
+        finally:
+            if not is_begun:
+                self._by.room.release()
+
+    def _note(self, asked: Asked, future: Future[list[Any]]) -> None:
+        """Free the place and wake the task; on the judges' thread."""
+        self._by.room.release()
+        self._ended.put((asked, future))
+
+    def _refuse(self, asked: Asked, reason: str, counted: str, detail: str) -> None:
+        judge: Any = _Named(asked.judge)
+        item = not_run(judge, asked.target, reason, f"{counted}: {detail}")
+        self._end(asked, [item], f"refused:{counted}")
+
+    def _end(self, asked: Asked, items: list[Any], field: str = "") -> None:
+        """Settle a judgement, and emit it where its outcome does not return to its host."""
+        outcome = Outcome(asked.id, items)
+        first = self._by.note_outcome(outcome, field or outcome.field, self._host)
+        if first is not None:  # another worker was faster: what it wrote is what counts
+            self._attach(asked, Claim("settled", first))
+        elif self._host is None:
+            self._by.emit_all(items)
+            self._sent.append(asked.id)
+
+    def _attach(self, asked: Asked, claim: Claim) -> None:
+        """Emit an outcome that is there already, unless the exporters have had it."""
+        if self._host is not None or claim.is_sent or not claim.outcome:
+            return
+        try:
+            outcome = outcome_of(claim.outcome, self._by.key)
+        except UnreadableError as error:
+            tell("fleet", f"a verdict is left out: {error}")
+            return
+        self._by.emit_all(outcome.items)
+        self._sent.append(asked.id)
+
+
+class _Named:
+    """Stands for a judge that is known by name only."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name

@@ -1,0 +1,18 @@
+"""The names of everything that a fleet keeps in Redis."""
+
+from llmeval_sdk.policy.shared.client import KEYS
+
+
+QUEUE = "judgements"
+"""The name of Celery's queue; its key has the prefix, as all keys of Celery's transport have."""
+QUEUE_KEY = f"{KEYS}{QUEUE}"
+JUDGEMENT = f"{KEYS}judgement."
+"""Begins the key of each judgement's state."""
+OPEN = f"{KEYS}open"
+"""The judgements that have no outcome yet, by the time at which they were asked for."""
+ACCOUNT = f"{KEYS}account"
+WORKERS = f"{KEYS}workers"
+RESULTS = f"{KEYS}results."
+"""Begins the key of the outcomes that return to a host."""
+READER = f"{KEYS}reader."
+"""Begins the key that says which process of a host reads them."""

@@ -1,0 +1,222 @@
+"""The messages between apps and workers: versioned JSON, signed, bounded, with no address inside.
+
+A message names judges; what a name stands for is decided by what the worker configured when it
+started. The head, with the version and the ids, stays the same in all versions, so that a worker
+can refuse by id what it cannot read.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from time import time
+from typing import Any
+
+from llmeval_sdk._process.shield import swallow
+from llmeval_sdk.config import Secret
+from llmeval_sdk.fleet._keys import QUEUE
+from llmeval_sdk.fleet._wire import UnreadableError, built, parsed, written
+from llmeval_sdk.model import Record, Target
+from llmeval_sdk.pipeline import Job
+from llmeval_sdk.policy.admission import Admitted
+
+
+VERSION = 1
+TASK = "llmeval.judge"
+MAX_JUDGEMENTS = 32
+MAX_JUDGEMENT_BYTES = 1 << 20
+MAX_MESSAGE_BYTES = 4 << 20
+_ID = re.compile(r"[0-9a-f]{32}")
+_HOST = re.compile(r"[0-9a-f]{16,32}")
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One judgement as a message asks for it."""
+
+    id: str
+    judge: str
+    record: Record
+    target: Target
+    admitted: Admitted
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that was read.
+
+    Those of its judgements that cannot be read are in ``unreadable`` by id.
+    """
+
+    host: str | None
+    """The host to which outcomes return; ``None`` where they go to the worker's exporters."""
+    asked: tuple[Asked, ...]
+    unreadable: tuple[str, ...] = ()
+
+
+class RefusedError(Exception):
+    """A message that is refused whole.
+
+    ``reason`` is what the account counts, and ``ids`` are its judgements where they can be known.
+    """
+
+    def __init__(self, reason: str, ids: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.ids = tuple(ids)
+
+
+def judgement_id(judge: str, target: Target) -> str:
+    """Identify the judgement of a span by a judge, the same in every process and at every time."""
+    text = "\0".join((target.trace_id or "", target.span_id or "", judge))
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def judgement_text(job: Job) -> str:
+    """Write one judgement.
+
+    Raises:
+        ValueError: it is larger than a message may carry.
+    """
+    text = written(
+        {
+            "id": judgement_id(job.judge.name, job.target),
+            "judge": job.judge.name,
+            "record": job.record,
+            "target": job.target,
+            "probability": job.admitted.probability,
+            "why": job.admitted.why,
+            "escalated": job.admitted.escalated,
+        }
+    )
+    if len(text) > MAX_JUDGEMENT_BYTES:
+        raise ValueError(f"{len(text)} bytes, and {MAX_JUDGEMENT_BYTES} may travel")
+    return text
+
+
+def body_of(texts: Sequence[str], ids: Sequence[str], *, host: str | None) -> str:
+    """Write a message of judgements that `judgement_text` wrote."""
+    head = json.dumps({"v": VERSION, "ids": list(ids), "host": host, "sent": time()})
+    return f'{head[:-1]}, "judgements": [{",".join(texts)}]}}'
+
+
+def signature(body: str, key: Secret) -> str:
+    """Sign a text with the key that apps and workers share."""
+    return hmac.new(
+        key.reveal().encode(), body.encode("utf-8", "surrogatepass"), sha256
+    ).hexdigest()
+
+
+def is_signed(body: str, signed: Any, key: Secret) -> bool:
+    """Return whether a text was signed with the key."""
+    return isinstance(signed, str) and hmac.compare_digest(
+        signature(body, key).encode(), signed.encode("utf-8", "replace")
+    )
+
+
+def fingerprint(key: Secret) -> str:
+    """Return what tells keys apart and says nothing about them."""
+    return signature("which key is this?", key)[:12]
+
+
+def envelope(body: str, signed: str, serial: str) -> str:
+    """Wrap a message as a task of Celery (protocol 2) in the queue of its Redis transport.
+
+    An app needs neither Celery nor its transport: `Register.put` queues this text in the same step
+    in which it notes the judgements. Celery's own publisher takes 600 µs for it, and shows each of
+    our messages to the signal handlers of an app that is a Celery app itself.
+    """
+    nothing = dict.fromkeys(("callbacks", "errbacks", "chain", "chord"))
+    payload = json.dumps([[body, signed], {}, nothing], separators=(",", ":"))
+    headers: Mapping[str, Any] = {
+        **dict.fromkeys(("shadow", "eta", "expires", "group", "group_index", "parent_id")),
+        "lang": "py", "task": TASK, "id": serial, "root_id": serial, "retries": 0,
+        "timelimit": [None, None], "argsrepr": "(…)", "kwargsrepr": "{}", "origin": "llmeval",
+        "ignore_result": True,
+    }  # fmt: skip
+    properties = {
+        "correlation_id": serial, "reply_to": "", "delivery_mode": 2, "priority": 0,
+        "delivery_info": {"exchange": "", "routing_key": QUEUE},
+        "body_encoding": "base64", "delivery_tag": serial,
+    }  # fmt: skip
+    return json.dumps(
+        {
+            "body": b64encode(payload.encode()).decode(),
+            "content-encoding": "utf-8",
+            "content-type": "application/json",
+            "headers": headers,
+            "properties": properties,
+        },
+        separators=(",", ":"),
+    )
+
+
+def message_of(body: Any, signed: Any, key: Secret) -> Message:
+    """Read a message.
+
+    Raises:
+        RefusedError: it is refused whole: ``too_large``, ``forged``, ``unreadable`` or
+            ``unknown_version``.
+    """
+    if not isinstance(body, str) or len(body) > MAX_MESSAGE_BYTES:
+        raise RefusedError("too_large" if isinstance(body, str) else "unreadable")
+    if not is_signed(body, signed, key):
+        raise RefusedError("forged")
+    try:
+        message = parsed(body)
+        ids = [each for each in message["ids"] if _ID.fullmatch(each)]
+        version = message["v"]
+    except (UnreadableError, TypeError, KeyError):
+        raise RefusedError("unreadable") from None
+    read = READS.get(version) if type(version) is int else None
+    if read is None:
+        raise RefusedError("unknown_version", ids)
+    try:
+        return read(message, ids)
+    except Exception as error:
+        if not isinstance(error, (UnreadableError, TypeError, KeyError)) and not swallow(
+            "fleet", error
+        ):
+            raise
+        raise RefusedError("unreadable", ids) from None
+
+
+def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> Message:
+    asked, host = [], message["host"]
+    if host is not None and not _HOST.fullmatch(host):
+        raise UnreadableError("no host")
+    if len(message["judgements"]) > MAX_JUDGEMENTS:
+        raise UnreadableError("too many judgements")
+    for text in message["judgements"]:
+        try:
+            asked.append(_asked(text, ids))
+        except (ValueError, TypeError, KeyError):
+            continue
+    known = {each.id for each in asked}
+    return Message(host, tuple(asked), tuple(each for each in ids if each not in known))
+
+
+def _asked(fields: Any, ids: Sequence[str]) -> Asked:
+    judge, serial = fields["judge"], fields["id"]
+    target = built(Target, fields["target"])
+    if not isinstance(judge, str) or len(judge) > _LONGEST_NAME or serial not in ids:
+        raise UnreadableError("no judge")
+    if serial != judgement_id(judge, target):
+        raise UnreadableError("an id of another judgement")
+    admitted = Admitted(
+        min(1.0, max(1e-9, float(fields["probability"]))),
+        str(fields["why"]),
+        bool(fields["escalated"]),
+    )
+    return Asked(serial, judge, built(Record, fields["record"]), target, admitted)
+
+
+READS: Mapping[int, Callable[[Mapping[str, Any], Sequence[str]], Message]] = {1: _read_1}
+"""What reads each version. The next version keeps the reader of the one before it, so that workers
+can be renewed before the apps."""

@@ -1,0 +1,111 @@
+"""What workers say of themselves in Redis, so that `llmeval doctor --fleet` can read it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from time import time
+from typing import Any
+
+from llmeval_sdk._process.shield import shield, tell
+from llmeval_sdk.fleet._keys import WORKERS
+from llmeval_sdk.fleet._register import Register
+
+
+BEAT_SECONDS = 5.0
+GONE_SECONDS = 20.0
+"""A worker that has said nothing for so long has ended, or cannot reach Redis."""
+FORGOTTEN_SECONDS = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What one worker says of itself."""
+
+    name: str
+    release: str
+    messages: Sequence[int]
+    """The versions of messages that it reads."""
+    judges: Sequence[str]
+    key: str
+    """A fingerprint of its key; see `fingerprint`."""
+    pool: str
+    slots: int
+    model: str = ""
+    exporters: Sequence[str] = ()
+    problems: Sequence[str] = ()
+    at: float = 0.0
+    """When it last said so, by the clock of Redis."""
+    ahead: float = 0.0
+    """By how many seconds its clock is ahead of that of Redis."""
+
+
+def release() -> str:
+    """Return the version of this package."""
+    try:
+        return version("llmeval-sdk")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def now(redis: Any) -> float:
+    """Return the time by the clock of Redis."""
+    seconds, micros = redis.time()
+    return float(seconds + micros / 1e6)
+
+
+def workers(redis: Any) -> list[Worker]:
+    """Return the workers that said something in the last hour, by name; forget the others."""
+    present, at = [], now(redis)
+    for name, text in sorted(redis.hgetall(WORKERS).items()):
+        try:
+            worker = Worker(**json.loads(text))
+            is_forgotten = at - worker.at > FORGOTTEN_SECONDS
+        except (ValueError, TypeError):
+            is_forgotten = True
+        if is_forgotten:
+            redis.hdel(WORKERS, name)
+        else:
+            present.append(worker)
+    return present
+
+
+class Presence:
+    """Says every few seconds that a worker is there, and refuses what has waited too long."""
+
+    def __init__(self, redis: Any, register: Register, worker: Mapping[str, Any]) -> None:
+        self._redis, self._register, self._worker = redis, register, dict(worker)
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="llmeval-presence", daemon=True)
+
+    def start(self) -> None:
+        """Begin to say so, on a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Say that the worker has ended."""
+        self._ending.set()
+        self._thread.join(BEAT_SECONDS)
+        with shield("fleet"):
+            self._redis.hdel(WORKERS, self._worker["name"])
+
+    def _run(self) -> None:
+        while True:
+            with shield("fleet", on_own_thread=True):
+                try:
+                    self._beat()
+                except Exception as error:
+                    if not type(error).__module__.startswith("redis"):
+                        raise
+                    tell("fleet", f"Redis does not answer: {type(error).__name__}")
+            if self._ending.wait(BEAT_SECONDS):
+                return
+
+    def _beat(self) -> None:
+        at = now(self._redis)
+        worker = Worker(**{**self._worker, "at": at, "ahead": time() - at})
+        self._redis.hset(WORKERS, worker.name, json.dumps(asdict(worker)))
+        self._register.sweep()

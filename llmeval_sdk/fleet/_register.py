@@ -1,0 +1,237 @@
+"""The register of judgements in Redis: each is asked once, claimed by one worker, settled once.
+
+Every change is one Lua script, so nobody ever sees half of it. Times are those of Redis, because
+the clocks of hosts differ. The account is kept by the same scripts, so that at any moment
+
+    asked = judged + refused{reason} + waiting
+
+where the judgements that wait are counted by themselves, in a sorted set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from llmeval_sdk.fleet._keys import ACCOUNT, JUDGEMENT, OPEN, QUEUE_KEY, RESULTS
+
+
+MAX_MESSAGES = 50_000
+"""Messages that may wait in the queue; a host keeps further ones as if Redis were away."""
+MAX_RESULTS = 20_000
+"""Outcomes that may wait for one host."""
+MAX_TRIES = 3
+"""Claims after which a judgement is given up: workers seem to die of it."""
+MAX_SWEPT = 500
+
+_NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
+
+_PUT = f"""{_NOW}
+if redis.call('LLEN', KEYS[1]) >= tonumber(ARGV[3]) then return -1 end
+local new = 0
+for i = 4, #ARGV do
+  local key = '{JUDGEMENT}' .. ARGV[i]
+  if redis.call('HSETNX', key, 'asked', now) == 1 then
+    new = new + 1
+    redis.call('PEXPIRE', key, ARGV[2])
+    redis.call('ZADD', KEYS[2], now, ARGV[i])
+  end
+end
+if new > 0 then
+  redis.call('HINCRBY', KEYS[3], 'asked', new)
+  redis.call('LPUSH', KEYS[1], ARGV[1])
+end
+return new
+"""
+
+_CLAIM = f"""{_NOW}
+local known = redis.call('HMGET', KEYS[1], 'asked', 'until', 'owner', 'tries', 'outcome', 'sent')
+if known[5] then return {{'settled', known[5], known[6] or ''}} end
+if known[2] and tonumber(known[2]) > now and known[3] ~= ARGV[2] then
+  return {{'held', tostring(tonumber(known[2]) - now), ''}}
+end
+if not known[1] then
+  redis.call('HSET', KEYS[1], 'asked', now)
+  redis.call('ZADD', KEYS[2], now, ARGV[1])
+  redis.call('HINCRBY', KEYS[3], 'asked', 1)
+end
+redis.call('HSET', KEYS[1], 'owner', ARGV[2], 'until', now + tonumber(ARGV[3]))
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+if known[1] and tonumber(known[1]) + tonumber(ARGV[4]) < now then return {{'expired', '', ''}} end
+if tonumber(known[4] or '0') >= tonumber(ARGV[6]) then return {{'lost', '', ''}} end
+redis.call('HINCRBY', KEYS[1], 'tries', 1)
+return {{'claimed', '', ''}}
+"""
+
+_SETTLE = f"""{_NOW}
+local first = redis.call('HGET', KEYS[1], 'outcome')
+if first then return first end
+if redis.call('HSETNX', KEYS[1], 'asked', now) == 1 then
+  redis.call('HINCRBY', KEYS[3], 'asked', 1)
+end
+redis.call('HSET', KEYS[1], 'outcome', ARGV[2])
+redis.call('HDEL', KEYS[1], 'until', 'owner')
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('HINCRBY', KEYS[3], ARGV[3], 1)
+if KEYS[4] then
+  if redis.call('LLEN', KEYS[4]) < tonumber(ARGV[5]) then
+    redis.call('RPUSH', KEYS[4], ARGV[2])
+    redis.call('PEXPIRE', KEYS[4], ARGV[4])
+  else
+    redis.call('HINCRBY', KEYS[3], 'unreturned', 1)
+  end
+end
+return false
+"""
+
+_SWEEP = f"""{_NOW}
+local swept = 0
+local before = now - tonumber(ARGV[1])
+local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before, 'LIMIT', 0, tonumber(ARGV[2]))
+for _, id in ipairs(old) do
+  local key = '{JUDGEMENT}' .. id
+  local held = redis.call('HGET', key, 'until')
+  if not held or tonumber(held) < now then
+    redis.call('HSET', key, 'outcome', '', 'asked', now)
+    redis.call('PEXPIRE', key, ARGV[1])
+    redis.call('ZREM', KEYS[1], id)
+    redis.call('HINCRBY', KEYS[2], 'refused:expired', 1)
+    swept = swept + 1
+  end
+end
+return swept
+"""
+
+
+class Claim(NamedTuple):
+    """What became of an attempt to claim a judgement."""
+
+    state: str
+    """``claimed``: it is this worker's to make; ``expired`` and ``lost``: it is this worker's to
+    refuse; ``held``: another one makes it; ``settled``: it has an outcome."""
+    outcome: bytes = b""
+    """The outcome that it has; empty where it was swept away."""
+    is_sent: bool = False
+    """Whether that outcome has reached the exporters."""
+    seconds: float = 0.0
+    """How long another worker may hold it."""
+
+
+class Account(NamedTuple):
+    """The fleet's own account."""
+
+    asked: int
+    judged: int
+    refused: Mapping[str, int]
+    waiting: int
+    messages: Mapping[str, int]
+    """Messages that were refused whole, by reason: nobody can say which judgements they held."""
+    unreturned: int
+    """Outcomes for which a host's list had no room."""
+    queued: int
+    """Messages in the queue."""
+
+    @property
+    def is_balanced(self) -> bool:
+        """Say whether each judgement that was asked for is accounted for."""
+        return self.asked == self.judged + sum(self.refused.values()) + self.waiting
+
+
+class Register:
+    """Changes and reads the register.
+
+    Args:
+        redis: a client; see `connect`.
+        expiry: seconds for which a judgement may wait, and for which its outcome is remembered.
+    """
+
+    def __init__(self, redis: Any, *, expiry: float) -> None:
+        self._redis = redis
+        self._expiry = int(expiry * 1000)
+        self._put = redis.register_script(_PUT)
+        self._claim = redis.register_script(_CLAIM)
+        self._settle = redis.register_script(_SETTLE)
+        self._sweep = redis.register_script(_SWEEP)
+
+    def put(self, envelope: bytes | str, ids: Sequence[str], *, most: int = MAX_MESSAGES) -> int:
+        """Note judgements as asked for and queue their message, both or neither.
+
+        A message whose judgements are all known already is not queued again, so that whoever is
+        not sure of having put it may put it again.
+
+        Returns:
+            How many of them are new; -1 where the queue is full.
+        """
+        new: int = self._put(
+            keys=[QUEUE_KEY, OPEN, ACCOUNT], args=[envelope, 2 * self._expiry, most, *ids]
+        )
+        return new
+
+    def claim(self, judgement: str, owner: str, *, seconds: float) -> Claim:
+        """Claim a judgement for so many seconds, by the end of which its calls must have ended."""
+        state, text, sent = self._claim(
+            keys=[JUDGEMENT + judgement, OPEN, ACCOUNT],
+            args=[
+                judgement, owner, int(seconds * 1000), self._expiry, 2 * self._expiry, MAX_TRIES
+            ],
+        )  # fmt: skip
+        if state == b"held":
+            return Claim("held", seconds=float(text) / 1000)
+        return Claim(state.decode(), text, bool(sent))
+
+    def settle(
+        self, judgement: str, outcome: str, *, field: str, host: str | None = None
+    ) -> bytes | None:
+        """Note the outcome of a judgement, unless it has one; return the one that it has.
+
+        Args:
+            judgement: its id.
+            outcome: what came of it, as text.
+            field: where the account counts it: ``judged`` or ``refused:<reason>``.
+            host: the host to which the outcome returns; ``None`` where it stays here.
+        """
+        keys = [JUDGEMENT + judgement, OPEN, ACCOUNT, *([RESULTS + host] if host else [])]
+        first: bytes | None = self._settle(
+            keys=keys, args=[judgement, outcome, field, self._expiry, MAX_RESULTS]
+        )
+        return first
+
+    def note_sent(self, judgements: Sequence[str]) -> None:
+        """Note that the outcomes of judgements have reached the exporters."""
+        pipe = self._redis.pipeline(transaction=False)
+        for judgement in judgements:
+            pipe.hset(JUDGEMENT + judgement, "sent", 1)
+            pipe.pexpire(JUDGEMENT + judgement, self._expiry)
+        pipe.execute()
+
+    def refuse_message(self, reason: str) -> None:
+        """Count a message that cannot be read."""
+        self._redis.hincrby(ACCOUNT, f"message:{reason}", 1)
+
+    def sweep(self) -> int:
+        """Refuse judgements that have waited too long: their message may have got lost."""
+        swept: int = self._sweep(keys=[OPEN, ACCOUNT], args=[self._expiry, MAX_SWEPT])
+        return swept
+
+    def account(self) -> Account:
+        """Read the account at one moment."""
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.hgetall(ACCOUNT)
+        pipe.zcard(OPEN)
+        pipe.llen(QUEUE_KEY)
+        fields, waiting, queued = pipe.execute()
+        counts = {name.decode(): int(number) for name, number in fields.items()}
+        return Account(
+            counts.get("asked", 0),
+            counts.get("judged", 0),
+            _below("refused:", counts),
+            waiting,
+            _below("message:", counts),
+            counts.get("unreturned", 0),
+            queued,
+        )
+
+
+def _below(prefix: str, counts: Mapping[str, int]) -> dict[str, int]:
+    return {name[len(prefix) :]: n for name, n in counts.items() if name.startswith(prefix)}

@@ -1,0 +1,122 @@
+"""Takes the outcomes that return to this host, and emits them as if they had been made here.
+
+One process of a host reads at a time: it holds a lease. An outcome leaves Redis only when the
+exporters have it; one that is read twice, after a crash, has the same ids both times.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from llmeval_sdk._process.counters import Counts
+from llmeval_sdk._process.shield import shield, tell
+from llmeval_sdk._process.threads import OneThread
+from llmeval_sdk.config.fleet import FleetSettings
+from llmeval_sdk.fleet._keys import READER, RESULTS
+from llmeval_sdk.fleet._outcome import Outcome, outcome_of
+from llmeval_sdk.fleet._wire import UnreadableError
+from llmeval_sdk.model import EvaluationEvent
+from llmeval_sdk.pipeline import Outlet
+from llmeval_sdk.policy.shared.client import connect
+from llmeval_sdk.tracing._inner import off
+
+
+AT_ONCE = 100
+LEASE_SECONDS = 15.0
+BUSY_SECONDS, IDLE_SECONDS, AWAY_SECONDS = 0.1, 1.0, 3.0
+WAIT_SECONDS = 0.5
+
+_LEASE = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return false end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return redis.call('LRANGE', KEYS[2], 0, tonumber(ARGV[3]) - 1)
+"""
+_REMOVE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('LTRIM', KEYS[2], ARGV[2], -1)
+return 1
+"""
+_LEAVE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+
+
+class Returning:
+    """Reads the outcomes of one host on a thread of its own."""
+
+    def __init__(
+        self,
+        own: FleetSettings,
+        host: str,
+        outlet: Outlet,
+        counts: Counts,
+        add_usage: Callable[[Any], None],
+    ) -> None:
+        self._own = own
+        self._keys = [READER + host, RESULTS + host]
+        self._outlet, self._counts, self._add_usage = outlet, counts, add_usage
+        self._me = uuid4().hex
+        self._closing = threading.Event()
+        self._thread = OneThread(self._run, name="llmeval-verdicts")
+        self._scripts: Any = None
+
+    def start(self) -> bool:
+        """Start the thread if it does not run; False where none can start."""
+        return self._thread.start()
+
+    def shut(self) -> None:
+        """Read nothing more; what is left returns to the next process of this host."""
+        self._closing.set()
+
+    def _run(self) -> None:
+        off()
+        pause = IDLE_SECONDS
+        while not self._closing.wait(pause):
+            pause = AWAY_SECONDS
+            with shield("fleet", on_own_thread=True):
+                try:
+                    pause = BUSY_SECONDS if self._read() else IDLE_SECONDS
+                except OSError as error:
+                    tell("fleet", f"no verdicts can return: {type(error).__name__}")
+                except Exception as error:
+                    if not type(error).__module__.startswith("redis"):
+                        raise
+                    tell("fleet", f"no verdicts can return: {type(error).__name__}")
+        with shield("fleet"):
+            if self._scripts is not None:
+                self._scripts[2](keys=self._keys[:1], args=[self._me])
+
+    def _read(self) -> int:
+        """Take what has returned; return how many outcomes that were."""
+        if self._scripts is None:
+            assert self._own.judge_queue is not None
+            redis = connect(self._own.judge_queue)
+            self._scripts = [redis.register_script(text) for text in (_LEASE, _REMOVE, _LEAVE)]
+        lease, remove, _ = self._scripts
+        texts = lease(keys=self._keys, args=[self._me, int(LEASE_SECONDS * 1000), AT_ONCE])
+        if not texts:
+            return 0
+        for text in texts:
+            self._emit(text)
+        barriers = self._outlet.barriers()
+        while not all(barrier.done.wait(WAIT_SECONDS) for barrier in barriers):
+            if self._closing.is_set():
+                return 0  # the next process of this host reads them again
+        remove(keys=self._keys, args=[self._me, len(texts)])
+        return len(texts)
+
+    def _emit(self, text: bytes) -> None:
+        assert self._own.fleet_key is not None
+        try:
+            outcome: Outcome = outcome_of(text, self._own.fleet_key)
+        except UnreadableError as error:
+            self._counts.add("unreadable")
+            tell("fleet", f"a verdict is left out: {error}")
+            return
+        for item in outcome.items:
+            if type(item) is EvaluationEvent and item.evaluation.usage is not None:
+                self._add_usage(item.evaluation.usage)
+            self._outlet.emit_judged(item)
+        self._counts.add("returned")

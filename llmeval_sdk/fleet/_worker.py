@@ -1,0 +1,120 @@
+"""Celery's own worker, which runs the one task of a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llmeval_sdk.config import Secret
+from llmeval_sdk.errors import missing_extra
+from llmeval_sdk.fleet._answering import CLAIM_MARGIN, GiveBackError
+from llmeval_sdk.fleet._keys import QUEUE
+from llmeval_sdk.fleet._message import MAX_JUDGEMENTS, TASK
+from llmeval_sdk.policy.shared.client import KEYS
+
+
+CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 5.0
+
+
+def visibility_seconds(judge_timeout: float, concurrency: int, slots: int) -> float:
+    """Return after how long a message that nobody acknowledged is delivered again.
+
+    By then all its judgements have ended, even where each takes as long as it may: ``slots``
+    messages share ``concurrency`` places.
+    """
+    rounds = -(-MAX_JUDGEMENTS * slots // concurrency)
+    budget = judge_timeout  # what `wait_for_budget` may take
+    return (rounds + 1) * (judge_timeout + CLAIM_MARGIN) + budget + ANSWER_SECONDS
+
+
+def make_app(queue: Secret, *, visibility: float) -> Any:
+    """Make our own Celery app on an explicit connection.
+
+    It never becomes the current app, and no ``CELERY_*`` variable redirects it: those would win
+    over a URL in its configuration.
+
+    Raises:
+        MissingExtraError: the extra ``fleet`` is not installed.
+    """
+    try:
+        from celery import Celery
+        from celery.loaders.app import AppLoader
+    except ImportError:
+        raise missing_extra("llmeval fleet", "fleet", "celery") from None
+
+    class OwnLoader(AppLoader):  # type: ignore[misc]
+        """Reads no configuration: ``CELERY_CONFIG_MODULE`` is the app's."""
+
+        def read_configuration(self, env: str = "") -> dict[str, Any]:
+            return {}
+
+    class FleetApp(Celery):  # type: ignore[misc]
+        """A Celery app with one broker, whatever the environment says."""
+
+        def connection_for_read(self, url: str | None = None, **options: Any) -> Any:
+            return self._connection(broker, **options)
+
+        def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
+            return self._connection(broker, **options)
+
+    broker = queue.reveal()
+    app = FleetApp("llmeval", set_as_current=False, loader=OwnLoader, broker=broker)
+    app.conf.update(
+        accept_content=["json"],
+        task_serializer="json",
+        task_ignore_result=True,
+        task_default_queue=QUEUE,
+        task_create_missing_queues=True,
+        task_acks_late=True,
+        task_acks_on_failure_or_timeout=False,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            "global_keyprefix": KEYS,
+            "visibility_timeout": visibility,
+            "unacked_mutex_expire": 10,
+            "unacked_restore_interval": 1,
+            "unacked_restore_throttle": 1,
+            "socket_timeout": ANSWER_SECONDS,
+            "socket_connect_timeout": CONNECT_SECONDS,
+            "socket_keepalive": True,
+        },
+    )
+    return app
+
+
+def add_task(app: Any, answer: Callable[[Any, Any], None]) -> None:
+    """Give the app its one task, which answers a message."""
+    from celery.exceptions import Reject
+
+    def judge(body: Any = None, signed: Any = None) -> None:
+        try:
+            answer(body, signed)
+        except GiveBackError as error:
+            raise Reject(str(error), requeue=True) from error
+
+    app.task(name=TASK, shared=False)(judge)
+
+
+def run_worker(app: Any, *, pool: str, slots: int, name: str) -> int:
+    """Run the worker until a signal ends it; return the exit status."""
+    worker = app.Worker(
+        hostname=name,
+        pool=pool,
+        concurrency=slots,
+        queues=[QUEUE],
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel="WARNING",
+        quiet=True,
+    )
+    worker.start()
+    return int(worker.exitcode or 0)

@@ -1,0 +1,54 @@
+"""What a worker process does, from its settings to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.config.fleet import FleetSettings
+from llmeval_sdk.fleet._answering import Answering, GiveBackError, wait_for_budget
+from llmeval_sdk.fleet._presence import Presence
+from llmeval_sdk.fleet._register import Register
+from llmeval_sdk.fleet._worker import add_task, make_app, run_worker, visibility_seconds
+from llmeval_sdk.policy.shared.client import connect
+
+
+BUDGET_SECONDS = 30.0
+"""How long a worker waits for its budget before it says that it is ready."""
+
+
+def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable[[], Any]) -> int:
+    """Run a worker until a signal ends it; return the exit status.
+
+    Args:
+        settings: those that this process configured.
+        described: what the worker says of itself; the fields of `Worker`.
+        current: returns the pipeline of this process, in a forked child that of the child.
+    """
+    own = settings.of(FleetSettings)
+    assert own.judge_queue is not None
+
+    def answer(body: Any, signed: Any) -> None:
+        pipeline = current()
+        if pipeline is None or not pipeline.start():
+            raise GiveBackError("no thread can be started")
+        judging = pipeline._worker.judging
+        assert isinstance(judging, Answering)
+        judging.answer(body, signed)
+
+    slots = described["slots"]
+    sharing = slots if described["pool"] == "threads" else 1
+    concurrency = current().plan.concurrency
+    app = make_app(
+        own.judge_queue, visibility=visibility_seconds(settings.judge_timeout, concurrency, sharing)
+    )
+    add_task(app, answer)
+    redis = connect(own.judge_queue)
+    presence = Presence(redis, Register(redis, expiry=own.fleet_expiry), described)
+    presence.start()
+    wait_for_budget(current().plan.keeper, BUDGET_SECONDS)
+    try:
+        return run_worker(app, pool=described["pool"], slots=slots, name=described["name"])
+    finally:
+        presence.stop()

@@ -1,0 +1,135 @@
+"""The register in Redis: each judgement is asked, claimed and settled once, and the account balances."""
+
+import random
+import threading
+import time
+
+import pytest
+
+from llmeval_sdk.fleet._keys import QUEUE_KEY, RESULTS
+from llmeval_sdk.fleet._register import MAX_TRIES, Register
+
+
+@pytest.fixture
+def register(broker):
+    return Register(broker.client(), expiry=3600)
+
+
+def test_a_message_is_queued_with_its_judgements_or_not_at_all(register, broker):
+    """Whoever is not sure of having put a message puts it again, and it is there once."""
+    assert register.put("m", ["a", "b"]) == 2
+    assert register.put("m", ["a", "b"]) == 0
+    assert register.put("n", ["b", "c"]) == 1
+    assert broker.client().lrange(QUEUE_KEY, 0, -1) == [b"n", b"m"]
+    account = register.account()
+    assert (account.asked, account.waiting, account.queued) == (3, 3, 2)
+    assert account.is_balanced
+
+
+def test_a_full_queue_takes_nothing(register):
+    """The judgements of a message that has no room are not asked either."""
+    register.put("m", ["a"])
+    assert register.put("n", ["b"], most=1) == -1
+    assert register.account().asked == 1
+
+
+def test_one_worker_claims_a_judgement(register):
+    """Of ten that try at once, one makes it."""
+    register.put("m", ["a"])
+    states = []
+    threads = [
+        threading.Thread(
+            target=lambda me: states.append(register.claim("a", me, seconds=60).state),
+            args=(f"w{n}",),
+        )
+        for n in range(10)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(states) == ["claimed"] + ["held"] * 9
+
+
+def test_a_claim_ends_with_its_time_and_not_before(register):
+    """The next worker waits as long as the judge of a dead one may still be paid."""
+    register.put("m", ["a"])
+    register.claim("a", "dead", seconds=0.3)
+    claim = register.claim("a", "next", seconds=60)
+    assert claim.state == "held"
+    assert 0 < claim.seconds <= 0.3
+    while (claim := register.claim("a", "next", seconds=60)).state == "held":
+        time.sleep(claim.seconds)
+    assert claim.state == "claimed"
+
+
+def test_a_redelivered_judgement_has_the_first_verdict(register):
+    """What was settled once is never settled again, nor claimed."""
+    register.put("m", ["a"])
+    register.claim("a", "w", seconds=60)
+    assert register.settle("a", "first", field="judged") is None
+    assert register.settle("a", "second", field="judged") == b"first"
+    claim = register.claim("a", "x", seconds=60)
+    assert (claim.state, claim.outcome, claim.is_sent) == ("settled", b"first", False)
+    register.note_sent(["a"])
+    assert register.claim("a", "x", seconds=60).is_sent
+    assert register.account().judged == 1
+
+
+def test_an_outcome_returns_to_its_host_once(register, broker):
+    """It is put into the host's list in the same step in which it is settled."""
+    register.settle("a", "first", field="judged", host="h")
+    register.settle("a", "second", field="judged", host="h")
+    assert broker.client().lrange(RESULTS + "h", 0, -1) == [b"first"]
+    assert broker.client().pttl(RESULTS + "h") > 0
+
+
+def test_a_judgement_at_which_workers_die_is_given_up(register):
+    """A record that kills its judge's process is not paid for without end."""
+    register.put("m", ["a"])
+    states = [register.claim("a", f"w{n}", seconds=0.0).state for n in range(MAX_TRIES + 1)]
+    assert states == ["claimed"] * MAX_TRIES + ["lost"]
+
+
+def test_what_waited_too_long_is_refused(broker):
+    """A judgement expires by the clock of Redis, whether its message is there or lost."""
+    register = Register(broker.client(), expiry=0.2)
+    register.put("m", ["a", "b"])
+    while (claim := register.claim("a", "w", seconds=60)).state == "claimed":
+        broker.client().hdel("llmeval.judgement.a", "until", "owner")
+        time.sleep(0.05)
+    assert claim.state == "expired"
+    register.settle("a", "x", field="refused:expired")
+    assert register.sweep() == 1
+    account = register.account()
+    assert dict(account.refused) == {"expired": 2}
+    assert account.waiting == 0
+    assert account.is_balanced
+
+
+def test_the_account_balances_whatever_happens(register):
+    """Any order of asking, claiming, settling and sweeping leaves asked = judged + refused + waiting."""
+    chance = random.Random(5)
+    ids = [f"{n}" for n in range(40)]
+    for _ in range(400):
+        one = chance.choice(ids)
+        match chance.randrange(4):
+            case 0:
+                register.put("m", chance.sample(ids, 3))
+            case 1:
+                register.claim(one, f"w{chance.randrange(3)}", seconds=chance.random() / 100)
+            case 2:
+                register.settle(one, "x", field=chance.choice(["judged", "refused:error"]))
+            case _:
+                register.sweep()
+    account = register.account()
+    assert account.is_balanced
+    assert account.asked > 20
+
+
+def test_every_key_has_the_prefix(register, broker):
+    """A Redis that others use too stays theirs."""
+    register.put("m", ["a"])
+    register.claim("a", "w", seconds=1)
+    register.settle("a", "x", field="judged", host="h")
+    assert all(key.startswith(b"llmeval.") for key in broker.client().keys())  # noqa: SIM118
