@@ -57,7 +57,7 @@ $(VENV)-coverage/.ready: pyproject.toml constraints.txt
 		-c constraints.txt -e '.[all]' --group tests --group bench --group coverage
 	@touch $@
 
-coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage, which must not fall.
+coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage.
 	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
 
 $(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
@@ -297,7 +297,7 @@ sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a pla
 matrix:  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
 	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(PYTHON) tests/matrix.py $(ARGS)
 
-suites:  ## Run every suite, as CI does, and print a table of them (45 minutes; ARGS="datadog viewer" for some).
+suites:  ## Run every suite there is and print a table of them (45 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
 test-package:  ## Build wheel and sdist, install them into clean environments and use them.

@@ -22,7 +22,7 @@ def answer(question: str) -> str:
 
 
 def run(redis: str) -> None:
-    """Ask until the budget of all hosts has refused something for a while."""
+    """Ask until the budget of all hosts has been used up for a while."""
     with JudgeServer() as server:  # a stand-in by rules; name your own model and leave this out
         llmeval.configure(
             exporters=["memory"],
@@ -31,11 +31,14 @@ def run(redis: str) -> None:
             shared=redis,  # or LLMEVAL_SHARED
             budget=llmeval.Budget(calls_per_minute=6),  # over all hosts
         )
-        end = time.monotonic() + 16
-        while time.monotonic() < end:
+        end = time.monotonic() + 60
+        judged, refused_since = 0, 0
+        while refused_since < 20 and time.monotonic() < end:
             answer(f"question {time.time_ns()}")
-            llmeval.flush(timeout=5)
-            time.sleep(0.3)
+            now = llmeval.flush(timeout=5).judged.get("relevance_to_query", 0)
+            refused_since = refused_since + 1 if now == judged > 0 else 0
+            judged = now
+            time.sleep(0.2)
         stats = llmeval.shutdown()
     print("judged on this host:", stats.judged.get("relevance_to_query", 0))
     print("refused on this host:", stats.not_run["relevance_to_query"]["over_budget"])

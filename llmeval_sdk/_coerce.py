@@ -59,38 +59,38 @@ def _mapping_to_chunk(value: dict[str, Any]) -> Chunk | None:
 
 
 def _foreign_to_chunk(value: dict[str, Any]) -> Chunk | None:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     rest: dict[str, Any] | None = None
     for key, item in value.items():
         field = _CHUNK_FIELDS.get(key)
         if field is None:
             rest = rest or {}
             rest[key] = item
-        elif item is not None and field not in found:
-            found[field] = item
+        elif item is not None and field not in fields:
+            fields[field] = item
     if rest is not None:
         node = rest.get("node")
         if type(node) is dict:  # a wrapper that holds the passage and its score
             inner = _foreign_to_chunk(node)
-            return inner and _with_score(inner, found.get("score"))
+            return inner and _with_score(inner, fields.get("score"))
         metadata = rest.get("metadata")
         if type(metadata) is dict:
             for key, item in metadata.items():
                 field = _CHUNK_FIELDS.get(key)
                 if field is not None and item is not None:
-                    found.setdefault(field, item)
-    content = found.get("content")
-    doc_uri = found.get("doc_uri")
+                    fields.setdefault(field, item)
+    content = fields.get("content")
+    doc_uri = fields.get("doc_uri")
     if content is None and doc_uri is None:
         return None
-    chunk_id = found.get("chunk_id")
+    chunk_id = fields.get("chunk_id")
     return Chunk(
         content if content is None or type(content) is str else str(content),
         doc_uri if doc_uri is None or type(doc_uri) is str else str(doc_uri),
         chunk_id if chunk_id is None or type(chunk_id) is str else str(chunk_id),
-        found.get("score"),
-        found.get("page"),
-        found.get("retrieval_method"),
+        fields.get("score"),
+        fields.get("page"),
+        fields.get("retrieval_method"),
         rest,
     )
 

@@ -31,7 +31,7 @@ def only_object(text: str) -> dict[str, Any]:
     if len(text) > MAX_CHARACTERS:
         raise NoObjectError(f"the reply is longer than {MAX_CHARACTERS} characters")
     text = _without_thoughts(text)
-    found: dict[str, Any] | None = None
+    only: dict[str, Any] | None = None
     position = text.find("{")
     for start in itertools.count():
         if position < 0:
@@ -41,13 +41,13 @@ def only_object(text: str) -> dict[str, Any]:
         end = position + 1
         decoded, length = _decode(text, position)
         if decoded is not None:
-            if found is not None:
+            if only is not None:
                 raise NoObjectError("the reply holds more than one JSON object")
-            found, end = decoded, length
+            only, end = decoded, length
         position = text.find("{", end)
-    if found is None:
+    if only is None:
         raise NoObjectError("the reply holds no JSON object")
-    return found
+    return only
 
 
 def _decode(text: str, position: int) -> tuple[dict[str, Any] | None, int]:

@@ -87,6 +87,8 @@ class Stats:
         shared: What happened at the Redis that all hosts share: ``exchanges``, ``verdicts found``,
             ``failed: …``, ``not asked`` (while it was away).
         complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
+        left_out: By kind, such as ``image_url`` or ``file``, how many parts of requests decisions
+            were made without, because a decision model reads text only.
         fleet: What became of judgements that a fleet makes: ``handed_over`` to it, ``returned``
             with a verdict or a reason, ``spooled`` for a later process while its queue was away.
 
@@ -109,6 +111,7 @@ class Stats:
     spool: Mapping[str, int] = field(default_factory=dict)
     shared: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
+    left_out: Mapping[str, int] = field(default_factory=dict)
     fleet: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -22,7 +22,7 @@ _UNDECIDED = "undecided"
 
 
 class Telemetry:
-    """Events and gauges of one process, by its own providers unless others are passed."""
+    """The events and gauges of one process. By default they go to its own providers."""
 
     def __init__(self, logger_provider: Any = None, meter_provider: Any = None) -> None:
         self._logger: Any = None

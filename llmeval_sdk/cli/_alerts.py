@@ -30,7 +30,7 @@ def alert(text: str) -> Bound:
 def alerts_of(path: str) -> list[Bound]:
     """Read a file with one alert per line; what follows ``#`` is a comment.
 
-    Raises `ConfigurationError`, which names the line, where a line is not an alert.
+    Raises `ConfigurationError`, which names the line, if a line is not an alert.
     """
     try:
         lines = Path(path).read_text("utf-8").splitlines()
@@ -105,7 +105,7 @@ def courses(
     span_name: str | None = None,
     predictor: str | None = None,
 ) -> list[AlertCourse]:
-    """Follow alerts from the beginning, for a single look such as ``llmeval report``."""
+    """Follow alerts from the beginning. That is for a single look, such as ``llmeval report``."""
     followed = [begin(reader, bound, since_ns or 0, now_ns) for bound in bounds]
     for course in followed:
         follow(

@@ -1,4 +1,4 @@
-"""What `llmeval doctor` looks at. Each check answers; none raises, and none shows a key."""
+"""The checks of `llmeval doctor`. Each of them answers; none raises an error or shows a key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DESTINATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found. ``ok`` is ``None`` where it is neither well nor broken."""
+    """What one check found. ``ok`` is ``None`` if it is neither good nor bad."""
 
     ok: bool | None
     subject: str
@@ -53,7 +53,7 @@ def installed(package: str) -> str | None:
 
 
 def shown(value: Any) -> str:
-    """Return a setting's value for people: no secret, and no credentials of an address."""
+    """Return a setting's value as people may see it, without secrets and credentials."""
     if value is None or value == ():
         return "-"
     if isinstance(value, Secret):
@@ -78,13 +78,13 @@ def address(url: str) -> str:
 
 
 SHORTEST_SECRET = 6
-"""Characters of a secret that is looked for in other texts. A shorter one, such as the ``x`` or
-``none`` that a local server takes for a key, stands in ordinary words, which would be blotted out;
-its own value is never shown in any case."""
+"""How long a secret must be to be looked for in other texts. Shorter ones, such as the ``x`` or
+``none`` that a local server takes for a key, are part of ordinary words, which would be blotted
+out. The setting's own value is never shown in any case."""
 
 
 def secrets(settings: Settings) -> set[str]:
-    """Return every secret text of the settings, so that none is printed by way of a message."""
+    """Return every secret of the settings, so that no message prints one by accident."""
     found = set()
     for row in config.ROWS:
         value = config.value_of(settings, row.name)
@@ -258,7 +258,7 @@ def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
 
 
 def ragas(settings: Settings) -> Iterator[Finding]:
-    """Say where Ragas runs and whether it can, where one of its evaluators was asked for."""
+    """Say where Ragas runs and whether it can, if one of its evaluators was asked for."""
     if not any(name.startswith("ragas") for name in settings.evaluators):
         return
     from llmeval_sdk.judges.ragas import where

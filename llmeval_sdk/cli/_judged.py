@@ -20,26 +20,29 @@ def show_judged(measured: Sequence[Population]) -> None:
 
     A judge for which nothing was eligible has no funnel; why it did not run is told elsewhere.
     """
-    measured = [each for each in measured if each.funnel.eligible or each.cost_usd]
+    measured = [
+        population for population in measured if population.funnel.eligible or population.cost_usd
+    ]
     if not measured:
         return
     heading("Judges, from eligible records to scores")
     rows = [
         (
-            each.judge,
-            each.span_name or "-",
-            *(f"{getattr(each.funnel, step):,}" for step in STEPS),
-            _mean(each),
-            _estimate(each),
-            _cost(each),
+            population.judge,
+            population.span_name or "-",
+            *(f"{getattr(population.funnel, step):,}" for step in STEPS),
+            _mean(population),
+            _estimate(population),
+            _cost(population),
         )
-        for each in measured
+        for population in measured
     ]
     titles = ("judge", "span", *STEPS, "mean", "all traffic (95 %)", "cost")
     table(titles, rows, numbers=f"{' '.join(STEPS)} mean cost")
-    for each in measured:
-        if each.note:
-            say(f"{printable(each.judge)} on {printable(each.span_name or '-')}: {each.note}.")
+    for population in measured:
+        if population.note:
+            where = f"{printable(population.judge)} on {printable(population.span_name or '-')}"
+            say(f"{where}: {population.note}.")
 
 
 def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> None:

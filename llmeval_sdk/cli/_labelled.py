@@ -66,10 +66,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def labelled(
     args: argparse.Namespace, evaluator: str | None, *, decisions: bool = False
 ) -> LabelledRecords:
-    """Collect what people and an evaluator said; raises where there is nothing to compare.
+    """Collect what people and an evaluator said; raise an error if there is nothing to compare.
 
-    Of a store, the evaluation of a record that counts is taken; with ``decisions``, what a decision
-    model said, before it was calibrated, and no clicks of the app's users.
+    Of several evaluations of a record in the store, the one that counts is taken. With
+    ``decisions`` it is what a decision model said before it was calibrated, and clicks of the app's
+    users are left out.
     """
     collected = LabelledRecords()
     if args.file:
@@ -106,7 +107,7 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Label
 
 
 def _decision(evaluations: Sequence[Evaluation]) -> Evaluation | None:
-    """Return the latest that has a probability, with that of the model; else what counts."""
+    """Return the latest that has a probability, with the model's own one; else what counts."""
     for evaluation in reversed(evaluations):
         if evaluation.probability is not None:
             raw = evaluation.metadata.get("raw_probability", evaluation.probability)

@@ -37,7 +37,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def _goes_on(before: str, line: str) -> bool:
-    """Say whether a line belongs to the one before: a paragraph's, or a table's second column."""
+    """Say whether a line continues a paragraph, or the second column of a table."""
     begins, above = _indentation(line), _indentation(before)
     if before.endswith(":") or _column(line) > begins:
         return False
@@ -49,7 +49,7 @@ def _indentation(line: str) -> int:
 
 
 def _column(line: str) -> int:
-    """Return where a long line goes on: below its beginning, or a table's below its last column."""
+    """Return the column where a long line continues: its indent, or a table's last column."""
     match = re.match(r" *(?:\S+(?: \S+)* {2,})?", line)
     return match.end() if match else 0
 

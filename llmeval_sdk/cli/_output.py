@@ -1,4 +1,4 @@
-"""What commands print: with rich on a terminal where it is installed, else plain text."""
+"""Prints what commands say: with rich on a terminal if it is installed, else as plain text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def heading(text: str) -> None:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str = "") -> None:
-    """Print rows under titles; ``numbers`` names the titles whose cells go to the right."""
+    """Print rows under titles; ``numbers`` names the titles whose cells are right-aligned."""
     cells = [[printable(cell) for cell in row] for row in rows]
     right = [title in numbers.split() for title in titles]
     width = _terminal_width()
@@ -86,7 +86,7 @@ def bar(counts: Sequence[int]) -> str:
 
 
 def tracked(items: Iterable[_T], *, total: int, what: str) -> Iterator[_T]:
-    """Pass items on, with a progress bar on standard error where that is a terminal."""
+    """Pass items on, and show a progress bar if standard error is a terminal."""
     try:
         from rich.console import Console
         from rich.progress import track

@@ -16,42 +16,48 @@ def show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
         return
     heading("Tiers: decisions, and the judge model where it was asked")
     titles = ("judge", "span", "tier", "records", "share", "mean", "all traffic (95 %)", "cost")
-    estimates = {(each.judge, each.span_name): each for each in judged}
+    estimates = {(tier.judge, tier.span_name): tier for tier in judged}
     rows = []
-    for each in tiers:
-        share, judged_share = each.shares
-        whole = estimates.get((each.judge, each.span_name))
+    for tier in tiers:
+        share, judged_share = tier.shares
+        whole = estimates.get((tier.judge, tier.span_name))
         estimate = None if whole is None else whole.estimate
         over_all = "-"
         if estimate is not None:
             over_all = f"{number(estimate.mean)} [{estimate.low:.3f}, {estimate.high:.3f}]"
         decision = (
-            each.judge, each.span_name or "-", "decision", f"{each.decided:,}", f"{share:.1%}",
-            _number(each.decision_mean), "-", _cost(each.decision_cost_usd),
+            tier.judge, tier.span_name or "-", "decision", f"{tier.decided:,}", f"{share:.1%}",
+            _number(tier.decision_mean), "-", _cost(tier.decision_cost_usd),
         )  # fmt: skip
         rows.append(decision)
-        if whole is None and not each.judged and not each.unanswered:
+        if whole is None and not tier.judged and not tier.unanswered:
             continue  # no judge model was ever considered
         judge = (
-            "", "", "judge", f"{each.judged:,}", f"{judged_share:.1%}",
-            _number(None if whole is None else whole.mean), over_all, _cost(each.judge_cost_usd),
+            "", "", "judge", f"{tier.judged:,}", f"{judged_share:.1%}",
+            _number(None if whole is None else whole.mean), over_all, _cost(tier.judge_cost_usd),
         )  # fmt: skip
         rows.append(judge)
     table(titles, rows, numbers="records share mean cost")
-    for each in tiers:
-        if each.both or each.unanswered:
-            say(_changed(each))
+    for tier in tiers:
+        if tier.both or tier.unanswered:
+            say(_changed(tier))
+        if tier.left_out:
+            where = f"{printable(tier.judge)} on {printable(tier.span_name or '-')}"
+            say(
+                f"{where}: {tier.left_out:,} records were decided without the images or files of"
+                " their request: a decision model reads text only."
+            )
 
 
-def _changed(each: Tiers) -> str:
-    where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
-    part = each.changed / max(each.both, 1)
+def _changed(tier: Tiers) -> str:
+    where = f"{printable(tier.judge)} on {printable(tier.span_name or '-')}"
+    part = tier.changed / max(tier.both, 1)
     said = (
-        f"{where}: the judge model changed {each.changed:,} of the {each.both:,} answers that both"
-        f" gave ({part:.0%}), {each.to_good:,} of them to good."
+        f"{where}: the judge model changed {tier.changed:,} of the {tier.both:,} answers that both"
+        f" gave ({part:.0%}), {tier.to_good:,} of them to good."
     )
-    if each.unanswered:
-        said += f" It failed on {each.unanswered:,}, where the decision stands."
+    if tier.unanswered:
+        said += f" It failed on {tier.unanswered:,}, where the decision stands."
     return said
 
 

@@ -20,7 +20,7 @@ LOCK_SECONDS = 60.0
 LEASE_NS = 600_000_000_000
 """How long a message belongs to the process that took it: after that, another one may send it."""
 KEPT_NS = 7 * 86_400_000_000_000
-"""How long after it was put into the outbox a message is still tried to be delivered."""
+"""How long delivery of a message is tried, counted from when it was put into the outbox."""
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ class StateFile:
     def change(self, bounds: Sequence[Bound], work: Callable[[WatchState], T]) -> T:
         """Let ``work`` change the state while no other process does; return what it returns.
 
-        Raises `ConfigurationError` where the file cannot be written or read.
+        Raises `ConfigurationError` if the file cannot be written or read.
         """
 
         def update(text: str) -> tuple[str, T]:

@@ -55,7 +55,7 @@ def look(
     since_ns: int | None = None,
     viewer: str = "",
 ) -> list[Standing]:
-    """Take in the hours that are over, and put what there is to tell into the outbox."""
+    """Take in the hours that are over, and put the messages that follow into the outbox."""
     level = level_of(len(bounds))
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
     standings = []

@@ -1,4 +1,4 @@
-"""Sends alarms to an HTTP address, as a JSON object of ours or as the text that Slack takes."""
+"""Sends alarms to an HTTP address, as a JSON object of our own or as text in Slack's form."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FORMATS = ("generic", "slack")
 class Webhook:
     """Sends messages to the address of ``LLMEVAL_ALERT_WEBHOOK``.
 
-    Raises `ConfigurationError` where the address, the token or the format cannot be used. Neither
-    the address nor the token stands in an error, because both may be secret.
+    Raises `ConfigurationError` if the address, the token or the format cannot be used. The error
+    shows neither address nor token, because both may be secret.
     """
 
     def __init__(self, watching: WatchSettings, *, pause: float = 0.5) -> None:
@@ -55,9 +55,9 @@ class Webhook:
         self._pause = pause
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Send one message, up to four times where trying again may help.
+        """Send one message, with up to four attempts if trying again may help.
 
-        Raises `ExportError` where it was not taken.
+        Raises `ExportError` if it was not taken.
         """
         from tenacity import Retrying, retry_if_exception, stop_after_attempt
         from tenacity import wait_random_exponential as wait

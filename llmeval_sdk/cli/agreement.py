@@ -200,18 +200,19 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
     believed = probabilities(collected.pairs, args.catch)
     if believed is None:
         return
-    found = believed.reliability
+    reliability = believed.reliability
     heading("As probabilities of a yes")
     say(
-        f"Brier score {found.brier:.3f}; expected calibration error {found.calibration_error:.3f},"
-        f" where a perfect judge would show {found.floor:.3f} with so many labels"
+        f"Brier score {reliability.brier:.3f}; expected calibration error"
+        f" {reliability.calibration_error:.3f}, where a perfect judge would show"
+        f" {reliability.floor:.3f} with so many labels"
     )
     rows = [
         (
             f"{each.low:.1f} .. {each.high:.1f}", f"{each.count:,}", f"{each.probability:.2f}",
             f"{each.good:.2f}", f"{each.interval[0]:.2f} .. {each.interval[1]:.2f}",
         )
-        for each in found.bins
+        for each in reliability.bins
     ]  # fmt: skip
     columns = ("score", "records", "mean score", "people say yes", "95 % interval")
     table(columns, rows, numbers="records mean_score people_say_yes")

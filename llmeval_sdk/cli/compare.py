@@ -1,4 +1,4 @@
-"""``llmeval compare``: versions of an app against each other, over its judged traffic."""
+"""``llmeval compare``: compares versions of an app over its judged traffic."""
 
 from __future__ import annotations
 
@@ -103,38 +103,38 @@ def _show(comparison: VersionComparison) -> None:
         say(f"{printable(note, 400)}.")
 
 
-def _row(each: VersionDifference) -> tuple[str, ...]:
-    estimate = each.estimate
+def _row(version: VersionDifference) -> tuple[str, ...]:
+    estimate = version.estimate
     difference, due_to_mix = "-", "-"
     if estimate is not None:
         interval = estimate.difference
         difference = f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
         due_to_mix = f"{estimate.due_to_mix:+.3f}"
     return (
-        each.evaluator,
-        each.version,
-        f"{each.version_judged:,}",
-        "-" if each.version_mean is None else number(each.version_mean),
-        each.baseline,
-        "-" if each.baseline_mean is None else number(each.baseline_mean),
+        version.evaluator,
+        version.version,
+        f"{version.version_judged:,}",
+        "-" if version.version_mean is None else number(version.version_mean),
+        version.baseline,
+        "-" if version.baseline_mean is None else number(version.baseline_mean),
         difference,
         due_to_mix,
-        each.outcome,
+        version.outcome,
     )
 
 
-def _explain(each: VersionDifference) -> None:
-    where = f"{printable(each.evaluator)}, {printable(each.version)}"
-    if each.needed is not None:
+def _explain(version: VersionDifference) -> None:
+    where = f"{printable(version.evaluator)}, {printable(version.version)}"
+    if version.needed is not None:
         say(
-            f"{where}: about {each.needed:,} judged requests, those of both versions added up,"
+            f"{where}: about {version.needed:,} judged requests, those of both versions added up,"
             " would show a difference of five points."
         )
-    for shift in each.shifts:
+    for shift in version.shifts:
         say(
             f"{where}: the mix differs: {shift.kind} {printable(shift.name)} is"
             f" {shift.version_share:.0%} of its requests, and {shift.baseline_share:.0%} of"
-            f" {printable(each.baseline)}'s; the difference shown is for the same mix."
+            f" {printable(version.baseline)}'s; the difference shown is for the same mix."
         )
-    for note in each.notes:
+    for note in version.notes:
         say(f"{where}: {printable(note, 400)}.")

@@ -1,4 +1,4 @@
-"""``llmeval explain``: one span, what was said of it, and what was not and why."""
+"""``llmeval explain``: one span, what evaluators said of it, and which did not run and why."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ example:
 """
 
 _LISTED = 20
-"""Reasons that also leave an evaluation with an error: shown once, with that."""
 
 
 def add(subparsers: Any) -> None:

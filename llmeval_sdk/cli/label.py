@@ -158,7 +158,7 @@ class _Session:
         self._by = _user()
 
     def run(self) -> None:
-        """Show one record after the other; returns when none is left or somebody quits."""
+        """Show one record after the other, until none is left or somebody quits."""
         records = self._queue.waiting
         if not records:
             say(f"All {len(self._queue.chosen)} chosen records have a label: ask for more with"
@@ -205,7 +205,7 @@ class _Session:
 
 @contextmanager
 def _keys() -> Iterator[Iterator[str]]:
-    """Lend an iterator of the keys y, n, s, u and q, one a line where the input is no terminal."""
+    """Yield the keys y, n, s, u and q; if the input is not a terminal, one key per line."""
     try:
         import termios
         import tty

@@ -183,35 +183,35 @@ class _Rounds:
         )
 
     def _deliver(self, messages: list[AlertMessage]) -> dict[str, str]:
-        """Tell messages; return why, by id, for those that nobody took, which stay in the outbox.
+        """Send messages; return for those that nobody took, by id, why. They stay in the outbox.
 
-        Those that were not told are given back for the next look, also where something fails that
-        is not the far end's doing.
+        Messages that were not sent are given back for the next look, also if something fails that
+        is not the receiver's doing.
         """
         if not messages:
             return {}
-        told: set[str] = set()
-        untold: dict[str, str] = {}
+        sent: set[str] = set()
+        unsent: dict[str, str] = {}
         try:
             for message in messages:
                 try:
                     if self._hook is not None:
                         self._hook.tell(message.as_plain())
                     self._telemetry.event(message)
-                    told.add(message.id)
+                    sent.add(message.id)
                 except ExportError as error:
-                    untold[message.id] = str(error)
+                    unsent[message.id] = str(error)
         finally:
             taken = {message.id for message in messages}
 
             def settle(state: WatchState) -> None:
-                state.outbox = [m for m in state.outbox if m.id not in told]
+                state.outbox = [m for m in state.outbox if m.id not in sent]
                 for message in state.outbox:
                     if message.id in taken:
                         message.taken_ns = 0
 
             self._file.change(self._bounds, settle)
-        return untold
+        return unsent
 
     def _show(
         self,

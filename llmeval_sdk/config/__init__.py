@@ -1,9 +1,11 @@
-"""Every setting, in one table for each area, and the only place that reads the environment.
+"""All settings, in a table for each area, and the only place that reads the environment.
 
-A setting is a field of its area's table; its row says which variables set it, how their text is
+A setting is a field of its area's table. Its row says which variables set it, how their text is
 read, and what it is for. `Settings` joins the tables of the core. An extension, such as Phoenix or
-Ragas, has a table of its own, ``settings.of(PhoenixSettings)``, which can be deleted with it. The
-table of the reference is printed from here: ``python -m llmeval_sdk.config``.
+Ragas, has a table of its own, ``settings.of(PhoenixSettings)``, which can be deleted together with
+the extension.
+
+The table in the reference is printed from here: ``python -m llmeval_sdk.config``.
 """
 
 from llmeval_sdk.config._resolve import (

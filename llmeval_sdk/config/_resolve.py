@@ -20,10 +20,10 @@ _Table = TypeVar("_Table")
 def from_environment(
     environ: Mapping[str, str] | None = None, *, problems: list[str] | None = None, **options: Any
 ) -> Settings:
-    """Resolve the settings: an option wins over the environment, and that over the default.
+    """Resolve the settings: options win over the environment, and that over the defaults.
 
-    A bad value in the environment is left at its default and described in one line of ``problems``,
-    or raises `ConfigurationError` where the caller passes none.
+    If a variable has a bad value, its setting keeps the default and ``problems`` gets a line about
+    it. Without ``problems``, `ConfigurationError` is raised.
     """
     env = _environment(environ)
     for former, name in FORMER_NAMES.items():
@@ -67,15 +67,15 @@ def read(
     *,
     problems: list[str] | None = None,
 ) -> _Table:
-    """Read a table of settings that stands outside this room, such as one of an exporter's own.
+    """Read a table of settings that belongs to another room, such as an exporter's own.
 
-    Bad values are treated as by `from_environment`.
+    Bad values are treated as in `from_environment`.
     """
     return table(**_read(fields(table), _environment(environ), problems))  # type: ignore[arg-type]
 
 
 def in_experiment(name: str) -> dict[str, Any]:
-    """Return the settings under which the records of an offline experiment stand apart."""
+    """Return the settings that keep the records of an offline experiment apart from the app's."""
     wanted = {row.name: row.metadata["in_experiment"] for row in ROWS}
     return {
         setting: text.replace("{name}", name)
@@ -120,7 +120,7 @@ def _misspelt(env: Mapping[str, str]) -> list[str]:
 
 
 def value_of(settings: Settings, name: str) -> Any:
-    """Return the value of any setting, of the core or of an extension, by its name."""
+    """Return the value of a setting by its name, be it of the core or of an extension."""
     (table,) = (table for table in AREAS.values() if any(row.name == name for row in fields(table)))
     return getattr(settings if issubclass(Settings, table) else settings.of(table), name)
 
@@ -140,7 +140,7 @@ def variables(prefix: str, environ: Mapping[str, str] | None = None) -> tuple[st
 
 @contextmanager
 def hidden(name: str) -> Iterator[None]:
-    """Hide a variable from a library that would stumble over it while it is imported."""
+    """Hide a variable while a library is imported that its value would break."""
     env = os.environ  # noqa: TID251 - the one reader
     text = env.pop(name, None)
     try:
@@ -151,10 +151,10 @@ def hidden(name: str) -> Iterator[None]:
 
 
 def openai_headers(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the headers by which the environment tells OpenAI whose request it is.
+    """Return the headers that tell OpenAI whose request it is, as the environment has them.
 
-    They are those that the ``openai`` client sends: organization, project, and headers of one's
-    own, such as a gateway wants.
+    The ``openai`` client sends the same ones: the organization, the project, and custom headers,
+    such as those for a gateway.
     """
     env = _environment(environ)
     own = (line.partition(":") for line in env.get("OPENAI_CUSTOM_HEADERS", "").splitlines())

@@ -71,7 +71,7 @@ class Settings(
     """
 
     extensions: Mapping[type, Any] = field(default_factory=dict)
-    """The tables of extensions by class. One that is missing has all its defaults."""
+    """The tables of extensions by class. A table that is missing has all its defaults."""
 
     def of(self, table: type[_Table]) -> _Table:
         """Return the settings of an extension."""

@@ -1,4 +1,4 @@
-"""How the text of a variable is read, and in which words the documentation says what it may be."""
+"""How the text of each variable is read, and how the documentation describes the allowed values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def allows(words: str) -> Callable[[_Reader], _Reader]:
 
 
 def allowed(read: Callable[[str], Any]) -> str:
-    """Return the values that a reader takes, in words; for one without a description, ``text``."""
+    """Return in words which values a reader takes; ``text`` if it has no description."""
     return _ALLOWED.get(read, "text")
 
 
@@ -141,7 +141,7 @@ def _is_price(number: Any) -> bool:
 
 
 SCORES = "scores"
-"""The third value of ``capture_content``: nothing leaves that the app has named or written."""
+"""The third value of ``capture_content``: nothing that the app has named or written is sent."""
 
 
 @allows("`true`, `false` or `scores`")
@@ -200,9 +200,9 @@ def is_secret(read: Callable[[str], Any]) -> bool:
 
 
 def concealed(value: Any, read: Callable[[str], Any]) -> Any:
-    """Return a secret that code has set as the environment's would be; any other value as it is.
+    """Return a secret that was set in code in the form that the environment would give it.
 
-    Raises ``ValueError`` as the reader does.
+    Any other value is returned as it is. Raises ``ValueError`` as the reader does.
     """
     if read is secret_pairs and isinstance(value, Mapping):
         return {key.lower(): concealed(text, Secret) for key, text in value.items()}

@@ -149,12 +149,12 @@ def search(index: Index, field: Field, package: str, limits: Mapping[str, int]) 
         "bm25": index.bm25(question, package)[: limits["bm25"]],
         "knn": index.knn(question, package)[: limits["knn"]],
     }
-    kept = {method: _strong(found, field) for method, found in hits.items()}
+    kept = {method: _strong(passages, field) for method, passages in hits.items()}
     standing: dict[str, float] = defaultdict(float)
-    for found in kept.values():
-        for rank, (passage, _) in enumerate(found):
+    for passages in kept.values():
+        for rank, (passage, _) in enumerate(passages):
             standing[passage.chunk_id] += 1 / (RANK_OFFSET + rank)
-    merged = [(method, *hit) for method, found in kept.items() for hit in found]
+    merged = [(method, *hit) for method, passages in kept.items() for hit in passages]
     merged.sort(key=lambda entry: (-standing[entry[1].chunk_id], entry[1].chunk_id))
     chunks = [
         {
@@ -167,7 +167,7 @@ def search(index: Index, field: Field, package: str, limits: Mapping[str, int]) 
         }
         for method, passage, score in merged
     ]
-    return Results(chunks, sum(len(found) for found in hits.values()))
+    return Results(chunks, sum(len(passages) for passages in hits.values()))
 
 
 def _strong(hits: list[Hit], field: Field) -> list[Hit]:

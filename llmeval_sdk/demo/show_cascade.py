@@ -18,7 +18,7 @@ FREE = "extraction_risk"
 
 
 def tiers(
-    console: Console, results: Sequence[Result], found: Tiers | None, *, stand_ins: bool
+    console: Console, results: Sequence[Result], cascade: Tiers | None, *, stand_ins: bool
 ) -> None:
     """Show each tier's share of the records, and how many of the bad answers it finds."""
     answered = [row for row in results if row.answered]
@@ -44,10 +44,10 @@ def tiers(
     bounds = f"Uncertain is a probability from {LOW:g} to {HIGH:g}."
     meaning = f"bad found: of {len(bad)} wrong or invented answers; the last line is all tiers."
     notes = [f"{bounds} {meaning}"]
-    if found is not None:
+    if cascade is not None:
         notes.append(
-            f"The judge model changed {found.changed} of {found.both} decisions that it saw,"
-            f" {found.to_good} of them to yes."
+            f"The judge model changed {cascade.changed} of {cascade.both} decisions that it saw,"
+            f" {cascade.to_good} of them to yes."
         )
     if stand_ins:
         notes.append(

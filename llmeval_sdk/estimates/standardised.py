@@ -2,7 +2,8 @@
 
 Requests fall into strata, such as span names and languages. Within a stratum the mean of each
 version is that of `assisted_mean`: verdicts weigh the inverse of their chances, and the free score
-of all requests puts right what the selection missed. The difference is then taken stratum by
+of all requests puts right what the selection missed; a request without one gets the mean of its
+stratum, see `Tally.whole`. The difference is then taken stratum by
 stratum and weighed by how much of the traffic of both versions together is in it (direct
 standardisation; Kitagawa 1955, Oaxaca 1973)::
 
@@ -130,20 +131,18 @@ def _strata(first: Mapping[Key, Tally], second: Mapping[Key, Tally]) -> list[tup
             rest[1].join(pair[1])
     if min(rest[0].judged, rest[1].judged) >= FEWEST:
         pairs.append(rest)
-    return pairs
+    return [(a.whole(), b.whole()) for a, b in pairs]
 
 
 def _joined(tallies: Mapping[Key, Tally]) -> Tally:
     whole = Tally()
     for tally in tallies.values():
         whole.join(tally)
-    return whole
+    return whole.whole()
 
 
 def _slope(tallies: list[Tally]) -> float:
     """Return the slope of the verdicts on the free score within the strata, weighted."""
-    if any(tally.scored < tally.count for tally in tallies):
-        return 0.0
     joint = sum(t.wxy - t.wx * t.wy / t.w for t in tallies)
     spread = sum(t.wxx - t.wx * t.wx / t.w for t in tallies)
     return joint / spread if spread > 1e-9 else 0.0

@@ -10,11 +10,14 @@ from math import isfinite
 from typing import Any
 
 from llmeval_sdk._neutral import neutral
+from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN
+from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.judges.prompt import SECTION_CHARACTERS
 from llmeval_sdk.judges.typed import TypedForm
-from llmeval_sdk.model import Answer, Failure, Question, Request, Usage
+from llmeval_sdk.model import Answer, Decision, Failure, Question, Request, Usage
+from llmeval_sdk.protocols import DecisionModel, answer_by, further_place
 
 
 TOKENS_PER_PART = 16
@@ -78,6 +81,21 @@ class Inquiry:
         """Return the titles of a form's sections that were too long to be sent as a whole."""
         limit = self.limit
         return [section.name for section in form.sections if len(section.text) > limit]
+
+
+async def answered(
+    model: DecisionModel, inquiry: Inquiry, turnstile: Turnstile, until: float
+) -> Decision:
+    """Ask a model, which has to return by a monotonic time; one of the app may return anything."""
+    place, deadline = further_place.set(turnstile.further_place), answer_by.set(until)
+    try:
+        decision: Any = await model.decide(inquiry.data(), inquiry.questions)
+    finally:
+        further_place.reset(place)
+        answer_by.reset(deadline)
+    if isinstance(decision, Decision):
+        return decision
+    raise JudgeError("malformed", f"the model returned no Decision but a {type(decision).__name__}")
 
 
 def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:

@@ -86,6 +86,18 @@ class Turnstile:
         finally:
             await self._leave(passing)
 
+    @asynccontextmanager
+    async def further_place(self) -> AsyncIterator[bool]:
+        """Take another place for a call that makes several requests, if one is free now."""
+        place = self.limit.enter()
+        try:
+            yield place is not None
+        finally:
+            if place is not None:
+                self.limit.leave(place)
+                async with self._freed:
+                    self._freed.notify_all()
+
     async def _enter(self) -> int:
         async with self._freed:
             while True:

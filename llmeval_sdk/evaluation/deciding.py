@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, NamedTuple
 
 from llmeval_sdk._needs import lacking
@@ -14,7 +14,7 @@ from llmeval_sdk._process.shield import shield
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation._account import Spending
-from llmeval_sdk.evaluation._inquiry import Inquiry, checked, digest_of, left_out, shares
+from llmeval_sdk.evaluation._inquiry import Inquiry, answered, checked, digest_of, left_out, shares
 from llmeval_sdk.evaluation._outcomes import decided, failure_of, packed, read, unpacked
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
@@ -29,7 +29,6 @@ from llmeval_sdk.model import (
     Evaluation,
     Failure,
     ModelCall,
-    Question,
     Record,
 )
 from llmeval_sdk.policy.keeper import BudgetKeeper
@@ -42,6 +41,8 @@ THRESHOLD = 0.5
 ACCOUNT = "decisions"
 MAX_KINDS = 100
 """How many kinds of parts that are no text are counted apart."""
+_PART_FOR_ANSWERS = 0.95
+"""When this part of the time is over, the answers that there are by then have to do."""
 MOST_JUDGES = 1_000
 """Judges whose typed forms are remembered."""
 
@@ -206,13 +207,15 @@ class Decider:
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
         """Ask the model within budget and time."""
         account = Spending(self.model, self._turnstile, ACCOUNT)
-        questions, data = inquiry.questions, inquiry.data()
+        until = monotonic() + _PART_FOR_ANSWERS * self._timeout
         try:
             with disabled():  # a model of the app's own is no part of its trace
                 decision = await within(
                     self._timeout,
                     account.paid(
-                        "decide", inquiry.most(), lambda: _decision(self.model, data, questions)
+                        "decide",
+                        inquiry.most(),
+                        lambda: answered(self.model, inquiry, self._turnstile, until),
                     ),
                 )
         except (TimeoutError, asyncio.TimeoutError):
@@ -299,13 +302,3 @@ class _Asking:
     key: VerdictKey
     distrusted: bool = False
     """Whether there are earlier answers that were not signed with our key."""
-
-
-async def _decision(
-    model: DecisionModel, data: Mapping[str, str], questions: Sequence[Question]
-) -> Decision:
-    """Ask a model; one of the app's own may return anything."""
-    decision: Any = await model.decide(data, questions)
-    if isinstance(decision, Decision):
-        return decision
-    raise JudgeError("malformed", f"the model returned no Decision but a {type(decision).__name__}")

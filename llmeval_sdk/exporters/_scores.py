@@ -45,7 +45,10 @@ class Client:
 
 
 def none_rejected(response: bytes) -> tuple[int, str]:
-    """Check a good answer of an API that takes all or nothing; ValueError if it is not JSON."""
+    """Check the body of a successful answer; raises ValueError if it is not JSON.
+
+    For APIs that take all records of a request or none of them.
+    """
     if response:
         json.loads(response)
     return 0, ""

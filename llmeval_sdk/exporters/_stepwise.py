@@ -1,7 +1,7 @@
 """Sends one batch in several requests, so that each record is counted exactly once.
 
-When a request fails for the moment, the exporter raises, and delivery calls again with the same
-batch. Records that were settled before are then neither sent nor counted again.
+When a request fails in a way that may pass, the exporter raises an error, and delivery calls it
+again with the same batch. Records that were settled by then are not sent or counted a second time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ class Step(NamedTuple):
     counted: bool = True
     """False for an addition to records that another step counts."""
     rejected: Callable[[bytes], tuple[int, str]] | None = None
-    """Reads from a successful answer how many records were not taken nevertheless, and why. Raises
-    ValueError for an answer that no server of this kind would give."""
+    """Reads from a successful answer how many records the server did not take all the same, and
+    why.
+
+    Raises ValueError for an answer that no server of this kind would give.
+    """
     patience: float = 0.0
     """For how many seconds the answer 404 means that something is not there yet."""
 
@@ -69,7 +72,7 @@ class StepwiseExporter(BaseExporter):
         raise NotImplementedError
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
-        """Send a batch. Called again with the same batch, send only what was not settled."""
+        """Send a batch; when called again with the same one, only what is not settled yet."""
         progress = self._progress
         if progress is None or progress.batch is not batch:
             progress = Progress(batch)
@@ -94,7 +97,7 @@ class StepwiseExporter(BaseExporter):
         self._progress = None
 
     def _do(self, step: Step, progress: Progress) -> None:
-        """Send one request and settle its records; raise where another attempt may succeed."""
+        """Send one request and settle its records; raise if another attempt may succeed."""
         try:
             answer = step.send(step.records)
         except ExportError as error:

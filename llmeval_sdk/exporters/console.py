@@ -16,8 +16,9 @@ from llmeval_sdk.protocols import BaseExporter
 class ConsoleExporter(BaseExporter):
     """Writes ``llmeval extract_field 1.24 s | context_precision 0.60 | trace 4bf9…`` lines.
 
-    A trace has a line when its root ends, and another when scores arrive later. Several evaluations
-    of one name are shown as one: by their mean, or by how often each category occurred.
+    A trace gets a line when its root span ends, and another one when scores arrive later. Several
+    evaluations with the same name are shown as one: as their mean, or as how often each category
+    occurred.
     """
 
     name = "console"

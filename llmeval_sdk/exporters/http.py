@@ -1,7 +1,7 @@
-"""A small HTTP client for exporters: it keeps one connection and names the reason of every failure.
+"""A small HTTP client for exporters. It keeps one connection and names the reason of every failure.
 
-It is for use by one thread. A deadline holds for a request as a whole, so that a server that sends
-one byte a second holds us up no longer than one that sends none.
+One thread may use it. The deadline holds for a request as a whole, so that a server that sends one
+byte a second holds us up no longer than a server that sends nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Tls(NamedTuple):
 class HttpSender:
     """Sends requests to one server and keeps the connection.
 
-    Raises `ConfigurationError` where ``base`` is no server's address.
+    Raises `ConfigurationError` if ``base`` is not the address of a server.
     """
 
     def __init__(self, base: str, *, timeout: float, tls: Tls | None = None) -> None:
@@ -97,11 +97,12 @@ class HttpSender:
     def request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> ServerAnswer:
-        """Send a request and return the answer, whatever its status.
+        """Send a request and return the answer, whatever its status is.
 
-        Raises `ExportError`: ``unreachable`` where nothing was sent, ``timeout`` and
-        ``connection_lost`` where the server may have taken it. All are worth another try. It ends
-        by this sender's timeout, and by what the thread is bounded to with `due_by`.
+        Raises `ExportError`: ``unreachable`` if nothing was sent, ``timeout`` or
+        ``connection_lost`` if the server may have taken the request. All of them are worth another
+        try. The request ends by this sender's timeout, and by the deadline that `due_by` sets for
+        the thread.
         """
         deadline = min(monotonic() + self._timeout, due())
         reused = self._connection is not None
@@ -191,8 +192,8 @@ class HttpSender:
 
 
 _left: list[Any] = []
-"""Connections of the parent of this process, kept alive: a finaliser here would close them for
-it."""
+"""Connections of the parent process. They are kept alive, because a finaliser in this child would
+close them for the parent."""
 
 
 def _lost(error: Exception) -> ExportError:

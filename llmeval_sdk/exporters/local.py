@@ -21,15 +21,16 @@ _STARTED_NS = time.time_ns()
 
 
 class LocalExporter(BaseExporter):
-    """Writes to the SQLite file that the settings name; nothing is opened before the first batch.
+    """Writes to the SQLite file that the settings name, which is opened with the first batch.
 
-    If the file cannot be written, a store in memory takes its place, and the log has one line about
-    it. Before a fork the store closes its connection itself.
+    If the file cannot be written, a store in memory takes its place, and one line in the log says
+    so. Before a fork the store closes its connection by itself.
     """
 
     name = "local"
     keeps_foreign = True
-    """Spans of other libraries are stored too, so that their evaluations have a span."""
+    """Spans of other libraries are stored as well, so that their evaluations have a span to belong
+    to."""
 
     def __init__(self, settings: Settings) -> None:
         self.store = StoreWriter(settings.store, settings.store_max_bytes, settings.store_max_days)
@@ -38,7 +39,7 @@ class LocalExporter(BaseExporter):
         self._warned = False
 
     def connect(self, services: Services) -> None:
-        """Take what counts the records that no exporter could deliver; the store notes them."""
+        """Take the counter of undelivered records, of which the store keeps a note."""
         self._losses = services.losses
 
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:

@@ -23,7 +23,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 
 
 PATIENCE = 10.0
-"""How many seconds scores wait for a trace that another library sends, before they are refused."""
+"""How many seconds scores wait for a trace that another library sends before they are refused."""
 API = "/api/2.0/mlflow/experiments"
 _SOURCES = {
     "heuristic": "CODE",
@@ -34,7 +34,7 @@ _SOURCES = {
 
 
 class MlflowExporter(StepwiseExporter):
-    """Sends scores to MLflow as feedback, and spans unless the app's own provider sends them."""
+    """Sends scores to MLflow as feedback, and spans unless the app's provider sends them."""
 
     name = "mlflow"
 
@@ -147,7 +147,7 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
 
 
 def _expectations(span: SpanData) -> Iterable[dict[str, Any]]:
-    """Describe the ground truth that the app annotated, one assessment for each field."""
+    """Describe the ground truth that the app annotated, with one assessment for each field."""
     for name, truth in span.expected.items():
         if truth is None:
             continue

@@ -27,7 +27,7 @@ _KINDS = {"heuristic": "CODE", "judge": "LLM", "decision": "LLM", "human": "HUMA
 
 
 class PhoenixExporter(StepwiseExporter):
-    """Spans to Phoenix unless the app's own provider sends them; every score as an annotation."""
+    """Sends scores to Phoenix as annotations, and spans unless the app's provider does."""
 
     name = "phoenix"
 

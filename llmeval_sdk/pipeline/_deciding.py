@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from llmeval_sdk.pipeline.tier import Tier
 
 
-MAX_WAITING = 1_000
+MAX_WAITING = MAX_KNOWN = 1_000
 """Records that may wait for a decision; those that wait for judges then count there."""
-MAX_KNOWN = 1_000
 
 Emit = Callable[[Any], None]
 
@@ -147,6 +146,11 @@ class Deciding:
         for item in undecided.refused(reason, detail):
             self._emit(item)
         return self._go_on(undecided, {})
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Parts of requests that were not shown: no text."""
+        return {} if self._decider is None else self._decider.left_out.copy()
 
     @property
     def pending(self) -> int:

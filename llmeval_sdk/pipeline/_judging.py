@@ -97,6 +97,11 @@ class Judging:
         return self._usage if self.decisions is None else self._usage + self.decisions.usage
 
     @property
+    def left_out(self) -> dict[str, int]:
+        """What decisions were made without, by kind."""
+        return {} if self.decisions is None else self.decisions.left_out
+
+    @property
     def pending(self) -> int:
         """How many judgements wait or run."""
         return len(self._waiting) + (0 if self.decisions is None else self.decisions.pending)

@@ -133,6 +133,7 @@ class Pipeline:
             pending_judgements=worker.judging.pending,
             problems=shield.caught.snapshot(),
             spool={} if spooling is None else spooling.stats(),
+            left_out=worker.judging.left_out,
             fleet=worker.judging.fleet.snapshot(),
             shared=self.plan.keeper.stats(),
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.shared import SharedSettings
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.evaluation.shared_verdicts import SharedVerdicts
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.shared.client import connect
@@ -41,7 +42,10 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     if own.shared is None:
         return plan
     try:
-        connect(own.shared).close()
+        if strict:
+            connect(own.shared).close()
+        elif find_spec("redis") is None:  # its import takes longer than an app may be held up
+            raise missing_extra("What all hosts share", "fleet", "redis")
     except ConfigurationError as error:
         if strict or config.source_of("shared") == "default":
             raise

@@ -82,6 +82,8 @@ def make_tier(
     from llmeval_sdk.evaluation.decision_budget import host_keeper
 
     model, why_not = _model(decisions, settings, problems, strict=strict)
+    if escalations is not None:
+        escalations = [_with_its_judge(escalation, settings) for escalation in escalations]
     cascades = _cascades(own.cascade, escalations or (), settings, problems)
     if cascades:
         first = escalations
@@ -166,6 +168,20 @@ def _cascades(
         if not typed:
             problems.append(_of_cascade(f"{name!r} is no judge, or {_UNTYPED}"))
     return cascades
+
+
+def _with_its_judge(escalation: Escalation, settings: Settings) -> Escalation:
+    """Return a cascade of the judge that its address stands for: it goes by the judge's name."""
+    from llmeval_sdk.evaluation.resolve import resolve
+    from llmeval_sdk.policy.cascade import Cascade
+
+    judge = escalation.judge
+    if not isinstance(escalation, Cascade) or not isinstance(judge, str) or ":" not in judge:
+        return escalation
+    evaluator = resolve(judge, settings)
+    if evaluator.kind != "judge":
+        raise ConfigurationError(f"Cascade({judge!r}): it is no judge but a {evaluator.kind}")
+    return escalation.asking(evaluator)
 
 
 def _of_cascade(problem: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.conditions import between
@@ -20,8 +21,9 @@ class Cascade(Escalation):
     question. Where the judge model fails, the decision's answer stands.
 
     Args:
-        judge: The judge, or its name. It must be one that can be asked as a typed question: most
-            built-in judges, an `LLMJudge` without a free score, a judge for yes or no.
+        judge: The judge, its name, or its address such as ``"my_app:polite"``. It must be one that
+            can be asked as a typed question: most built-in judges, an `LLMJudge` without a free
+            score, a judge for yes or no.
         low: Below this probability of a good outcome, the decision is taken to be right.
         high: Above this probability, too. The judge model is asked from ``low`` to ``high``.
         control_rate: The part of all other records that the judge model sees as well, at random, so
@@ -61,3 +63,8 @@ class Cascade(Escalation):
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"Cascade takes a judge or its name first, not {judge!r}")
         super().__init__(judge, when=between(name, low, high), control_rate=control_rate)
+
+    def asking(self, judge: Judge) -> Cascade:
+        """Return the same cascade of another judge, such as the one that an address stands for."""
+        when: Any = self.when  # made by `between`
+        return Cascade(judge, low=when.low, high=when.high, control_rate=self.control)

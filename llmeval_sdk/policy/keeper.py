@@ -70,6 +70,7 @@ class BudgetKeeper:
 
     __slots__ = ("_budget", "_clock", "_in_second", "_ledger", "_settled", "_spares")
 
+    hold_seconds = HOLD_SECONDS
     short_wait = 0.0
     """A call that is refused for this many seconds at most waits for them, however impatient."""
 
@@ -121,7 +122,9 @@ class BudgetKeeper:
             wanted = [want]
             if more and books.refusal(state, limits, _times(want, _PART * more), now) is None:
                 wanted += [_larger(want)] * more
-            return [books.reserve(state, limits, one, now, hold=HOLD_SECONDS) for one in wanted]
+            return [
+                books.reserve(state, limits, one, now, hold=self.hold_seconds) for one in wanted
+            ]
 
         try:
             granted = self._change(change, lambda result: isinstance(result, list))

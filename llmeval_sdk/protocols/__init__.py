@@ -1,11 +1,12 @@
-"""The verbs: what an evaluator, a judge model and an exporter have to be able to do.
+"""The verbs: what an evaluator, a judge model and an exporter must be able to do.
 
-These are the extension points for other packages. An exporter begins at `Exporter` or
-`BaseExporter`, a judge at `Judge`, a free evaluator at `Heuristic`, a way to reach a judge model at
-`LLM`. ``examples/my_own_exporter.py`` and ``examples/evaluator_package.py`` show two of them.
+These are the extension points for other packages. To write an exporter, begin with `Exporter` or
+`BaseExporter`; a judge, with `Judge`; a free evaluator, with `Heuristic`; a way to reach a judge
+model, with `LLM`. ``examples/my_own_exporter.py`` and ``examples/evaluator_package.py`` show two of
+them.
 """
 
-from llmeval_sdk.protocols._decisions import DecisionModel
+from llmeval_sdk.protocols._decisions import DecisionModel, answer_by, further_place
 from llmeval_sdk.protocols._evaluators import (
     LLM,
     Evaluator,
@@ -39,8 +40,10 @@ __all__ = [
     "LiveSpans",
     "Redaction",
     "Services",
+    "answer_by",
     "complete_exporter",
     "complete_judge",
+    "further_place",
     "further_request",
     "refuse_in_loop",
 ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from math import inf
 from typing import Protocol, runtime_checkable
 
 from llmeval_sdk.model import Decision, Question
@@ -29,3 +32,15 @@ class DecisionModel(Protocol):
         Raises:
             JudgeError: The model could not be reached or refused the request as a whole.
         """
+
+
+further_place: ContextVar[Callable[[], AbstractAsyncContextManager[bool]] | None] = ContextVar(
+    "further_place", default=None
+)
+"""Whom a model asks that wants to make several requests of one `decide` at the same time, before
+each but the first: it enters the context, whose value says whether there is room, and makes the
+request inside it."""
+
+answer_by: ContextVar[float] = ContextVar("answer_by", default=inf)
+"""When one `decide` has to return, by ``time.monotonic``, so that what was answered by then counts:
+a little later it is given up."""

@@ -40,7 +40,7 @@ class Heuristic(_Named, Protocol):
 
     @property
     def inline(self) -> bool:
-        """True when it runs on the caller's thread; only what stays in microseconds may."""
+        """True if it runs on the caller's thread; only what takes microseconds may do so."""
 
     @property
     def automatic(self) -> bool:
@@ -54,8 +54,8 @@ class Heuristic(_Named, Protocol):
 class Learner(Protocol):
     """A heuristic that also learns from the records of its app.
 
-    ``evaluate`` stays a pure reading of what was learnt so far: offline, and where a score is asked
-    for at once, nothing is learnt.
+    ``evaluate`` only reads what was learnt so far. Nothing is learnt offline, or when a score is
+    asked for before the span has ended.
     """
 
     def learn(self, record: Record, /) -> None:
@@ -113,7 +113,7 @@ where no further request may be made. So retries count against the budget as cal
 
 
 def refuse_in_loop() -> None:
-    """Raise where waiting would block an event loop, and may wait for itself for ever."""
+    """Raise if waiting would block an event loop, which might then wait for itself for ever."""
     import asyncio
 
     try:
@@ -147,7 +147,7 @@ class Judge(_Named, Protocol):
 
     @property
     def needs_model(self) -> bool:
-        """False where it asks no judge model, so that it runs although none is configured."""
+        """False if it asks no judge model, so that it runs even if none is configured."""
 
     @property
     def blocking(self) -> bool:
@@ -159,14 +159,14 @@ class Judge(_Named, Protocol):
 
     @property
     def calls_here(self) -> bool:
-        """False where its calls of the model are made elsewhere, such as in another process.
+        """False if its calls of the model are made elsewhere, such as in another process.
 
-        The model's client is then not made ready for it here.
+        The model's client is then not prepared here.
         """
 
     @property
     def model(self) -> str | LLM | None:
-        """The judge model that it asks for itself; ``None`` leaves that to the configuration."""
+        """The judge model that it asks for; ``None`` stands for the configured one."""
 
     @property
     def span_kinds(self) -> tuple[str, ...]:
@@ -183,9 +183,9 @@ class Judge(_Named, Protocol):
         """Judge one Record; a failure is an Evaluation with ``error``, never a value."""
 
     def lacks(self, record: Record, /) -> str | None:
-        """Name an input that is missing although ``needs`` are met; ``None`` where nothing is.
+        """Name an input that is missing although ``needs`` are met; ``None`` if nothing is missing.
 
-        Such as the value of an extraction that found none.
+        For example, an extraction that found nothing has no value.
         """
 
     def configured(self, settings: Any, /) -> Judge:

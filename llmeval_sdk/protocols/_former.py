@@ -48,10 +48,10 @@ _JUDGE: dict[str, Any] = {
 
 
 def complete_exporter(exporter: Exporter) -> BaseExporter:
-    """Return an exporter that has all parts; those that one lacks do nothing.
+    """Return an exporter that has all parts; the parts that it lacks do nothing.
 
     Raises:
-        ConfigurationError: it is no exporter; the message says what it lacks.
+        ConfigurationError: it is not an exporter; the message says what it lacks.
     """
     if isinstance(exporter, BaseExporter):
         return exporter
@@ -146,7 +146,7 @@ class _CompletedExporter(BaseExporter):
 
 
 def _taken_from(source: Any, names: Iterable[str], base: Any) -> Any:
-    """Return ``base``, whose methods do nothing, with those of ``source`` in their place."""
+    """Return ``base``, whose methods do nothing, with the methods of ``source`` in their place."""
     for name in names:
         if hasattr(source, name):
             setattr(base, name, getattr(source, name))

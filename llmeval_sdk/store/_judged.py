@@ -15,7 +15,8 @@ class Judged:
     """What one judge said, and did not say, about the spans of one name in one period."""
 
     origin: float = 0.0
-    """What is subtracted from each verdict in `tally`, to keep the sums of large ones exact."""
+    """What is subtracted from each verdict in `tally`, so that the sums of large ones stay exact.
+    """
     tally: Tally = field(default_factory=Tally)
     """Sums over the verdicts that are numbers and have an inclusion probability."""
     passed: int = 0
@@ -34,7 +35,8 @@ class Judged:
     passed_over: int = 0
     """How many records were not escalated or not sampled."""
     categories: Counter[str] = field(default_factory=Counter)
-    """How often it gave each word that is no number, including neutral ones such as ``skipped``."""
+    """How often it gave each word that is not a number, including neutral ones such as ``skipped``.
+    """
     answered: int = 0
     """How many judgements have no error, whether or not they are numbers."""
     reasons: Counter[str] = field(default_factory=Counter)

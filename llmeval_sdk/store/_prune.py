@@ -1,4 +1,4 @@
-"""Keeping the store within its bounds: the traces that arrived first go first, and go whole."""
+"""Keeps the store within its bounds: the traces that arrived first are deleted first, and whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 
 SLICE = 100
-"""Spans whose traces go in one transaction, so that other processes get their turn."""
+"""How many spans' traces one transaction deletes, so that other processes get their turn."""
 VACUUM_PAGES = 256
 
 _LIVE = """
@@ -24,8 +24,8 @@ def live_bytes(connection: sqlite3.Connection) -> int:
 def drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None) -> int:
     """Delete a slice of the oldest traces with all that belongs to them, and what has no trace.
 
-    Only traces that began before ``before_ns`` (nanoseconds since the epoch) where it is given.
-    Runs inside the caller's transaction; returns how many rows went.
+    With ``before_ns`` (nanoseconds since the epoch), only traces that began before it are deleted.
+    This runs inside the caller's transaction, and returns how many rows it deleted.
     """
     before = connection.total_changes
     oldest = "SELECT trace_id, start_ns FROM spans ORDER BY seq LIMIT ?"
@@ -44,7 +44,7 @@ def drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None)
 
 
 def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:
-    """Delete what is older than every span that is left: its span was never here, or is gone."""
+    """Delete records older than all spans that are left: theirs are gone, or never came."""
     first = connection.execute("SELECT start_ns FROM spans ORDER BY seq LIMIT 1").fetchone()
     limit = before_ns if before_ns is not None else (first[0] if first else (1 << 63) - 1)
     for table in _FOLLOWERS:
@@ -56,7 +56,7 @@ def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:
 
 
 def shrink(connection: sqlite3.Connection) -> bool:
-    """Give a few free pages back to the disk where a tenth of the file is free; True if it did."""
+    """Give free pages back to the disk if a tenth of the file is free; return whether it was."""
     free = _number(connection, "freelist_count")
     if free * 10 <= _number(connection, "page_count") or free < VACUUM_PAGES:
         return False

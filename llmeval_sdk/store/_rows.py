@@ -1,8 +1,8 @@
-"""Nouns <-> rows: which column holds what, in the order of the columns.
+"""Turns nouns into rows and rows into nouns: which column holds what, in the order of the columns.
 
-Absent stays NULL, and an empty list is ``[]``. The inline evaluations that a `SpanData` carries are
-not kept with it: each also arrives as an `EvaluationEvent` of its own. Nor is ``context``, which
-holds other libraries' live objects.
+What is absent is NULL, and an empty list is ``[]``. The inline evaluations of a `SpanData` are not
+stored with it, because each of them also arrives as an `EvaluationEvent`. Its ``context`` is not
+stored either: it holds live objects of other libraries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What judges said in a store, summed up by SQL so that estimates about all traffic can be made.
+"""Sums up in SQL what judges said, so that estimates about all traffic can be made.
 
-The sums are exact, and those of a million verdicts take about a second, because the index
-``evaluations_summed`` holds all that they need in the order in which it is grouped. `_verdicts`
-reads single rows, for the estimates that need to know the record.
+The sums are exact, and those of a million verdicts take about a second: the index
+``evaluations_summed`` holds everything that they need, in the order of the groups. `_verdicts`
+reads single rows, for estimates that need to know the records.
 """
 
 from __future__ import annotations
@@ -83,9 +83,10 @@ def judged(
 
 
 def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> set[str]:
-    """Return the evaluators whose decisions are no verdicts: a judge model is considered as well.
+    """Return the evaluators whose decisions do not count as verdicts.
 
-    It answered, or is said not to have. See `effective.UNJUDGED`, which says so for one record.
+    For these a judge model is considered as well: it answered, or the store says why it did not.
+    See `effective.UNJUDGED`, which decides the same for one record.
     """
     kinds: dict[str, set[str]] = {}
     for part in parts:
@@ -153,7 +154,9 @@ class _Summing:
         for statement in self._statements():
             where, arguments = self._scores or ("", ())
             sql = statement.format(where=where, period=self._period, by_period=_by(self._period))
-            for row in self._connection.execute(sql, (origin, *arguments)):
+            # A numbered placeholder would take it once, but not in a sequence from Python 3.14 on.
+            origins = (origin,) * sql.count("value - ?")
+            for row in self._connection.execute(sql, (*origins, *arguments)):
                 sample = at(*row[:3])
                 sums = Sums(*row[5:])
                 sample.answered += row[4] if self._every_kind else 0
@@ -219,11 +222,11 @@ GROUP BY {GROUP}, {WORD} {{by_period}}
 
 _SCORES = f"""
 SELECT name, span_name, {{period}}, evaluator_version, count(*),
-  count(*), min(value), max(value), sum(value - ?1), count(*), min(inclusion_probability),
+  count(*), min(value), max(value), sum(value - ?), count(*), min(inclusion_probability),
   sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability)),
-  sum((value - ?1) / inclusion_probability),
-  sum((value - ?1) / (inclusion_probability * inclusion_probability)),
-  sum((value - ?1) * (value - ?1) / (inclusion_probability * inclusion_probability)),
+  sum((value - ?) / inclusion_probability),
+  sum((value - ?) / (inclusion_probability * inclusion_probability)),
+  sum((value - ?) * (value - ?) / (inclusion_probability * inclusion_probability)),
   sum(value >= {PASS}), sum((value >= {PASS}) / inclusion_probability)
 FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
   AND {HAS_CHANCE} AND {_IS_USABLE}
@@ -235,8 +238,8 @@ SELECT name, span_name, period, evaluator_version, count, count, low, high, tota
   count, count, total, total, squares, passed, passed
 FROM (
   SELECT name, span_name, {{period}} AS period, evaluator_version, count(*) AS count,
-    min(value) AS low, max(value) AS high, sum(value - ?1) AS total,
-    sum((value - ?1) * (value - ?1)) AS squares, sum(value >= {PASS}) AS passed
+    min(value) AS low, max(value) AS high, sum(value - ?) AS total,
+    sum((value - ?) * (value - ?)) AS squares, sum(value >= {PASS}) AS passed
   FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
   GROUP BY {GROUP} {{by_period}}
 )
@@ -246,7 +249,7 @@ FROM (
 _OTHER_SCORES = f"""
 SELECT name, span_name, {{period}}, evaluator_version, count(*),
   sum({_IS_USABLE}), min(CASE WHEN {_IS_USABLE} THEN value END),
-  max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - ?1 END)
+  max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - ? END)
 FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
   AND NOT (ifnull({HAS_CHANCE}, 0) AND {_IS_USABLE})
 GROUP BY {GROUP} {{by_period}}

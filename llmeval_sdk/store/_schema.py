@@ -14,7 +14,7 @@ import sqlite3
 
 
 APPLICATION_ID = 0x6C6C6D65
-"""Marks a SQLite file as ours, so that a wrong path never alters somebody else's database."""
+"""Marks a SQLite file as a store, so that a wrong path never alters somebody else's database."""
 
 _TARGET = """
   id TEXT NOT NULL DEFAULT '',
@@ -128,7 +128,7 @@ ALTER TABLE feedback ADD COLUMN probability REAL;
 """
 
 WORD = "CASE typeof(value) WHEN 'real' THEN NULL ELSE value END"
-"""What an evaluation says unless it is a score: a category, or 1 or 0 for pass and fail."""
+"""What an evaluation says if it is not a score: a category, or 1 for pass and 0 for fail."""
 
 _SUMMED = f"""
 -- What reports sum up, in the order in which they group it: nothing is sorted, and no row is read.
@@ -144,19 +144,19 @@ MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED)
 
 
 class SchemaError(Exception):
-    """The file is a database that this release must not touch; the message says why."""
+    """The file is a database that this release must not change; the message says why."""
 
 
 class EmptyError(SchemaError):
-    """The file is there and holds nothing yet: whoever made it is about to make its tables."""
+    """The file exists and is empty: another process is about to create the tables."""
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Return how many migrations a file has had; 0 is an empty file.
+    """Return how many migrations a file has had; 0 stands for an empty file.
 
-    Raises `SchemaError` for a file of a newer release, or one that is no store of ours.
+    Raises `SchemaError` if the file is of a newer release, or is not a store at all.
     """
-    # The mark last: another process may make its tables, all at once, between these statements.
+    # The mark comes last: between these statements, another process may make all its tables.
     tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
@@ -171,7 +171,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def refuse_programs(connection: sqlite3.Connection) -> None:
-    """Raise `SchemaError` for views and triggers that are not ours: they may go on for ever."""
+    """Raise `SchemaError` for foreign views and triggers, because they may run without an end."""
     ours = "".join(MIGRATIONS)
     for (text,) in connection.execute(_PROGRAMS):
         if text is None or text not in ours:
@@ -184,7 +184,7 @@ _PROGRAMS = "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring a file forward in one transaction; of several processes at once, one does it.
 
-    Raises `SchemaError` as `version_of` does.
+    Raises `SchemaError` in the same cases as `version_of`.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -1,8 +1,8 @@
-"""Whether an evaluator still gives verdicts, or has fallen silent while the app goes on.
+"""Tells whether an evaluator still gives verdicts, or has fallen silent while the app goes on.
 
-Free scores predict what a missing verdict would have been, so an hour without verdicts is evidence
-as long as it is chance that nothing was selected. Where verdicts are missing for another reason,
-the predictions stand uncorrected, and an error of theirs would look like a change of quality.
+Free scores predict what a missing verdict would have been. So an hour without verdicts is evidence,
+as long as it is by chance that nothing was selected. If verdicts are missing for another reason,
+nothing corrects the predictions, and an error in them would look like a change of quality.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llmeval_sdk.store.words import moment
 
 
 EXPECTED = 7
-"""Verdicts that would usually have come: none of so many is chance once in 1,100 times."""
+"""How many expected verdicts have to be missing. By chance that happens once in 1,100 times."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Silence:
             self.without_model += hour.without_model
 
     def sentence(self, usual_share: float) -> str:
-        """Say that verdicts are missing, and why as far as it is known; empty where none are.
+        """Say that verdicts are missing, and why if that is known; empty if none are.
 
         ``usual_share`` is the part of the requests, 0..1, that was judged so far.
         """

@@ -1,4 +1,4 @@
-"""The verdicts of a store one by one, for what needs to know the records they are about."""
+"""Reads the verdicts of a store one by one, for readers that need to know the records."""
 
 from __future__ import annotations
 

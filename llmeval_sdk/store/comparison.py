@@ -1,4 +1,4 @@
-"""Versions of an app against each other, evaluator by evaluator, for command line and viewer."""
+"""Compares versions of an app, evaluator by evaluator, for the command line and the viewer."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SHIFT = 0.05
 """A difference between the shares of a kind of requests that is worth a line."""
 FIVE_POINTS = 0.05
 MUCH_LOST = 0.1
-"""The part of lost judgements from which on nothing is ruled out: what is lost may be unlike the
-rest, so a difference may hide in it."""
+"""With this share of lost judgements or more, no difference is ruled out: the lost records may be
+unlike the rest, and a difference may hide in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class VersionDifference:
     outcome: str
     """``better``, ``worse``, ``no difference shown`` or ``undecided``."""
     estimate: Standardised | None = None
-    """The difference on the same mix of requests; ``None`` where it cannot be said."""
+    """The difference on the same mix of requests; ``None`` if it cannot be estimated."""
     needed: int | None = None
     """About how many judged requests, those of both versions added up, it takes to show a
     difference of five points."""
@@ -91,12 +91,11 @@ def compare(
     evaluator: str | None = None,
     baseline: str | None = None,
 ) -> VersionComparison:
-    """Compare the versions of a store, each with ``baseline`` or else with the oldest one.
+    """Compare each version in a store with ``baseline``, which is by default the oldest one.
 
-    However often one looks, the chance that any of the intervals misses its true difference is at
-    most 5 %: the 5 % are divided by the number of comparisons (Bonferroni).
-
-    Raises `ConfigurationError` for an evaluator or baseline that is not in the store.
+    The chance that any of the intervals misses its true difference is at most 5 %, however often
+    the store is looked at: the 5 % are divided by the number of comparisons (Bonferroni). Raises
+    `ConfigurationError` for an evaluator or baseline that is not in the store.
     """
     names = reader.read(known_names)
     judges = list(names.judges)

@@ -1,4 +1,4 @@
-"""Reading a store from end to end, a slice at a time: each span with all that was said of it."""
+"""Reads a store from end to end, a slice at a time: each span with all that was said of it."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def _about(
 
 
 def _of(by_span: dict[str, list[Any]], span: SpanData) -> tuple[Any, ...]:
-    """Return what is about this span and not about one of the same id in another trace."""
+    """Return what is about this span, and not about one with the same id in another trace."""
     nouns = by_span.get(span.span_id, ())
     return tuple(noun for noun in nouns if noun.target.trace_id in (None, span.trace_id))

@@ -1,8 +1,9 @@
-"""Any value -> JSON text that SQLite takes, and never an exception.
+"""Turns any value into JSON text that SQLite takes, and never raises an exception.
 
-What capturing left (str, numbers, lists, dicts) goes straight through the C encoder. Only a value
-that it refuses is walked here: NaN becomes null, what has no JSON a marker such as ``<socket>``.
-Lone surrogates, which UTF-8 cannot hold, are written as the JSON escapes that they are read from.
+The values that capturing leaves (str, numbers, lists, dicts) go straight through the C encoder.
+Only a value that it refuses is walked here: NaN becomes null, and what JSON cannot hold becomes a
+marker such as ``<socket>``. Lone surrogates, which UTF-8 cannot hold, are written as the JSON
+escapes from which they are read again.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def loads(text: str | None, default: Any = None) -> Any:
 
 
 def cell(value: Any) -> Any:
-    """Make one bound value acceptable to SQLite, for the rare row that it refused."""
+    """Make a value acceptable to SQLite, for the rare row that it refused."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Opening the store's file: who may read it, how it is written, and what makes it unusable."""
+"""Opens the store's file, and decides who may read it and what makes it unusable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from llmeval_sdk.store import _schema
 
 
 STATEMENT_WAIT_SECONDS = 0.02
-"""How long SQLite itself waits for another process's lock; longer waits are between statements."""
+"""How long SQLite itself waits for another process's lock; longer waits happen between statements.
+"""
 READ_WAIT_MS = 5_000
 WAL_BYTES = 16 << 20
 CACHE_KIB = 8_000
@@ -24,7 +25,7 @@ _LIMIT_LENGTH = 0
 
 
 class Unusable(Exception):  # noqa: N818 - a state, not a mistake
-    """The file cannot be the store; the message says why, and its cause what was raised."""
+    """The file cannot be used as the store; the message says why."""
 
 
 def path_of(store: str | os.PathLike[str]) -> Path:
@@ -38,7 +39,7 @@ def is_locked(error: BaseException) -> bool:
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Open the store for writing, made or brought forward as needed.
+    """Open the store for writing. If need be, it is created or brought forward.
 
     Raises `Unusable`, or `sqlite3.OperationalError` while other processes hold the file.
     """
@@ -46,7 +47,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         _create(path)
         connection = _prepared(_connect(str(path)))
         try:
-            _private.check_file(path)  # again: the log beside it was made or read just now
+            _private.check_file(path)  # again, because the log beside it was made or read just now
         except OSError:
             connection.close()
             raise
@@ -58,7 +59,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def open_anchor(path: Path) -> sqlite3.Connection | None:
-    """Open a connection that only holds on to the file; ``None`` where that is not possible."""
+    """Open a connection that only keeps the file open; return ``None`` if that is not possible."""
     connection = None
     try:
         connection = _connect(f"{path.as_uri()}?mode=ro", uri=True)
@@ -93,7 +94,7 @@ def open_read_only(location: str | os.PathLike[str]) -> sqlite3.Connection:
         except sqlite3.OperationalError as error:
             if "open" not in str(error) and "readonly" not in str(error):
                 raise
-            # WAL needs a folder that can be written; where it cannot, nobody else writes either
+            # WAL needs a writable folder; if this one is not, nobody else writes there either
             return _readable(_connect(f"{path.as_uri()}?immutable=1", uri=True))
     except (OSError, sqlite3.Error, _schema.SchemaError) as error:
         raise Unusable(_reason(error)) from error
@@ -146,9 +147,9 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of what users asked, where there is none: 0700, and out of repositories.
+    """Create the folder for a file that users asked for: 0700, and not in a repository.
 
-    Raises OSError where it cannot be made.
+    Raises OSError if it cannot be created.
     """
     if _private.make_folder(folder):
         with contextlib.suppress(OSError):
@@ -158,7 +159,7 @@ def make_folder(folder: Path) -> None:
 
 
 def refusal(path: Path) -> str | None:
-    """Say why a store is not written there, if other users could have a hand in it."""
+    """Say why a store is not written there: other users could read or replace it."""
     try:
         _private.reclaim(path.parent)
         if path.parent.is_dir():
@@ -170,9 +171,9 @@ def refusal(path: Path) -> str | None:
 
 
 def _create(path: Path) -> None:
-    """Make the file 0600, in a 0700 folder of its own where there is none yet.
+    """Create the file with mode 0600, in a 0700 folder of its own if the folder is missing.
 
-    Raises OSError, also where others could have put something there or can change it.
+    Raises OSError, also if other users could have put something there or could change it.
     """
     make_folder(path.parent)
     _private.check_folder(path.parent.lstat(), shared=True)

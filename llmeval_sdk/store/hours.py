@@ -62,9 +62,9 @@ class Arrived(NamedTuple):
 def hours(
     connection: sqlite3.Connection, wanted: Wanted, since_ns: int, until_ns: int
 ) -> Iterator[Hour]:
-    """Yield the hours that hold anything, in order of time; one day is in memory at a time.
+    """Yield the hours that hold any record, in order of time; one day is in memory at a time.
 
-    Hours begin where those of the clock do. ``until_ns`` is exclusive.
+    Hours begin at full hours of the clock. ``until_ns`` is exclusive.
     """
     start = since_ns
     while True:
@@ -78,7 +78,7 @@ def hours(
 
 
 def first_ns(connection: sqlite3.Connection, evaluator: str, since_ns: int = 0) -> int | None:
-    """Return when the first record of an evaluator since a moment stands, scored or not."""
+    """Return the time of the first record of an evaluator since a moment, scored or not."""
     about = {"name": evaluator, "since": since_ns}
     first: int | None = connection.execute(_FIRST, about).fetchone()[0]
     return first
@@ -120,7 +120,7 @@ def late(
 
 
 def went_on(connection: sqlite3.Connection, wanted: Wanted, last_verdict_ns: int) -> bool:
-    """Say whether, a day after the last verdict, there were still requests of the same kind.
+    """Say whether there still were requests of the same kind a day after the last verdict.
 
     Of the same kind are spans with the names that the evaluator scored last.
     """

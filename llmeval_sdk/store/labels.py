@@ -22,7 +22,7 @@ from llmeval_sdk.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a person said of a span: a number in 0..1, and the chance that its record was drawn."""
+    """What a person said of a span, 0..1, and the chance with which its record was drawn."""
 
     value: float
     chance: float | None = None
@@ -30,7 +30,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Thumbs:
-    """What users of the app clicked under one name, which is shown and corrects nothing."""
+    """What users of the app clicked under one name. It is shown, but it corrects nothing."""
 
     name: str
     count: int
@@ -50,7 +50,7 @@ def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
 
 
 def read_label(value: Any, metadata: str | None) -> Label | None:
-    """Read what stands in the store; ``None`` for a user's click, and for what is no label."""
+    """Read a label from the store; ``None`` for a user's click, and for what is no label."""
     about = _object(metadata)
     number = _values.number(value)
     if about.get("source") == "user" or number is None or not 0 <= number <= 1:
@@ -85,9 +85,8 @@ def thumbs(
 def labels_from(path: str) -> dict[str, Label]:
     """Read labels from JSON lines such as ``{"span_id": "…", "label": "yes"}``.
 
-    ``inclusion_probability`` may say with what chance the record was chosen.
-
-    Raises `DataError`, which names the line, where a line is no label.
+    ``inclusion_probability`` may say with what chance the record was chosen. Raises `DataError`,
+    which names the line, if a line is not a label.
     """
     labels: dict[str, Label] = {}
     try:

@@ -1,7 +1,7 @@
 """The shared budget file: one small text that all processes of a host change under one lock.
 
-SQLite was chosen over a locked binary file: as fast here (50 µs a change), safe when a process is
-killed in the middle, and the same on Windows.
+SQLite was chosen instead of a locked binary file because it is as fast here (50 µs a change),
+survives a process that is killed in the middle, and behaves the same on Windows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HostLedger:
         """Whether other processes see these books, known after the first use."""
 
     def update(self, change: Callable[[str], tuple[str | None, T]], /) -> T:
-        """Replace the text by what ``change`` makes of it (``None``: leave it); return the rest."""
+        """Replace the text by what ``change`` returns (``None``: keep it); return the rest."""
         with self._database.use() as database:
             database.execute("BEGIN IMMEDIATE")
             try:
@@ -80,7 +80,7 @@ class HostLedger:
         return database
 
     def _place(self) -> Path | str:
-        """Make the file, private to its owner and not through a link; else stay in memory."""
+        """Create the file, private and not through a link; otherwise stay in memory."""
         try:
             _private.make_folder(self._path.parent)
             _private.check_folder(self._path.parent.lstat(), shared=True)

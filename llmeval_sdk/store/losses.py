@@ -1,4 +1,4 @@
-"""What processes could not deliver, noted in the store by whoever still could write it."""
+"""What processes could not deliver: a note in the store by those that could still write to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Losses = Mapping[str, Mapping[str, int]]
 
 
 def key_of(started_ns: int, pid: int) -> str:
-    """Return the name under which one process notes its losses; older ones sort first."""
+    """Return the name under which a process notes its losses; older ones sort first."""
     return f"lost:{started_ns:020d}:{pid}"
 
 

@@ -20,7 +20,7 @@ from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 
 _T = TypeVar("_T")
 _STEPS = 20_000
-"""Steps of SQLite's machine between two looks at the clock, about a millisecond."""
+"""How many steps of its virtual machine SQLite takes between two looks at the clock, about 1 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class StoreReader:
         return tuple(map(_rows.evaluation_of, found))
 
     def feedback(self, name: str | None = None) -> tuple[EvaluationEvent, ...]:
-        """Return what people said of all spans, in order of time; ``name`` is its label."""
+        """Return what people said of all spans, oldest first, under one name or any."""
         found = self._rows("feedback", "ifnull(name = ?, 1) ORDER BY time_ns, seq", (name,))
         return tuple(map(_rows.evaluation_of, found))
 
@@ -97,7 +97,7 @@ class StoreReader:
         return tuple(map(_rows.not_run_of, found))
 
     def find(self, prefix: str, limit: int = 10) -> tuple[SpanRef, ...]:
-        """Return the spans whose id begins so; of some, only the evaluations may be here."""
+        """Return the spans whose id begins so; of some, only evaluations may be stored."""
         given = {"low": prefix, "high": prefix + "\U0010ffff", "limit": limit}
         found = self.read(lambda connection: connection.execute(_FIND, given).fetchall())
         return tuple(SpanRef(*row) for row in found)
@@ -108,9 +108,9 @@ class StoreReader:
         return [(span_name, value) for span_name, value in reversed(found) if value is not None]
 
     def stood_in(self, judges: Iterable[str]) -> list[str]:
-        """Return those of some judges whose latest verdicts rules gave that stand in for a model.
+        """Return those judges whose latest verdicts come from the rules that stand in for a model.
 
-        Of each the latest hundred are looked at.
+        The latest hundred verdicts of each judge are looked at.
         """
         mark = f'%"model":"{STAND_IN}"%'
         return [
@@ -183,7 +183,7 @@ def recent_scores(
 ) -> list[tuple[str | None, float]]:
     """Return the latest scores of an evaluator, as `StoreReader.recent_scores` does.
 
-    There are none where there is no store, or another process is just making it.
+    The list is empty if there is no store, or if another process is just creating it.
     """
     if not path_of(location).exists():
         return []

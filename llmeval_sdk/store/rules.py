@@ -1,4 +1,4 @@
-"""What the escalation rules would find, on extractions that people or a judge have checked."""
+"""What the escalation rules would find among extractions that people or a judge have checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmeval_sdk.store.effective import UNJUDGED
 
 JUDGE = "extraction_correctness"
 FEWEST, FEWEST_BAD = 20, 3
-"""Checked records, and wrong ones among them, from which on a comparison says anything."""
+"""From how many checked records, and wrong ones among them, a comparison says anything."""
 MOST = 50_000
 """Checked records that are read."""
 SHARE = 0.2
@@ -20,19 +20,22 @@ SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The documents' rule beside `extraction_risk`; every number but the counts is in 0..1."""
+    """The rule by documents beside `extraction_risk`; all but the counts are in 0..1."""
 
     checked: int
-    """Extractions with a label of a person, or else a verdict of ``extraction_correctness``."""
+    """How many extractions have a person's label, or otherwise a verdict of
+    ``extraction_correctness``."""
     labelled: int
     """Those with a label of a person."""
     wrong: int
     plain_share: float | None = None
-    """Part of the traffic that the rule asks about: recall below its bound, or a hit limit."""
+    """The part of the traffic that the rule asks about: recall is below its bound, or a limit was
+    hit."""
     plain_caught: float | None = None
     """Part of the wrong extractions among them."""
     risk_caught: float | None = None
-    """Part of the wrong ones among as many records, where `extraction_risk` is highest."""
+    """The part of the wrong extractions among as many records, those with the highest
+    `extraction_risk`."""
     share: float = SHARE
     share_caught: float | None = None
     """The same for the riskiest ``share``."""
@@ -46,8 +49,8 @@ class Rules:
 def compare(connection: sqlite3.Connection, threshold: float, since_ns: int | None = None) -> Rules:
     """Compare the two rules on what was checked since a moment.
 
-    ``threshold`` is the recall below which the documents' rule asks. A verdict counts for the
-    traffic that its record was chosen from.
+    ``threshold`` is the recall below which the rule by documents asks. A verdict stands for the
+    traffic from which its record was chosen.
     """
     flagged: list[bool] = []
     risks: list[float] = []

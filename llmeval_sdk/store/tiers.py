@@ -17,7 +17,7 @@ class Tiers:
     judge: str
     span_name: str | None
     eligible: int = 0
-    """Records that were decided or judged, or are said not to have been although they could be."""
+    """Records that were decided or judged, or that the store says could have been."""
     decided: int = 0
     judged: int = 0
     decision_mean: float | None = None
@@ -32,6 +32,8 @@ class Tiers:
     """Of `changed`, those that the judge model found good."""
     unanswered: int = 0
     """Records on which the judge model failed, so that the decision counts."""
+    left_out: int = 0
+    """Records that were decided without the images or files of their request."""
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -51,23 +53,24 @@ def tiers(
         parts: what `summary.groups` made of the scope.
     """
     about = {"since": scope.since, "evaluator": scope.evaluator, "span": scope.span_name}
-    found: dict[tuple[str, str | None], Tiers] = {}
+    by_place: dict[tuple[str, str | None], Tiers] = {}
     has_decisions = any(part.evaluator_kind == "decision" for part in parts)
     for row in connection.execute(_PAIRS, about) if has_decisions else ():
-        name, span, value, probability, cost, verdict, failed, judge_cost = row
-        at = found.get((name, span))
+        name, span, value, probability, cost, verdict, failed, judge_cost, left_out = row
+        at = by_place.get((name, span))
         if at is None:
-            at = found[name, span] = Tiers(name, span)
-        _add(at, value, probability, cost)
+            at = by_place[name, span] = Tiers(name, span)
+        _add(at, probability, cost)
+        at.left_out += bool(left_out)
         if verdict is not None or failed:
             _compare(at, value, verdict, judge_cost, failed=bool(failed))
     for name, span, times in connection.execute(_LOST, about):
-        at = found.setdefault((name, span), Tiers(name, span))
+        at = by_place.setdefault((name, span), Tiers(name, span))
         at.eligible += times
-    return sorted(found.values(), key=lambda at: (at.judge, at.span_name or ""))
+    return sorted(by_place.values(), key=lambda at: (at.judge, at.span_name or ""))
 
 
-def _add(at: Tiers, value: object, probability: float | None, cost: float | None) -> None:
+def _add(at: Tiers, probability: float | None, cost: float | None) -> None:
     at.eligible += 1
     if cost is not None:
         at.decision_cost_usd = (at.decision_cost_usd or 0.0) + cost
@@ -97,7 +100,7 @@ def _compare(
 
 _PAIRS = """
 SELECT d.name, d.span_name, d.value, d.probability, d.cost_usd, j.value,
-  j.error_type IS NOT NULL, j.cost_usd
+  j.error_type IS NOT NULL, j.cost_usd, instr(ifnull(d.metadata, ''), '"left_out"')
 FROM evaluations d LEFT JOIN evaluations j
   ON j.span_id = d.span_id AND j.id = d.span_id || '-' || d.name AND j.evaluator_kind = 'judge'
 WHERE d.evaluator_kind = 'decision' AND d.time_ns >= ifnull(:since, 0)

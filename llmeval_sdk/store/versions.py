@@ -1,4 +1,4 @@
-"""The traffic that a judge could have judged, by version of the app: a tag, a model or a prompt."""
+"""The traffic that a judge could have judged, by version of the app: a tag, a model, a prompt."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class EvaluatorVersions:
 
 
 def dimension(text: str) -> str:
-    """Check what versions are to be told apart by, and return it.
+    """Check by what versions are told apart, and return it.
 
     That is ``tag:NAME``, ``release``, ``model`` or ``prompt``; for anything else
     `ConfigurationError` is raised.
@@ -110,9 +110,9 @@ def collect(
 ) -> EvaluatorVersions:
     """Collect the verdicts of one evaluator by version of the app.
 
-    ``by`` is what `dimension` returned. Where the judge itself changed, only its latest version
-    counts, from the first hour on in which no other version of it answered. Raises
-    `ConfigurationError` where the app has too many versions.
+    ``by`` is what `dimension` returned. If the judge itself has changed, only its latest version
+    counts, from the first hour in which no other version of it answered. Raises
+    `ConfigurationError` if the app has too many versions.
     """
     collected = EvaluatorVersions()
     since = _one_judge(connection, evaluator, since_ns, until_ns, collected)
@@ -155,9 +155,10 @@ def collect(
 def _predictions(
     connection: sqlite3.Connection, evaluator: str, since_ns: int, until_ns: int
 ) -> dict[str, tuple[float | None, str | None]]:
-    """Return by span id what predicts a verdict, and the language.
+    """Return what predicts a verdict, and the language, by span id.
 
-    Where there are decisions their probabilities predict, as in `hours`, else the free score.
+    If there are decisions, their probabilities predict, as in `hours`; otherwise the free score
+    does.
     """
     about: dict[str, tuple[float | None, str | None]] = {}
     predictor = registry.predictor_of(evaluator)
@@ -174,7 +175,7 @@ def _predictions(
 
 
 def _version_of(collected: EvaluatorVersions, value: Any, time_ns: int) -> Version:
-    """Return the version that a request is of; requests without one are counted by themselves."""
+    """Return the version that a request belongs to; requests without one are counted separately."""
     if value is None or value == "":
         collected.unnamed += 1
         return Version("")

@@ -1,6 +1,6 @@
-"""What pages and commands show beside lists: names, one trace, and one evaluator's scores.
+"""What pages and commands show beside lists: names, one trace, and the scores of one evaluator.
 
-Each reading is bounded, and those over many rows use an index alone.
+Every reading is bounded, and those over many rows are answered by an index alone.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def recent(
 
 
 def window(connection: sqlite3.Connection, judge: str, since: int | None) -> int | None:
-    """Return the time from which on a judge has at most as many records as a page sums up.
+    """Return the time since which a judge has at most as many records as a page sums up.
 
     It is ``since``, or a later time if there are more records than that.
     """

@@ -28,10 +28,10 @@ from llmeval_sdk.store.files import (
 
 TRANSACTION_ROWS = 500
 ROWS_BESIDE_FORKS = 64
-"""The rows of a transaction in a process that forks, because a fork waits for its end."""
+"""How many rows a transaction has in a process that forks, because a fork waits for its end."""
 LOG_BYTES_BESIDE_FORKS = 1 << 20
-"""The size of the log in a process that forks: whoever opens the file next reads all of it, which
-took 60 ms for 16 MB."""
+"""How large the log may grow in a process that forks: whoever opens the file next reads all of it,
+which took 60 ms for 16 MB."""
 SETTLE_SECONDS = 0.5
 """How often such a log is moved into the file. While others read the log it cannot be moved."""
 MEMORY_BYTES = 32 << 20
@@ -102,13 +102,14 @@ class StoreWriter:
         return refused or None
 
     def note_losses(self, key: str, lost: losses.Losses) -> None:
-        """Store what this process could not deliver so far, for readers who have only the store."""
+        """Store how much this process could not deliver, for readers who have only the store."""
         self._transact(partial(losses.note, key=key, lost=lost))
 
     def prune(self) -> int:
         """Delete what is beyond the bounds, oldest traces first, and return the number of rows.
 
-        `write` calls this by itself. It stops after a quarter of a second and continues next time.
+        `write` calls this by itself. It stops after a quarter of a second, and the next call
+        continues.
         """
         deadline = time.monotonic() + PRUNE_SECONDS
         total = self._drop(deadline, by_age=True)

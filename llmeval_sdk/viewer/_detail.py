@@ -35,7 +35,6 @@ _WORST_FIRST = ("bad", "fair", "good", "plain", "quiet")
 _ARRAYS = ("ratings", "rationales", "error_messages")
 _NAMED = ("model_name", "model_provider", "session_id")
 """Attributes that repeat a field of the span."""
-"""Reasons that also leave an evaluation with an error; the page shows only that evaluation."""
 
 
 @dataclass(frozen=True, slots=True)

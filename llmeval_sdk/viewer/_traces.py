@@ -53,7 +53,7 @@ class Filters:
     columns: tuple[str, ...]
     problems: tuple[str, ...] = field(default=())
     refused: bool = False
-    """A filter makes no sense. The list is then empty, because showing everything would mislead."""
+    """A filter makes no sense. The list is empty then, because showing everything would mislead."""
 
     @property
     def filtered(self) -> bool:

@@ -37,9 +37,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SMOKE = ("tests/tracing", "tests/runtime", "tests/exporters")
 LEFT_OUT = (
     "tests/test_examples.py", "tests/test_peers.py", "tests/servers", "tests/backends",
-    "tests/faults", "tests/core", "tests/matrix.py",
+    "tests/faults", "tests/core", "tests/matrix.py", "tests/docs", "tests/frozen",
+    "tests/spool/test_survival.py", "tests/estimates/test_coverage.py",
+    "tests/heuristics/test_work_budget.py", "tests/heuristics/test_contract.py",
 )  # fmt: skip
-"""Tests of other folders of the repository, of other environments, or that take minutes each."""
+"""Tests of other folders of the repository, of other environments, of the package as a whole, or
+that take minutes each."""
+TESTS_FAILED = 1
+"""What pytest exits with then. They run again by themselves: a busy machine fails a bar of time."""
 FEWEST_SMOKE, FEWEST_WHOLE = 60, 600
 """Tests that have to be left: with fewer, the tests were deleted and not the part."""
 
@@ -87,12 +92,9 @@ def holds_without(name: str) -> bool:
             path = copy / place
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         chosen = [] if name == "all" else [part for part in SMOKE if (copy / part).exists()]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", "not alone",
-             "-p", "no:cacheprovider", "-p", "no:llmeval", "--color=no", *chosen],
-            cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
+        done = tests_of(copy, "-n", "2", "--dist", "loadfile", *chosen)
+        failed_once = done.returncode == TESTS_FAILED
+        again = tests_of(copy, "--last-failed", *chosen) if failed_once else done
     summary = next((line for line in reversed(done.stdout.splitlines()) if " in " in line), "")
     passed = int(match[1]) if (match := re.search(r"(\d+) passed", summary)) else 0
     enough = passed >= (FEWEST_WHOLE if name == "all" else FEWEST_SMOKE)
@@ -100,7 +102,19 @@ def holds_without(name: str) -> bool:
     print(f"without {name}{also}: {summary or done.stderr[-500:]}", flush=True)
     if done.returncode or not enough:
         print(done.stdout[-6_000:] if done.returncode else f"{passed} tests are too few")
-    return done.returncode == 0 and enough
+    if failed_once:
+        print(f"those that failed, by themselves: {again.stdout[-6_000:]}")
+    return again.returncode == 0 and enough
+
+
+def tests_of(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests that are left in a copy; without xdist where it is not asked for."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-m", "not alone", "-p", "no:llmeval", "--color=no",
+         *arguments],
+        cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

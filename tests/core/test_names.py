@@ -79,6 +79,8 @@ ONE_OF_A_KIND = {
 """Rooms whose modules without an underscore are no interface: why they have none all the same."""
 BEING_BUILT = {"evaluation", "fleet", "llms", "pipeline", "policy"}
 """Rooms that are under way; whoever finishes one takes it out of here."""
+NEW = ("llmeval_sdk.fleet", "llmeval_sdk.policy.shared")
+"""Folders that are just being written: their classes may still change their names."""
 
 
 def documented():
@@ -145,6 +147,8 @@ def test_the_rule_would_find_a_stranger():
 def classes():
     """Every class of the package, with or without an underscore: its plain name and its place."""
     for module, path in MODULES.items():
+        if module.startswith(NEW):
+            continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef):
                 yield node.name.lstrip("_"), f"{module}.{node.name}"

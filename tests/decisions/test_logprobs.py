@@ -1,11 +1,15 @@
 """A chat model decides by the probabilities of its first token, or does not decide."""
 
+import asyncio
 import math
+import time
+from contextlib import asynccontextmanager
 
 import pytest
-from decisions_asked import CHANCES, CHOICE, DATA, SCORE, YES_NO, numbers
+from decisions_asked import CHANCES, CHOICE, DATA, SCORE, YES_NO, numbers, yes_no
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.protocols import answer_by, further_place
 from llmeval_sdk.testing._behaviours import ServedAnswer, error
 
 
@@ -156,3 +160,45 @@ def test_a_parameter_that_a_model_does_not_take_is_left_out(serve, ask):
     assert numbers(decision) == {"groundedness": CHANCES["groundedness"]}
     assert decision.requests == 3
     assert ask(server, "logprobs", [YES_NO], DATA).requests == 1
+
+
+def test_questions_are_asked_at_the_same_time(serve, ask):
+    """Nine of them take the time of two requests: the first shows that the model gives logprobs."""
+    server = serve(default="good", delay=0.3)
+    began = time.monotonic()
+    decision = ask(server, "logprobs", yes_no(*"abcdefghi"))
+    assert time.monotonic() - began < 0.3 * 9 * 0.7
+    assert set(map(str, numbers(decision).values())) == {str({"yes": 0.75, "no": 0.25})}
+    assert decision.requests == len(server.decisions) == 9
+
+
+def test_no_more_are_asked_at_a_time_than_there_is_room_for(serve, model):
+    """Where no place is free, one goes after the other."""
+    server = serve()
+    busy = []
+
+    @asynccontextmanager
+    async def none_free():
+        busy.append(True)
+        yield False
+
+    token = further_place.set(none_free)
+    try:
+        decision = asyncio.run(model(server, "logprobs").decide(DATA, yes_no(*"abcd")))
+    finally:
+        further_place.reset(token)
+    assert decision.requests == 4
+    assert len(busy) == 2
+
+
+def test_what_was_answered_by_the_deadline_counts(serve, model):
+    """A question without an answer in time is an error of its own; the others were paid for."""
+    server = serve("good", "good", "good", default="hang")
+    token = answer_by.set(time.monotonic() + 2.0)
+    try:
+        decision = asyncio.run(model(server, "logprobs").decide(DATA, yes_no(*"abcde")))
+    finally:
+        answer_by.reset(token)
+    said = numbers(decision)
+    assert said["a"] == {"yes": 0.75, "no": 0.25}
+    assert sorted(map(str, said.values())).count("timeout") == 2

@@ -10,6 +10,7 @@ from decision_model import ScriptedDecisions, evenly, yes
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
+from llmeval_sdk.estimates import Calibration
 from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.evaluation.deciding import Decider, divided
 from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
@@ -527,3 +528,85 @@ def test_an_answer_without_probabilities_costs_its_siblings_nothing():
     decided = decide(model, "groundedness", "safety").evaluations
     assert decided["groundedness"].error.type == "malformed"
     assert decided["safety"].error is None
+
+
+class Calibrating:
+    """Has one calibration for every judge."""
+
+    def __init__(self, **shape):
+        self.calibration = Calibration(**shape)
+
+    def of(self, judge, judge_version, model):
+        return self.calibration
+
+
+@pytest.mark.parametrize("shift", [-2.0, 2.0])
+def test_a_calibration_moves_all_that_a_decision_says_of_chunks(shift):
+    """Value, ratings, probability and confidence are those of the calibrated answers."""
+    model = ScriptedDecisions({"chunk_relevance.1": yes(0.7), "chunk_relevance.2": yes(0.4)})
+    calibrations = Calibrating(shift=shift)
+    found = decide(model, "chunk_relevance", calibrations=calibrations)
+    decision = found.evaluations["chunk_relevance"]
+    chances = decision.metadata["probabilities"]
+    assert decision.metadata["raw_probability"] == pytest.approx(0.55)
+    assert decision.probability == pytest.approx(calibrations.calibration(0.55))
+    assert decision.probability == pytest.approx(sum(chances) / 2)
+    assert decision.value == sum(chance >= 0.5 for chance in chances) / 2 == float(shift > 0)
+    assert decision.metadata["ratings"] == (["yes"] * 2 if shift > 0 else ["no"] * 2)
+    assert decision.metadata["confidences"] == pytest.approx(
+        [abs(2 * chance - 1) for chance in chances]
+    )
+    odds = [c / (1 - c) / (raw / (1 - raw)) for c, raw in zip(chances, (0.7, 0.4), strict=True)]
+    assert odds[0] == pytest.approx(odds[1])
+
+
+@pytest.mark.parametrize("raw", [0.0, 0.3, 1.0])
+def test_a_calibration_moves_value_probability_and_confidence_together(raw):
+    """Even where the model is certain: nobody is so certain that labels could not say otherwise."""
+    model = ScriptedDecisions({"groundedness": yes(raw)})
+    calibrations = Calibrating(slope=0.5, shift=0.8)
+    found = decide(model, "groundedness", calibrations=calibrations)
+    decision = found.evaluations["groundedness"]
+    probability = calibrations.calibration(raw)
+    assert decision.probability == pytest.approx(probability)
+    assert decision.value == ("yes" if probability >= 0.5 else "no")
+    assert decision.metadata["confidence"] == pytest.approx(abs(2 * probability - 1))
+    assert decision.metadata["raw_probability"] == raw
+
+
+def test_a_calibrated_category_follows_its_probability():
+    """Good and bad categories move against each other; among themselves nothing changes."""
+    judge = llmeval.LLMJudge("tone", "Which tone? {response}", output=("good", "bad", "fail"))
+    found = decide(
+        ScriptedDecisions({"tone": Answer({"good": 0.6, "bad": 0.3, "fail": 0.1})}),
+        judge,
+        calibrations=Calibrating(shift=-1.5),
+    )
+    decision = found.evaluations["tone"]
+    after = decision.metadata["probabilities"]
+    assert decision.value == "bad"
+    assert decision.probability == after["good"] == pytest.approx(Calibration(shift=-1.5)(0.6))
+    assert after["bad"] / after["fail"] == pytest.approx(3)
+    assert decision.metadata["confidence"] == pytest.approx((after["bad"] - 1 / 3) / (2 / 3))
+
+
+def test_what_was_cut_and_left_out_is_noted_where_the_answer_is_cached():
+    """A kept answer is about the same cut text, and about a request without its images."""
+    long = "The roof is slate. " * 5_000
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/roof.png"}}
+    content = [{"type": "text", "text": "What is the roof made of?"}, image]
+    record = replace(
+        RECORD,
+        request={"messages": [{"role": "user", "content": content}]},
+        retrieved_context=(Chunk(long),),
+    )
+    verdicts = RecentVerdicts()
+    model = ScriptedDecisions()
+    first, second = (
+        decide(model, "groundedness", record=record, verdicts=verdicts).evaluations["groundedness"]
+        for _ in range(2)
+    )
+    assert len(model.asked) == 1
+    assert second.metadata["cached"] is True
+    for name, noted in {"cut": ["chunk 1"], "left_out": {"image_url": 1}}.items():
+        assert first.metadata[name] == second.metadata[name] == noted

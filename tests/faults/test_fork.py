@@ -225,7 +225,7 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-IMPORT_EVIDENCE = "from llmeval_sdk.heuristics._grounding.evidence import Evidence\n    "
+IMPORT_EVIDENCE = "from llmeval_sdk.heuristics._grounding.evidence import EvidenceText\n    "
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ IMPORT_EVIDENCE = "from llmeval_sdk.heuristics._grounding.evidence import Eviden
     [
         ("context._passages.get(Key('a'), len)", "context.of(['The roof is of slate.'])"),
         (
-            f"{IMPORT_EVIDENCE}Evidence(Slow('The roof')).plain",
-            f"{IMPORT_EVIDENCE}Evidence('The roof').plain",
+            f"{IMPORT_EVIDENCE}EvidenceText(Slow('The roof')).plain",
+            f"{IMPORT_EVIDENCE}EvidenceText('The roof').plain",
         ),
     ],
     ids=["contexts", "evidence"],

@@ -94,7 +94,8 @@ def test_doctor_keeps_its_sections_and_settings(frozen, command):
     blocks = command("doctor", "--offline", "--all").split("\n\n")
     for block in blocks[1:-1]:
         title, *rest = block.strip().splitlines()
-        titles.append(title)
+        if title != "Threads":  # it is there only where gevent or eventlet is installed
+            titles.append(title)
         if title == "Settings":
             shown = [line.split() for line in rest]
     assert blocks[-1].strip() == "Nothing is broken."

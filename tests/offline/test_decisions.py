@@ -284,3 +284,23 @@ def test_mistakes_are_told(file, tmp_path, options, says):
     done = run(file, *options, cwd=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_the_mean_probability_is_a_metric():
+    """Of the rows that have one: in the report, its JSON and its page."""
+    model = ScriptedDecisions({"safety": yes(0.75)})
+    rows = [*ROWS, {"request": "Who?", "response": ""}]  # decided without the model
+    report = llmeval.evaluate(rows, evaluators=["safety"], decisions=model, progress=False)
+    path = "response/llm_judged/safety/probability/average"
+    assert len(model.asked) == 2
+    assert report.metrics[path] == 0.75
+    assert path in str(report.to_html())
+
+
+def test_without_decisions_there_is_no_mean_probability():
+    """A judge model gives none."""
+    judged = llmeval.evaluate(
+        ROWS, evaluators=["safety"], llm=FakeLLM({"rationale": "-", "rating": "yes"}),
+        progress=False,
+    )  # fmt: skip
+    assert not any("probability" in path for path in judged.metrics)

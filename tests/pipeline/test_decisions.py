@@ -711,3 +711,58 @@ def test_the_environment_names_no_cascade_without_a_good_answer(monkeypatch, cap
         answer()
         assert seen.drain().judged == {}
     assert "topic_of_environment" in caplog.text
+
+
+@pytest.mark.parametrize("by", ["environment", "configure"])
+def test_a_cascade_takes_an_address(monkeypatch, server, tmp_path, by):
+    """What LLMEVAL_JUDGES takes, a cascade takes: ``module:attribute`` of the app."""
+    (tmp_path / "app_of_cascade.py").write_text(
+        "import llmeval_sdk as llmeval\n"
+        "polite = llmeval.LLMJudge('polite', 'Is it polite? {response}')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    options = {}
+    if by == "environment":
+        monkeypatch.setenv("LLMEVAL_CASCADE", "app_of_cascade:polite")
+    else:
+        options["escalations"] = [llmeval.Cascade("app_of_cascade:polite", low=0.0, high=1.0)]
+    with capture(
+        decisions="systemone/any",
+        decision_base_url=server.base_url,
+        llm=FakeLLM(YES),
+        **options,
+    ) as seen:
+        answer()
+        stats = seen.drain()
+    assert stats.judged["polite.decision"] == 1
+    if by == "configure":
+        assert stats.judged["polite"] == 1
+
+
+def test_a_cascade_of_an_address_that_is_none_says_so(server):
+    """Where a person watches, the error names the module."""
+    with pytest.raises(ConfigurationError, match="no_such_app"):
+        llmeval.configure(
+            exporters=["memory"],
+            decisions="systemone/any",
+            decision_base_url=server.base_url,
+            escalations=[llmeval.Cascade("no_such_app:polite")],
+        )
+
+
+def test_what_is_no_text_is_left_out_and_counted(server):
+    """Images and files are in ``stats()``, by kind, and noted with each decision."""
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/pier.png"}}
+    content = [{"type": "text", "text": "When does it leave?"}, image, {"type": "file"}]
+    with capture(
+        decisions="systemone/any", decision_base_url=server.base_url,
+        evaluators=["relevance_to_query"], escalations=NO_ESCALATION,
+    ) as seen:  # fmt: skip
+        with llmeval.workflow(
+            "answer", request={"messages": [{"role": "user", "content": content}]}
+        ) as span:
+            span.response = "At 08:40."
+        stats = seen.drain()
+    assert stats.left_out == {"image_url": 1, "file": 1}
+    (decision,) = [e.evaluation for e in seen.evaluations if e.evaluation.probability is not None]
+    assert decision.metadata["left_out"] == {"image_url": 1, "file": 1}

@@ -361,6 +361,8 @@ def test_a_format_of_the_apps_own_is_checked_in_the_worker():
     """A function or expression that checks a value never runs on the caller's thread."""
     import threading
 
+    from llmeval_sdk.heuristics.aggregated_confidence import aggregated_confidence
+
     ran = []
 
     def looks_right(value):
@@ -374,7 +376,8 @@ def test_a_format_of_the_apps_own_is_checked_in_the_worker():
         with llmeval.workflow("named", request="q") as span:
             span.annotate(confidence="HIGH", value="soon", field_config={"format": "date"})
         seen.drain()
-    found = [e.evaluation for e in seen.evaluations if e.evaluation.name == "aggregated_confidence"]
+    name = aggregated_confidence.name
+    found = [e.evaluation for e in seen.evaluations if e.evaluation.name == name]
     assert sorted((e.value, e.metadata["format_valid"]) for e in found) == [
         (0.5, False),
         (0.5, False),

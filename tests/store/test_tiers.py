@@ -142,3 +142,21 @@ def test_a_list_shows_what_counts(writer, make, path):
         "yes",
         None,
     )
+
+
+def test_records_decided_without_their_images_are_counted(writer, make, path):
+    """The report says so: a decision about a picture that was not seen says little."""
+    spans = [make.span() for _ in range(3)]
+    evaluations = [
+        make.evaluation(
+            span, JUDGE, "yes", id=f"{span.span_id}-{JUDGE}-decision", evaluator_kind="decision",
+            probability=0.9, metadata={"left_out": {"image_url": 2}} if place else {},
+        )
+        for place, span in enumerate(spans)
+    ]  # fmt: skip
+    writer.write(Batch(spans=tuple(spans), evaluations=tuple(evaluations)))
+    writer.close()
+    scope = EvaluationScope()
+    with StoreReader(path) as reader:
+        (tier,) = reader.read(lambda c: tiers(c, scope, groups(c, scope)))
+    assert (tier.decided, tier.left_out) == (3, 2)

@@ -5,6 +5,7 @@ import io
 import tokenize
 from dataclasses import fields
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 
@@ -237,6 +238,23 @@ def _homes():
     return {**{n: f"llmeval_sdk.{home}" for n, home in llmeval_sdk._HOME_OF.items()}, **submodules}
 
 
+@cache
+def _lazy_homes(module):
+    """Return the module of each name that a package like ``llmeval_sdk.estimates`` loads late."""
+    if module not in modules() or module == "llmeval_sdk":
+        return {}
+    return getattr(import_module(module), "_HOME_OF", {})
+
+
+@cache
+def _home_by_name():
+    """Return the module of each evaluator and exporter that the registry knows by name."""
+    from llmeval_sdk import registry
+
+    tables = registry.HEURISTICS, registry.JUDGES, registry.EXPORTERS
+    return {name: path.partition(":")[0] for table in tables for name, path in table.items()}
+
+
 def _is_below(home, module):
     return home == module or module.startswith(f"{home}.")
 
@@ -250,14 +268,17 @@ def _is_gone(node, gone, names, lost, helpers):
         module = getattr(node, "module", None)
         imported = {name.name for name in node.names}
         whole = {f"{module}.{name}" for name in imported} | {module} | imported
+        if (module or "").startswith("benchmarks"):  # they are no part of the copy
+            return True
         public = names if module == "llmeval_sdk" else helpers.get(module, set())
-        return bool(whole & gone or imported & public)
+        lazy = {f"{module}.{home}" for home in map(_lazy_homes(module).get, imported) if home}
+        return bool(whole & gone or imported & public or lazy & gone)
     if isinstance(node, ast.Name):
         return node.id in lost
     if isinstance(node, ast.arg):
         return node.arg in lost
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _is_named(node.value, gone)
+        return _is_named(node.value, gone) or _home_by_name().get(node.value) in gone
     return False
 
 

@@ -1,8 +1,8 @@
-"""Datadog LLM Observability: spans are real ddtrace spans, evaluations are sent by ourselves.
+"""Datadog LLM Observability: spans are real spans of ddtrace, and evaluations are sent by this SDK.
 
-A span of ours opens ddtrace's span of the same kind while it is active, so that what ddtrace
-instruments nests below it; it is annotated and finished by the delivery thread. Evaluations do not
-go through ddtrace's queue, which holds 1,000 and drops the rest.
+While a span of ours is active, it keeps a ddtrace span of the same kind open, so that whatever
+ddtrace instruments is nested below it. The delivery thread annotates and finishes that span.
+Evaluations bypass ddtrace's queue, which holds 1,000 of them and drops the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from llmeval_sdk.protocols import Exporter
 
 
 def make(settings: Settings) -> Exporter:
-    """Make the exporter ``datadog``; raises `ConfigurationError` where ddtrace cannot be used."""
+    """Make the exporter ``datadog``; raises `ConfigurationError` if ddtrace cannot be used."""
     from llmeval_sdk.exporters.datadog._exporter import DatadogExporter
     from llmeval_sdk.exporters.datadog._library import load
 

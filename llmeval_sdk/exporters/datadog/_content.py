@@ -1,4 +1,4 @@
-"""Makes the arguments of ddtrace's ``annotate`` of a finished span, without side effects."""
+"""Makes the arguments with which a finished span is passed to ddtrace's ``annotate``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _output(span: SpanData) -> Any:
 
 
 def metadata(span: SpanData) -> dict[str, Any]:
-    """Return the app's metadata, with those of our fields that Datadog has no field for."""
+    """Return the app's metadata, with those fields of ours that Datadog has none for."""
     sent: dict[str, Any] = {str(key): finite(value) for key, value in span.attributes.items()}
     if span.kind != "retrieval" and span.retrieved_context is not None:
         sent["retrieved_context"] = [document(chunk) for chunk in span.retrieved_context]
@@ -118,7 +118,7 @@ def prompt_of(prompt: Any) -> dict[str, Any] | None:
 
 
 def messages(value: Any, role: str) -> list[dict[str, Any]] | None:
-    """Write a request or a response as messages; a plain text is one of the given role."""
+    """Write a request or a response as messages; a plain text gets the given role."""
     if value is None:
         return None
     turns = _turns(value)
@@ -201,12 +201,15 @@ def _embedding(value: Any) -> str:
 
 
 def dumps(value: Any) -> str:
-    """Write a captured value as JSON, without the numbers that JSON does not have."""
+    """Write a captured value as JSON, with text in place of the numbers that JSON lacks."""
     return json.dumps(finite(value), ensure_ascii=False, default=str)
 
 
 def finite(value: Any) -> Any:
-    """Return a captured value with NaN and infinities as text: one would cost the whole request."""
+    """Return a captured value with NaN and infinities as text.
+
+    Datadog refuses a whole request because of one of them.
+    """
     if type(value) is float:
         return value if math.isfinite(value) else str(value)
     if type(value) is dict:

@@ -1,4 +1,4 @@
-"""Sends evaluations to Datadog's endpoint: requests of bounded size and time, answers are read."""
+"""Sends evaluations to Datadog's endpoint in bounded requests, and reads each answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ScoreIntake:
     def post(self, metrics: list[bytes]) -> ServerAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
         where = self._library.destination
-        if self._sender is None or where != self._where:  # the app may have enabled ddtrace anew
+        if self._sender is None or where != self._where:  # the app may have enabled ddtrace again
             self.close()
             self._where = where
             self._sender = _sender(where[0], self._timeout)
@@ -127,7 +127,7 @@ _at_signal: set[Callable[[], None]] = set()
 
 
 class DatadogExporter(StepwiseExporter):
-    """A span counts as delivered once ddtrace has it, an evaluation once Datadog has answered."""
+    """A span counts as delivered once ddtrace has it; an evaluation, once Datadog has answered."""
 
     name = "datadog"
 
@@ -174,7 +174,7 @@ class DatadogExporter(StepwiseExporter):
         self._flushing = threading.Thread(target=send, name="llmeval-datadog-flush", daemon=True)
         try:
             self._flushing.start()
-        except RuntimeError:  # at interpreter exit no thread starts any more
+        except RuntimeError:  # no thread can be started any more while the interpreter exits
             self._flushing = None
             send()
             return
@@ -197,7 +197,7 @@ class DatadogExporter(StepwiseExporter):
         return explain(answer)
 
     def connect(self, services: Services) -> None:
-        """Take the app's redaction, and join what ddtrace does on SIGTERM and in its flush."""
+        """Take over the app's redaction, and take part when ddtrace handles SIGTERM or flushes."""
         self._open_spans.use_redaction(services.redaction)
         if services.end not in _at_signal:  # ddtrace handles SIGTERM, and must not be told twice
             _at_signal.add(services.end)

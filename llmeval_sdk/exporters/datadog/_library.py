@@ -1,6 +1,6 @@
-"""Imports and starts ddtrace, around the traps of both.
+"""Imports and starts ddtrace, and avoids the traps of both steps.
 
-All that the exporter uses of ddtrace beyond its public interface is named here.
+Everything that the exporter uses of ddtrace beyond its public interface is named in this module.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Library:
         self.tracer.flush()
 
     def at_exit_signal(self, deliver: Callable[[], None]) -> None:
-        """Have something called on SIGTERM, which ddtrace handles too, before ddtrace ends."""
+        """Register a function for SIGTERM; it runs before ddtrace ends on that signal."""
         import_module("ddtrace.internal.atexit").register_on_exit_signal(deliver)
 
     def before_flush(self, deliver: Callable[[], None]) -> None:
-        """Have something called when the app calls ``LLMObs.flush()``, before ddtrace flushes."""
+        """Register a function for the app's ``LLMObs.flush()``; it runs before ddtrace flushes."""
         original = _flush_of(self.llmobs)
 
         def flush() -> None:
@@ -87,12 +87,12 @@ class Library:
 
 
 def _flush_of(llmobs: Any) -> Any:
-    """Return ddtrace's own flush, also where `Library.before_flush` has replaced it."""
+    """Return ddtrace's own flush, even after `Library.before_flush` has replaced it."""
     return getattr(llmobs.flush, _ORIGINAL, llmobs.flush)
 
 
 def load(settings: Settings) -> Library:
-    """Import ddtrace and enable it; what the app enabled itself stays as it is.
+    """Import ddtrace and enable it, unless the app has enabled it already.
 
     Raises `ConfigurationError`, with what to do about it.
     """
@@ -133,9 +133,9 @@ def check(version: str | None) -> None:
 
 
 def _import(settings: Settings) -> tuple[Any, Any]:
-    """Import ddtrace; sampling rules that are ours to read are hidden, they can crash its import.
+    """Import ddtrace while our sampling rules are hidden, because they can crash its import.
 
-    Which mode is meant is said before the import, which otherwise asks the agent and waits.
+    The mode is decided before the import, because ddtrace would otherwise ask the agent and wait.
     """
     if "ddtrace.llmobs" in sys.modules:
         return sys.modules["ddtrace"], sys.modules["ddtrace.llmobs"].LLMObs
@@ -154,7 +154,10 @@ def _no_rules(_: Any) -> list[Any]:
 
 
 def agentless(settings: Settings) -> bool:
-    """Decide about the agent without waiting for its answer: with a key, check if it listens."""
+    """Decide whether to use the agent: if there is a key, only if something listens at its address.
+
+    This does not wait for an answer of the agent.
+    """
     if settings.datadog_agentless is not None:
         return settings.datadog_agentless
     if settings.datadog_api_key is None or settings.datadog_agent_url:
@@ -207,7 +210,8 @@ def _enable(ddtrace: Any, llmobs: Any, settings: Settings) -> None:
 def _heed(ddtrace: Any, llmobs: Any) -> None:
     """Make the arguments of the app's own enable() count although ours came first.
 
-    By itself, ddtrace ignores a second call: names, instrumented libraries and all.
+    Without this, ddtrace ignores a second call with all its arguments, such as the app's name and
+    which libraries to instrument.
     """
     begin = llmobs.enable
 

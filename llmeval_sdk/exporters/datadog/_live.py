@@ -1,7 +1,8 @@
-"""Keeps ddtrace's span open while ours is, on the app's thread; delivery finishes it.
+"""Keeps a span of ddtrace open on the app's thread while ours is; the delivery thread finishes it.
 
-Our ids are Datadog's while this is on: a span takes the span id of ddtrace's, and a root the trace
-id of LLM Observability. An evaluation finds its span by them, from any process and at any time.
+Meanwhile our ids are those of Datadog: a span takes the span id of ddtrace's span, and a root takes
+the trace id of LLM Observability. An evaluation finds its span by these ids, from any process and
+at any time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ OWN = "llmeval.own"
 MODELS = frozenset(("llm", "embedding"))
 KNOWN_TRACES = 10_000
 KNOWN_TEXTS = 1_000
-"""How many redacted names and sessions are remembered, because every span begins with some."""
+"""How many redacted names and sessions are remembered: almost every span begins with the same ones.
+"""
 MAX_FRAMES = 30
 
 
@@ -46,10 +48,11 @@ class OpenSpan:
 
 
 class Live(LiveSpans, ContextBridge):
-    """The live hooks. Every call is cheap, and guarded: ddtrace raises in user code.
+    """The live hooks. Every call is cheap, and guarded because ddtrace raises in user code.
 
-    What is put on ddtrace's span here may be sent as it is, so it is redacted here. The app's own
-    function may hang and cannot run on the app's thread: with one, the prompt waits for delivery.
+    ddtrace may send what is put on its span here as it is, so it is redacted here. If the app
+    redacts with a function of its own, that function may hang and must not run on the app's thread.
+    The prompt then waits for delivery.
     """
 
     gives_ids = True
@@ -61,10 +64,11 @@ class Live(LiveSpans, ContextBridge):
         self._traces: OrderedDict[int, str] = OrderedDict()
         self.use_redaction(Redactor(("all",)))
         self.process = object()
-        """Replaced in a child after a fork: spans of the parent are the parent's to finish."""
+        """A child that was forked gets a new one: the spans of its parent are finished by the
+        parent."""
 
     def use_redaction(self, redaction: Redaction) -> None:
-        """Redact by this from now on; before it is called, all built-in detectors are used."""
+        """Redact with this function from now on; until then, built-in detectors are used."""
         self._detect = redaction.detect
         self._has_custom = redaction.has_custom
         self._detect_text: Callable[[str], str] = lru_cache(KNOWN_TEXTS)(redaction.detect)
@@ -89,7 +93,7 @@ class Live(LiveSpans, ContextBridge):
                 raise
 
     def on_drop(self, span: Any) -> None:
-        """Finish ddtrace's span where delivery will not; it would hold back the whole trace."""
+        """Finish ddtrace's span if delivery will not; it would hold back the whole trace."""
         theirs = span.context.get(KEY) if span.context else None
         if theirs is not None and not theirs.finished and theirs.process is self.process:
             theirs.finished = True
@@ -108,7 +112,7 @@ class Live(LiveSpans, ContextBridge):
         return {"span_id": str(int(span_id, 16)), "trace_id": trace or trace_id}
 
     def read_ids(self, trace_id: str | None, span_id: str) -> tuple[str | None, str]:
-        """Return our ids for Datadog's, whose span ids are decimal; ours pass as they are."""
+        """Return our ids for those of Datadog, whose span ids are decimal; keep ours."""
         if not (span_id.isascii() and span_id.isdecimal()) or int(span_id) >> 64:
             return trace_id, span_id
         if len(span_id) == 16 and span_id[0] == "0":  # no decimal number begins with zero
@@ -142,7 +146,7 @@ class Live(LiveSpans, ContextBridge):
     # -- the contexts, for generators -----------------------------------------------------------
 
     def parent(self) -> Any:
-        """Return nothing: what ddtrace has active becomes the parent when the span is opened."""
+        """Return nothing: the parent is whatever ddtrace has active when the span is opened."""
         return None
 
     def get(self) -> Any:
@@ -163,9 +167,9 @@ class Live(LiveSpans, ContextBridge):
         return self._detect_text(str(text)) if text and self._names else None
 
     def _prompt(self, prompt: Any) -> dict[str, Any] | None:
-        """Return a prompt with its secrets redacted, or None where it has to wait or stay here.
+        """Return a prompt with its secrets redacted; ``None`` if it has to wait or stay here.
 
-        It waits where the app redacts by a function of its own, which only the worker calls.
+        It waits if the app redacts with a function of its own, which only the worker calls.
         """
         fields = prompt_of(prompt) if self._content and not self._has_custom else None
         return fields and self._plain(fields)
@@ -205,7 +209,7 @@ class Live(LiveSpans, ContextBridge):
             self._agree(span, opened, around, below=mine is not None)
 
     def _agree(self, span: Any, opened: Any, around: Any, *, below: bool) -> None:
-        """Make both trace ids the same where ddtrace's parent is not the span of our parent."""
+        """Make both trace ids the same if ddtrace's parent is not the span of our parent."""
         trace = self._library.trace_of(opened)
         number = int(trace, 16)
         if below:
@@ -235,8 +239,8 @@ class Live(LiveSpans, ContextBridge):
 def _keep_traceback(name: str, theirs: OpenSpan, source: str | None) -> None:
     """Keep where an exception came from, without reading a source file on the app's thread.
 
-    ``source`` stands for each line of it: ``None`` has delivery read the line, which may quote a
-    text, and an empty one leaves it out.
+    ``source`` stands for the source line of each frame: with ``None`` delivery reads the line,
+    which may quote a text, and with an empty text it is left out.
     """
     import sys
 

@@ -1,4 +1,4 @@
-"""Makes the metrics that Datadog takes, with a label of letters, digits and underscores each."""
+"""Turns evaluations into Datadog's metrics; a label has letters, digits and underscores only."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
 
 def label_of(name: str) -> str:
-    """Return the label for a name: the same one in every process.
+    """Return the label for a name. It is the same one in every process.
 
-    ``ragas:context_precision`` becomes ``ragas__context_precision``: beside it there is
-    ``ragas_context_precision``, which is another metric.
+    ``ragas:context_precision`` becomes ``ragas__context_precision``, because
+    ``ragas_context_precision`` is another metric.
     """
     if _GOOD.fullmatch(name):
         return name
@@ -72,11 +72,11 @@ class UnsendableError(ValueError):
 def metric(
     event: EvaluationEvent, *, label: str, join_on: Mapping[str, str | None], app: str, version: str
 ) -> dict[str, Any]:
-    """Return the metric of an evaluation, joined on Datadog's ids of its span.
+    """Return the metric of an evaluation, joined to its span by the ids that Datadog knows.
 
-    The same event gives the same metric, so that sending it twice changes nothing. A failed
-    evaluator has its own label, ``<label>_error``, with the type of its failure as the category.
-    Raises `UnsendableError`.
+    The same event always gives the same metric, so that sending it twice changes nothing. A failed
+    evaluator has a label of its own, ``<label>_error``, with the type of the failure as its
+    category. Raises `UnsendableError`.
     """
     evaluation = event.evaluation
     metadata = dict(evaluation.metadata)
@@ -121,7 +121,7 @@ def _value(evaluation: Evaluation) -> tuple[str, Any]:
 def _target(
     evaluation: Evaluation, metadata: dict[str, Any], ids: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    """Add what the evaluation is about; feedback of people has its ids at the top level."""
+    """Add what the evaluation is about; people's feedback has the ids at its top level."""
     span_id = ids.get("span_id")
     other = metadata.pop(JOIN_KEY, None)
     scope = str(metadata.pop("eval_scope", None) or "span")

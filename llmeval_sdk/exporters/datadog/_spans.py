@@ -1,7 +1,7 @@
 """Annotates and finishes ddtrace's spans with our own times, on the delivery thread.
 
-Spans without one of ddtrace's (a judge's run, a record of another process) get one here, with our
-ids.
+A span that ddtrace has none for, such as one of a judge's run or of another process, gets one here
+with our ids.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""OTLP: spans as traces and scores as log events, by ourselves or through the app's providers.
+"""OTLP: sends spans as traces and scores as log events, by itself or through the app's providers.
 
-Needs no package: OTLP is written by hand (`wire`) and sent by a client of our own, because the
-delivery is what has to be bounded. ``otel="global"`` needs the app's ``opentelemetry-sdk``.
+No package is needed. OTLP is written by hand (`wire`) and sent with a client of our own, because
+its delivery has to be bounded. ``otel="global"`` needs the app's ``opentelemetry-sdk``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sends spans and evaluations through the app's own OpenTelemetry providers.
 
-A span of theirs is open while ours is, so their sampler and processors decide; it gets its
-attributes and its end from the delivery thread, because a processor may export at once. Our ids
-become theirs, so that every exporter names the same spans.
+One of their spans is open while ours is, so their sampler and processors decide about it. The
+delivery thread sets its attributes and ends it, because a processor may export at that moment. Our
+ids become those of their span, so that every exporter uses the same ids.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         self._end: Callable[[], None] | None = None
 
     def connect(self, services: Services) -> None:
-        """Take what ends the SDK, which has to come before the end of the app's provider."""
+        """Take the function that ends the SDK; it has to run before the app's provider ends."""
         self._end = services.end
 
     # -- on the caller's thread -----------------------------------------------------------------
 
     def _enter(self, span: Any) -> None:
-        """Begin OpenTelemetry's span; where its sampler drops it, ours is not exported either."""
+        """Begin a span of OpenTelemetry; if its sampler drops it, ours is not exported either."""
         api, context = self._api, self._context
         before = context.get_current()
         around = api.get_current_span(before).get_span_context()
@@ -170,7 +170,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         live.end(span.end_ns)
 
     def _judge(self, span: SpanData) -> Any:
-        """Begin a span of a judge's run: a trace of its own, with a link to what it judged."""
+        """Begin a span of a judge's run: a trace of its own, linked to the judged span."""
         if self._tracer is None:
             return None
         api = self._api

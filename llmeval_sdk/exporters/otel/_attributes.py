@@ -1,4 +1,4 @@
-"""Makes names, kinds and attributes of spans and evaluations, the same whoever sends them."""
+"""Makes the names, kinds and attributes of spans and evaluations, whoever sends them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Attribute = str | bool | int | float | Sequence[str]
 MAX_EXPLANATION = 8_000
 """How many characters a text may have."""
 MAX_OWN = 30
-"""How many tags, metrics and scores a span may have each: many backends stop at 128 attributes."""
+"""How many tags, metrics and scores a span may have of each; many backends allow 128 attributes."""
 
 
 def name_of(span: SpanData) -> str:
@@ -211,7 +211,7 @@ def _score(evaluation: Evaluation, attributes: dict[str, Attribute]) -> None:
 
 
 def value_and_label(evaluation: Evaluation) -> tuple[float | None, str | None]:
-    """Split an outcome: scores and pass or fail have a number, categories have a word only."""
+    """Split an outcome into a number and a word: a category has no number."""
     value, label = evaluation.value, evaluation.label
     if evaluation.error is not None or value is None:
         return None, None
@@ -235,7 +235,7 @@ class LogEvent(NamedTuple):
 
 
 def event_of(event: EvaluationEvent) -> LogEvent:  # noqa: C901
-    """Describe an evaluation; a failed one is a warning with ``error.type`` and has no score."""
+    """Describe an evaluation; a failed one is a warning with ``error.type`` and without a score."""
     evaluation = event.evaluation
     value, label = value_and_label(evaluation)
     attributes: dict[str, Attribute] = {

@@ -1,9 +1,9 @@
-"""Nests our spans under the app's active OpenTelemetry span, and its spans under ours.
+"""Nests our spans under the app's active OpenTelemetry span, and the app's spans under ours.
 
-The app's ``opentelemetry`` is used only once the app has loaded it: before that, no span of it can
-be active. What we attach is a span that records nothing and has our ids, so that instrumented
-libraries become our children. Where no OpenTelemetry span is active, the app's own sampler says
-with which flag; a sampled root of ours would overrule it.
+The app's ``opentelemetry`` is used only after the app has loaded it: before that, no span of it can
+be active. What we attach is a span that records nothing and has our ids, so that the spans of
+instrumented libraries become children of ours. If no OpenTelemetry span is active, the app's own
+sampler decides about its flag, because a sampled root of ours would overrule that sampler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEY = "otlp"
 
 
 class OtelBridge(LiveSpans, ContextBridge):
-    """The bridge of an exporter without live spans of its own. It is cheap and takes no lock."""
+    """The bridge for exporters without live spans of their own. It takes no lock."""
 
     def __init__(self) -> None:
         self._api: Any = None
@@ -37,7 +37,7 @@ class OtelBridge(LiveSpans, ContextBridge):
         return True
 
     def parent(self) -> Any:
-        """Return the parent of a root: our span, the ids and flags of theirs, or ``None``."""
+        """Return a root's parent: a span of ours, the ids and flags of theirs, or ``None``."""
         if self._api is None and not self._loaded():
             return None
         span = self._api.get_current_span()

@@ -1,7 +1,7 @@
-"""Writes captured requests, responses and chunks as the JSON strings that backends understand.
+"""Writes captured requests, responses and chunks as JSON text, which backends understand.
 
-Structured attribute values are legal in OTLP, but Phoenix flattens them and no longer sees the
-messages, so all structure goes as text.
+OTLP allows structured attribute values, but Phoenix flattens them and then no longer finds the
+messages. Therefore every structure is sent as text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sends spans and evaluations as OTLP over HTTP, as OpenTelemetry's own variables configure it."""
+"""Sends spans and evaluations as OTLP over HTTP; OpenTelemetry's own variables configure it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from llmeval_sdk.model import Batch
 
 T = TypeVar("T")
 MAX_BODY = 3 << 20
-"""The most bytes of a request before compression; collectors commonly take 4 MB at most."""
+"""How many bytes a request may have before it is compressed; collectors commonly take up to 4 MB.
+"""
 DEFAULT = "http://localhost:4318"
 
 
 class OtlpExporter(StepwiseExporter):
-    """Sends spans to ``/v1/traces`` and evaluations to ``/v1/logs``, and counts by the answers."""
+    """Sends spans to ``/v1/traces``, evaluations to ``/v1/logs``, and counts by the answers."""
 
     name = "otlp"
 
@@ -129,7 +130,7 @@ class Endpoints(NamedTuple):
 
 
 def endpoints(settings: Settings) -> Endpoints:
-    """Return both endpoints. Where only one has an address, the other signal is not sent."""
+    """Return both endpoints; the one of a signal without an address is ``None``."""
     base, traces, logs = (
         settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint,
     )  # fmt: skip
@@ -143,7 +144,7 @@ def endpoints(settings: Settings) -> Endpoints:
 
 
 def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
-    """Make the endpoint of a signal. Settings of the signal come before those of all of OTLP."""
+    """Make the endpoint of a signal, whose own settings override those of all of OTLP."""
 
     def of_signal(what: str) -> Any:
         own = getattr(settings, f"otlp_{signal}_{what}")

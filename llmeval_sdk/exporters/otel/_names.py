@@ -1,7 +1,8 @@
-"""Every name that goes over the wire, and nothing else.
+"""Every name that is sent over OTLP.
 
-Three families: the generative AI conventions of OpenTelemetry (``gen_ai.*``, as of 1.41 with their
-later renames), the OpenInference twin that Phoenix, MLflow and Langfuse decide by, and our own.
+There are three families: OpenTelemetry's conventions for generative AI (``gen_ai.*``, as of 1.41
+with their later renames), the OpenInference names beside them, by which Phoenix, MLflow and
+Langfuse decide what a span is, and our own names.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ from llmeval_sdk.model import Evaluation
 
 
 class Histogram:
-    """Scores as one histogram by evaluator, for dashboards, of a meter provider or the app's own.
+    """Records scores in one histogram by evaluator, for dashboards.
 
-    Raises `ConfigurationError` where OpenTelemetry's SDK is not installed.
+    It belongs to the given meter provider, or to the app's global one. Raises `ConfigurationError`
+    if OpenTelemetry's SDK is not installed.
     """
 
     def __init__(self, provider: Any = None) -> None:
@@ -143,10 +144,10 @@ READINGS = (
 
 
 def observe(stats: Callable[[], Any], provider: Any = None) -> None:
-    """Show the SDK's own counters, as ``stats()`` returns them at each collection. Call it once.
+    """Report the SDK's own counters as metrics, read from ``stats()`` at each collection.
 
-    While the app has set no global meter provider, the instruments are the API's stand-ins, which
-    become real ones when it does.
+    Call it once. Until the app sets a global meter provider, the instruments are stand-ins of
+    OpenTelemetry's API, which become real ones at that moment.
     """
     from opentelemetry.metrics import Observation, get_meter_provider
 

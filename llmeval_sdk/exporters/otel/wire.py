@@ -1,7 +1,7 @@
-"""Writes requests of spans and evaluations as OTLP in protobuf, and reads the responses.
+"""Writes requests with spans or evaluations as OTLP in protobuf, and reads the responses.
 
-Written by hand because OTLP needs a few kinds of field only, no package that could clash with the
-app's protobuf, and less time than filling generated message objects takes.
+It is written by hand because OTLP needs only a few kinds of field. This way no package can clash
+with the app's protobuf, and it takes less time than filling generated message objects.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _varint(number: int) -> bytes:
 
 
 def tag(field: int, kind: int) -> bytes:
-    """Write a field's number and kind: 0 varint, 1 eight bytes, 2 counted bytes, 5 four bytes."""
+    """Write a field's number and kind: 0 a varint, 1 eight bytes, 2 counted bytes, 5 four bytes."""
     return _varint(field << 3 | kind)
 
 
@@ -60,7 +60,7 @@ def block(tag: bytes, content: bytes) -> bytes:
 
 
 def _utf8(text: str) -> bytes:
-    """Encode a text; what UTF-8 cannot hold (lone surrogates) becomes question marks."""
+    """Encode a text as UTF-8; lone surrogates, which it cannot hold, become question marks."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -239,7 +239,7 @@ def event_bytes(event: EvaluationEvent) -> bytes:
 
 
 def _ids(target: Target) -> tuple[bytes, bytes] | None:
-    """Return W3C ids as bytes; ``None`` for ids of another system, which OTLP cannot carry."""
+    """Return W3C ids as bytes, or ``None`` for ids of another system, which OTLP cannot carry."""
     try:
         trace, span = bytes.fromhex(target.trace_id or ""), bytes.fromhex(target.span_id or "")
     except ValueError:
@@ -250,7 +250,7 @@ def _ids(target: Target) -> tuple[bytes, bytes] | None:
 def rejected(response: bytes) -> tuple[int, str]:
     """Read from a successful response how many records were not taken, and why.
 
-    Raises ValueError where it is neither protobuf nor JSON.
+    Raises ValueError if the response is neither protobuf nor JSON.
     """
     if response[:1] == b"{":
         return _rejected_in_json(response)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,15 +10,13 @@ from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
 from llmeval_sdk.llms._clients import OPENAI_URL, Clients, Role, endpoint
-from llmeval_sdk.llms._failures import CallFailed
-from llmeval_sdk.llms._ladder import dialect, usage
-from llmeval_sdk.llms._sending import Sender
+from llmeval_sdk.llms.decisions._call import DecisionCall, size_of, tokens_of
 from llmeval_sdk.llms.decisions._reading import decoded, failed, unfit
 from llmeval_sdk.llms.decisions._wire import Limits, Wire
 from llmeval_sdk.llms.decisions.logprobs import LogprobsWire
 from llmeval_sdk.llms.decisions.openai import OpenAIWire
 from llmeval_sdk.llms.decisions.systemone import SystemOneWire
-from llmeval_sdk.model import Answer, Decision, Question, Usage
+from llmeval_sdk.model import Decision, Question
 from llmeval_sdk.protocols import DecisionModel
 
 
@@ -30,12 +26,6 @@ WIRES: Mapping[str, Wire] = {
 """By the prefix of a model's name. The wire is what is named, never what a path looks like."""
 
 DECISION = Role("decision", "LLMEVAL_DECISION_BASE_URL", "LLMEVAL_DECISION_API_KEY")
-
-CHARACTERS_A_TOKEN = 3
-_OF_ONE_REQUEST = ("too_long", "malformed", "refused")
-"""Failures that say nothing of the next request, once a server has answered one."""
-_NAME_CHARACTERS = 200
-"""How much of the model's name in a reply is kept."""
 
 
 class HttpDecisions(DecisionModel):
@@ -124,7 +114,8 @@ class HttpDecisions(DecisionModel):
 
         A question that the wire does not take, and one that was answered badly, is an error of its
         own. So are those whose request failed after others were answered: an answer that was paid
-        for is never thrown away.
+        for is never thrown away. Requests after the first are made at the same time, as far as
+        there is room for them.
 
         Raises:
             JudgeError: Nothing was answered: ``timeout``, ``rate_limited``, ``unavailable``,
@@ -134,7 +125,7 @@ class HttpDecisions(DecisionModel):
         if len({question.name for question in questions}) < len(questions):
             raise JudgeError("bad_request", "two questions have the same name")
         texts = {title: neutral(text) for title, text in data.items()}
-        call = _DecisionCall(self, texts)
+        call = DecisionCall(self, texts)
         why_not = {question.name: self.refuses(question) for question in questions}
         for name, why in why_not.items():
             if why is not None:
@@ -156,11 +147,13 @@ class HttpDecisions(DecisionModel):
         """
         room = None
         if self.limits.tokens is not None:
-            room = self.limits.tokens - sum(map(_tokens, data)) - sum(map(_tokens, data.values()))
+            room = (
+                self.limits.tokens - sum(map(tokens_of, data)) - sum(map(tokens_of, data.values()))
+            )
         batch: list[Question] = []
         used = 0
         for question in questions:
-            size = _size(question)
+            size = size_of(question)
             is_full = len(batch) == self.limits.questions
             if batch and (is_full or (room is not None and 0 < room < used + size)):
                 yield batch
@@ -170,81 +163,9 @@ class HttpDecisions(DecisionModel):
         if batch:
             yield batch
 
-    async def _post(self, body: Mapping[str, Any], seconds: float) -> Any:
+    async def post(self, body: Mapping[str, Any], seconds: float) -> Any:
+        """Send one request as it is; raises `CallFailed`."""
         return await self._clients.post(self.path, body, seconds, decoded)
-
-
-class _DecisionCall:
-    """One `decide`: what is known and was spent so far."""
-
-    def __init__(self, client: HttpDecisions, data: Mapping[str, str]) -> None:
-        self.answers: dict[str, Answer] = {}
-        self.model = ""
-        self.usage: Usage | None = None
-        self.sender = Sender(
-            post=client._post,
-            deadline=time.monotonic() + client.timeout,
-            attempts=client.attempts,
-            backoff=client.backoff,
-            request_timeout=client.request_timeout,
-        )
-        self._client = client
-        self._data = data
-        self._known = dialect(client.base_url, client.model)
-        self._is_answered = False
-        """Whether a server has answered any request."""
-
-    async def ask(self, batches: Iterator[list[Question]]) -> JudgeError | None:
-        """Send all batches; return what went wrong where none of them was answered.
-
-        A batch that is too long for the server is divided, the shorter questions first: where not
-        even the shortest fits alone, the data is what is too long.
-        """
-        waiting = deque(batches)
-        while waiting:
-            batch = waiting.popleft()
-            try:
-                answers = await self._request(batch)
-            except CallFailed as error:
-                if error.type == "too_long" and len(batch) > 1:
-                    batch.sort(key=_size)
-                    middle = len(batch) // 2
-                    waiting.extendleft([batch[middle:], batch[:middle]])
-                    continue
-                failure = self._client.wire.explained(error, self._client.model)
-                if not self._is_answered:
-                    return failure.of_call(self.usage)
-                lost = [batch]
-                if failure.type not in _OF_ONE_REQUEST:
-                    lost += waiting
-                    waiting.clear()
-                answers = {
-                    question.name: failed(failure.type, str(failure))
-                    for unanswered in lost
-                    for question in unanswered
-                }
-            self.answers.update(answers)
-        return None
-
-    async def _request(self, batch: Sequence[Question]) -> dict[str, Answer]:
-        client, known = self._client, self._known
-        reply = await self.sender.send(
-            lambda: {
-                **client.wire.body(client.model, self._data, batch, known),
-                **client.parameters,
-            },
-            give_way=lambda error: client.wire.give_way(error, known),
-        )
-        reply = client.wire.opened(reply)
-        about = reply if isinstance(reply, dict) else {}
-        used = usage(about.get("usage"))
-        if used is not None:
-            self.usage = used if self.usage is None else self.usage + used
-        answers = client.wire.read(reply, batch)
-        name = about.get("model")
-        self.model = name[:_NAME_CHARACTERS] if isinstance(name, str) else self.model
-        self._is_answered = True
-        return answers
 
 
 def wire_of(name: str) -> tuple[Wire, str]:
@@ -280,12 +201,3 @@ def place(wire: Wire, settings: Settings) -> tuple[str | None, Secret | None, st
         elif wire.name == "openai" and (judges or OPENAI_URL).rstrip("/") == OPENAI_URL:
             key = settings.judge_api_key
     return base_url, key, own.decision_path
-
-
-def _tokens(text: str) -> int:
-    return len(text) // CHARACTERS_A_TOKEN + 1
-
-
-def _size(question: Question) -> int:
-    options = (option.value + option.description for option in question.options)
-    return _tokens(question.name + question.instructions) + sum(map(_tokens, options)) + 16

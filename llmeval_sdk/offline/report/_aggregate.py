@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in
-from llmeval_sdk.offline.report._outputs import contributions
+from llmeval_sdk.offline.report._outputs import PROBABILITY, contributions
 from llmeval_sdk.offline.report.row import Row
 
 
@@ -32,6 +32,8 @@ class EvaluatorTally:
     """How many were rated by a stand-in by rules, and by no model."""
     distrusted: int = 0
     """Verdicts that were judged anew, since the kept ones were not signed with our key."""
+    probable: int = 0
+    """How many of the rated rows have a probability, which decision models give."""
     low: float | None = None
     high: float | None = None
     """The least and the greatest value, where values are numbers."""
@@ -54,6 +56,7 @@ class EvaluatorTally:
             self.reasons[_reason(evaluation)] += 1
             return
         self.rated += 1
+        self.probable += evaluation.probability is not None
         metadata = evaluation.metadata
         if metadata:
             self.stood_in += is_stand_in(evaluation)
@@ -76,6 +79,7 @@ class EvaluatorTally:
         self.cached += other.cached
         self.distrusted += other.distrusted
         self.stood_in += other.stood_in
+        self.probable += other.probable
         self.seconds += other.seconds
         for path, amount in other.sums.items():
             self.sums[path] += amount
@@ -123,7 +127,7 @@ class Aggregate:
     def metrics(self) -> dict[str, float]:
         """Return the means and shares by path, over the rows that have a value."""
         return {
-            path: amount / tally.rated
+            path: amount / (tally.probable if path.endswith(PROBABILITY) else tally.rated)
             for tally in self.tallies.values()
             for path, amount in tally.sums.items()
         }
@@ -159,6 +163,7 @@ class Aggregate:
                     "cached": tally.cached,
                     "distrusted": tally.distrusted,
                     "stood_in": tally.stood_in,
+                    "probable": tally.probable,
                     "low": tally.low,
                     "high": tally.high,
                     "usage": [

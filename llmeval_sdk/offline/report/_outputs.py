@@ -141,6 +141,11 @@ def cells(evaluation: Evaluation, output: Output) -> dict[str, Any]:
     return dict(zip(names, values, strict=False))  # a heuristic has the value alone
 
 
+PROBABILITY = "/probability/average"
+"""How the metric ends that is the mean probability of a good outcome, over the rows that have
+one."""
+
+
 def contributions(evaluation: Evaluation) -> dict[str, float]:
     """Return the values of a row by metric; a metric is the mean of these values of all rows."""
     value = evaluation.value
@@ -148,9 +153,13 @@ def contributions(evaluation: Evaluation) -> dict[str, float]:
         return {}
     output = _output_seen(evaluation)
     if output.gives == "word":
-        return {f"{evaluation.name}/{value}/percentage": 1.0}
-    amount = float(value == "yes") if isinstance(value, str) else float(value)
-    return {_metric(evaluation.name, output): amount}
+        amounts = {f"{evaluation.name}/{value}/percentage": 1.0}
+    else:
+        amount = float(value == "yes") if isinstance(value, str) else float(value)
+        amounts = {_metric(evaluation.name, output): amount}
+    if evaluation.probability is not None:
+        amounts[f"{_base(evaluation.name, output)}{PROBABILITY}"] = evaluation.probability
+    return amounts
 
 
 def metric_paths(name: str, output: Output) -> tuple[str, ...]:

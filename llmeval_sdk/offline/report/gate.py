@@ -206,9 +206,9 @@ class Check(NamedTuple):
 
 
 def checks(report: Report, gate: ReportGate) -> list[Check]:
-    """Return what was asked of a report and how it went, what failed first.
+    """Return what was asked of a report and how it went, failures first.
 
-    Errors of the app and an exhausted budget fail unasked.
+    Errors of the app and an exhausted budget count as failures even if nothing was asked.
     """
     done = [
         *_bounds(report, gate),

@@ -91,9 +91,9 @@ def wrongs(row: Row) -> list[str]:
 
 
 def _cell(text: str, limit: int = 200) -> str:
-    """Show what rows, apps and models say: as it is where it can do nothing, else as code.
+    """Show a text of a row, an app or a model: as it is if it can do no harm, else as code.
 
-    In code no link, image, mention of a person, reference to an issue or tag comes to life.
+    Inside code no link, image, mention of a person, reference to an issue or tag takes effect.
     """
     text = printable(text, limit)
     return text if _PLAIN.fullmatch(text) else _code(text)

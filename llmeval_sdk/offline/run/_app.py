@@ -131,7 +131,7 @@ def _usage(result: Any) -> Usage | None:
 
 
 def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span) -> Record:
-    """Complete a row by what its trace says and, above that, by what the app returned."""
+    """Complete a row with what its trace says; what the app returned has precedence."""
     returned = record_from(columns, place="what the model returned") if columns else Record()
     names = [name for name in RETURNED if getattr(returned, name) is not None]
     if "value" not in columns and "value" in names:

@@ -81,7 +81,7 @@ class Chosen:
             )
 
     def score(self, record: Record) -> dict[str, Evaluation]:
-        """Run the heuristics, in microseconds for most; what lacks inputs says so if asked for."""
+        """Run the heuristics; those that were asked for and lack inputs say so."""
         evaluations = {}
         lacking = {needs: missing(record, needs) for needs in set(self._needs)}
         for heuristic, needs in zip(self.heuristics, self._needs, strict=True):

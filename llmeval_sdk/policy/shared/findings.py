@@ -12,8 +12,9 @@ from llmeval_sdk.config.shared import SharedSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.shared.client import connect
-from llmeval_sdk.policy.shared.keeper import LEASE_SECONDS, REBUILD_SECONDS, SCRIPT, keys
+from llmeval_sdk.policy.shared.keeper import LEASE_SECONDS, REBUILD_SECONDS
 from llmeval_sdk.policy.shared.lease import MICROS, limits_of
+from llmeval_sdk.policy.shared.script import keys, script
 
 
 if TYPE_CHECKING:
@@ -88,6 +89,6 @@ def _budget(redis: Redis, settings: Settings, concurrency: int | None) -> Iterat
 def look(redis: Redis, name: str, limits: Any) -> dict[str, Any]:
     """Return what the script says of a budget, without changing it."""
     request = {"look": True, "limits": limits, "lease": LEASE_SECONDS, "rebuild": REBUILD_SECONDS}
-    script = redis.register_script(SCRIPT.read_text("utf-8"))
-    reply: dict[str, Any] = json.loads(script(keys=keys(name), args=[json.dumps(request)]))
+    run = redis.register_script(script())
+    reply: dict[str, Any] = json.loads(run(keys=keys(name), args=[json.dumps(request)]))
     return reply

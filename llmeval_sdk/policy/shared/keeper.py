@@ -11,21 +11,18 @@ from __future__ import annotations
 import json
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.backoff import Breaker
-from llmeval_sdk.policy.books import Reservation
+from llmeval_sdk.policy.books import DAY, Reservation, Want
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import HOLD_SECONDS, BudgetKeeper, Ledger
 from llmeval_sdk.policy.shared.breaker import SharedBreaker
-from llmeval_sdk.policy.shared.client import KEYS
 from llmeval_sdk.policy.shared.host import Host
 from llmeval_sdk.policy.shared.lease import (
     AMOUNTS,
-    MICROS,
     Held,
     Lease,
     Need,
@@ -34,6 +31,7 @@ from llmeval_sdk.policy.shared.lease import (
     need_of,
 )
 from llmeval_sdk.policy.shared.link import Link, elapsed
+from llmeval_sdk.policy.shared.script import keys, script, why_closed, why_refused
 
 
 if TYPE_CHECKING:
@@ -51,12 +49,6 @@ PATIENCE_SECONDS = 0.05
 """How long a call may wait for the thread that leases. It waits on the judges' thread."""
 BRIEF_SECONDS = 0.1
 """A refusal that may pass within this time is no refusal yet: the call is tried again."""
-SCRIPT = Path(__file__).with_name("budget.lua")
-_WORDS = {
-    "calls": "calls a minute are used up",
-    "tokens": "tokens a minute are used up",
-    "slots": "calls at a time are under way",
-}
 
 
 class SharedKeeper(BudgetKeeper):
@@ -76,11 +68,12 @@ class SharedKeeper(BudgetKeeper):
 
     __slots__ = (
         "_concurrency", "_generation", "_holder", "_host", "_lease", "_lease_seconds", "_limits_of",
-        "_link", "_longest", "_name", "_offset", "_open", "_pending", "_rebuild", "_refusals",
+        "_link", "_longest", "_name", "_offset", "_pending", "_rebuild", "_refusals",
         "_script", "_seq", "_status",
     )  # fmt: skip
 
     short_wait = BRIEF_SECONDS
+    hold_seconds = DAY  # or a rebuild would miss what a process was spending when it was killed
 
     def __init__(
         self,
@@ -138,7 +131,7 @@ class SharedKeeper(BudgetKeeper):
             if isinstance(granted, Refused):
                 self._lease.settle(held, dict.fromkeys(AMOUNTS, 0), elapsed())
             else:
-                self._open[granted.id] = (held, granted, elapsed() + HOLD_SECONDS)
+                self._lease.note(granted, held, elapsed() + HOLD_SECONDS)
         return granted
 
     def settle(
@@ -152,14 +145,7 @@ class SharedKeeper(BudgetKeeper):
     ) -> None:
         """Record what was used, in the lease and in the host's books; see `BudgetKeeper`."""
         with self._lease.lock:
-            entry = self._open.pop(reservation.id, None)
-            if entry is not None:
-                used = {
-                    "calls": reservation.calls if calls is None else calls,
-                    "tokens": reservation.tokens if tokens is None else tokens,
-                    "usd": (reservation.usd if usd is None else usd) * MICROS,
-                }
-                self._lease.settle(entry[0], used, elapsed())
+            self._lease.settle_reservation(reservation, Want(calls, tokens, usd), elapsed())
         super().settle(reservation, calls=calls, tokens=tokens, usd=usd, **how)
 
     def breaker(self, model: Any) -> Breaker:
@@ -233,14 +219,15 @@ class SharedKeeper(BudgetKeeper):
                 pending[1].set()
 
     def leave(self, redis: Redis, /) -> None:
-        """Give everything back that is not under way."""
+        """Give everything back that is not under way, and begin anew if it is used again."""
         if self._status == "open":
             self._say(redis, {}, leave=True)
+            with self._lease.lock:
+                self._begin_anew("")
 
     def forked(self) -> None:
         """Begin without the parent's lease: it is the parent's alone."""
         self._lease = Lease(self._limits_of)
-        self._open: dict[int, tuple[Held, Reservation, float]] = {}
         self._pending = None
         self._refusals: dict[str, tuple[float, Refused]] = {}
         self._offset: float | None = None
@@ -259,10 +246,10 @@ class SharedKeeper(BudgetKeeper):
     ) -> dict[str, Any]:
         """Make one exchange, and take in what it grants or refuses."""
         if self._script is None:
-            self._script = redis.register_script(SCRIPT.read_text("utf-8"))
+            self._script = redis.register_script(script())
         with self._lease.lock:
-            self._drop_forgotten()
             sent = elapsed()
+            self._lease.drop_forgotten(sent)
             self._seq += 1
             request = {
                 **self._lease.position(want, sent, leave=leave),
@@ -279,14 +266,18 @@ class SharedKeeper(BudgetKeeper):
             self._offset = reply["now"] - sent
             self._status = reply["status"]
             if reply["generation"] != self._generation:
-                self._generation = reply["generation"]
-                self._holder, self._seq = uuid4().hex[:16], 0
-                self._lease.begin_anew()
+                self._begin_anew(reply["generation"])
             if self._status == "open":
                 ends = sent + (reply["ends"] - reply["now"]) * (1 - MARGIN)
                 self._lease.take_in(reply.get("granted") or {}, ends, reply["day"])
             self._note_refusal(reply)
         return reply
+
+    def _begin_anew(self, generation: str) -> None:
+        """Hold nothing of what was leased before, and go by another name."""
+        self._generation = generation
+        self._holder, self._seq = uuid4().hex[:16], 0
+        self._lease.begin_anew()
 
     def _who(self) -> dict[str, Any]:
         return {
@@ -304,23 +295,12 @@ class SharedKeeper(BudgetKeeper):
         """Keep why nothing was granted, for as long as asking again would not help."""
         self._refusals.clear()
         if self._status == "closed":
-            waits = ", ".join(reply["awaited"]) if reply["awaited"] else "none"
-            detail = (
-                "the budget of all hosts is being rebuilt, because Redis had no data of it or was"
-                f" restarted; hosts that have not reported: {waits}"
-            )
-            refused = Refused("over_budget", detail, max(reply["opens_in"], 1.0))
+            refused = Refused("over_budget", why_closed(reply), max(reply["opens_in"], 1.0))
             self._refusals = dict.fromkeys(self._limits_of, (elapsed() + 1.0, refused))
         elif reply.get("refused"):
             name, what = reply["refused"]["account"], reply["refused"]["what"]
             wait = reply["refused"].get("wait")
-            most = self._limits_of[name][what]
-            words = (
-                f"USD {most / MICROS:g} a day are used up or reserved"
-                if what == "usd"
-                else f"{most:g} {_WORDS[what]}"
-            )
-            detail = f"{name or 'all judges'}, over all hosts: {words}"
+            detail = why_refused(reply["refused"], self._limits_of)
             rest = BRIEF_SECONDS / 4 if what == "slots" else min(wait or 1.0, 1.0)
             self._refusals[name] = (elapsed() + rest, Refused("over_budget", detail, wait))
 
@@ -332,26 +312,7 @@ class SharedKeeper(BudgetKeeper):
             usd = micros(use.usd + use.reserved_usd)
             used[name] = {"calls": use.calls, "tokens": use.tokens, "usd": usd}
         return {
-            "day": int(self.now() // 86_400),
+            "day": int(self.now() // DAY),
             "used": used,
             "known": self._host.known(self._name) or False,
         }
-
-    def _drop_forgotten(self) -> None:
-        """Count what nobody settled as used, as the host's books do."""
-        now = elapsed()
-        for key, (held, reservation, until) in list(self._open.items()):
-            if now < until:
-                break
-            used = {
-                "calls": reservation.calls,
-                "tokens": reservation.tokens,
-                "usd": reservation.usd * MICROS,
-            }
-            self._lease.settle(held, used, now)
-            del self._open[key]
-
-
-def keys(name: str) -> list[str]:
-    """Return the keys of a budget; the braces keep them on one server of a cluster."""
-    return [f"{KEYS}{{shared}}.{name}.{part}" for part in ("state", "leases", "ends", "hosts")]

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from llmeval_sdk._process.locks import Locked
-from llmeval_sdk.policy.books import MINUTE
+from llmeval_sdk.policy.books import MINUTE, Reservation, Want
 from llmeval_sdk.policy.budget import Budget
 
 
@@ -105,6 +105,8 @@ class Lease(Locked):
         """Grows when the data of Redis have begun anew: what was held before counts no more."""
         self.ends = float("-inf")
         self.day = -1
+        self._open: dict[int, tuple[Held, Reservation, float]] = {}
+        """What reservations of the host's books hold, and until when somebody may settle them."""
         self._slots = 0
         """Calls under way, of any epoch."""
         self._exchanged = 0.0
@@ -147,6 +149,30 @@ class Lease(Locked):
                 account.free[what] = max(account.free[what] + amount - really, 0)
         if now >= self.ends:
             self._end()
+
+    def note(self, reservation: Reservation, held: Held, until: float) -> None:
+        """Remember what a reservation of the host's books holds here."""
+        self._open[reservation.id] = (held, reservation, until)
+
+    def settle_reservation(self, reservation: Reservation, actual: Want, now: float) -> None:
+        """Settle what a reservation holds, once; ``None`` stands for what it reserved."""
+        held, _, _ = self._open.pop(reservation.id, (None, None, None))
+        if held is None:
+            return
+        usd = reservation.usd if actual.usd is None else actual.usd
+        used: Amounts = {
+            "calls": reservation.calls if actual.calls is None else actual.calls,
+            "tokens": reservation.tokens if actual.tokens is None else actual.tokens,
+            "usd": usd * MICROS,
+        }
+        self.settle(held, used, now)
+
+    def drop_forgotten(self, now: float) -> None:
+        """Count what nobody settled in time as used."""
+        for _, reservation, until in list(self._open.values()):
+            if now < until:
+                break
+            self.settle_reservation(reservation, Want(None, None, None), now)
 
     def begin_anew(self) -> None:
         """Forget everything but the calls under way: Redis knows none of it any more."""

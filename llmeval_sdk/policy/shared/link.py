@@ -98,6 +98,7 @@ class Link:
     def ask(self, question: Callable[[Redis], T], patience: float = 0.0) -> T | None:
         """Ask Redis something, and wait at most ``patience`` seconds for the answer.
 
+        The first one of a process also waits for the connection, `ANSWER_SECONDS` at most.
         ``None`` stands for no answer: Redis is away, slow or busy. With no patience nobody waits,
         and the question is asked all the same.
         """
@@ -107,6 +108,8 @@ class Link:
             return None
         answer = _Answer(question)
         process.questions.put(answer)
+        if process.is_new and patience > 0:
+            process.is_new, patience = False, max(patience, ANSWER_SECONDS)
         if patience <= 0 or not answer.done.wait(patience):
             return None
         result: T | None = answer.result
@@ -143,11 +146,13 @@ class Link:
 
     def _serve(self, process: _OfProcess) -> None:
         with shield("what all hosts share", on_own_thread=True):
-            self._failed_at = elapsed()  # if the client cannot be made, nobody will answer
-            redis = connect(
-                self._address, connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS
-            )
-            self._failed_at = None
+            try:
+                redis = connect(
+                    self._address, connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS
+                )
+            except Exception:
+                self._failed_at = elapsed()  # nobody will ever answer
+                raise
             due = 0.0
             while not process.is_closing:
                 try:
@@ -215,5 +220,6 @@ class _OfProcess:
         self.lock = threading.Lock()
         self.questions: SimpleQueue[_Answer | None] = SimpleQueue()
         self.thread: threading.Thread | None = None
+        self.is_new = True
         self.is_woken = False
         self.is_closing = False

@@ -1,0 +1,103 @@
+-- One budget for all hosts. All of it is one script, which runs alone in Redis and on Redis' clock.
+-- `script.py` puts it together: books.lua, leases.lua, generations.lua and exchange.lua, in order.
+--
+-- A *holder* (one process) holds a *lease*: amounts that it may use until the lease ends. What is
+-- leased counts as used by nobody and free for nobody. With each exchange the holder says what it
+-- used in all, what it keeps, and what it wants more; so a request that is lost, repeated or late
+-- can be told from its number, and changes nothing twice. A lease that ends without a word is
+-- charged in full, and corrected when its holder comes back.
+--
+-- A *generation* is one life of the data: until the data are gone, or the server was restarted and
+-- may have lost its last writes. A new generation is closed until the hosts have reported what they
+-- spent today: every host keeps books of its own on disk.
+--
+-- Amounts: calls, tokens, usd (millionths of a dollar), slots (calls at a time). All are whole.
+-- KEYS: state, leases, ends (holder by the end of its lease), hosts. ARGV[1]: the request as JSON.
+
+local MINUTE, DAY = 60, 86400
+local LIVE = 60          -- seconds after which a silent host without a lease has left
+local ENDED_AT_ONCE = 500 -- leases that are ended in one call at most
+local SNAPSHOT = 2       -- seconds for which a list of the live hosts is used again
+local STATE, LEASES, ENDS, HOSTS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local AMOUNTS = {'calls', 'tokens', 'usd', 'slots'}
+
+local request = cjson.decode(ARGV[1])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local today = math.floor(now / DAY)
+
+local function amount(of, what)
+  local number = of and of[what]
+  if number == nil or number == cjson.null then return 0 end
+  return number
+end
+
+local function limit_of(limits, what)
+  local number = limits[what]
+  if number == cjson.null then return nil end
+  return number
+end
+
+local function read(key, field)
+  local text = redis.call('HGET', key, field)
+  return text and cjson.decode(text) or nil
+end
+
+local function write(key, field, value)
+  redis.call('HSET', key, field, cjson.encode(value))
+end
+
+-- the books ----------------------------------------------------------------------------------
+
+local books
+
+local function account(name)
+  if not books[name] then
+    books[name] = {usd = 0, day = today, seconds = {}, out = {}}
+  end
+  local found = books[name]
+  if found.day ~= today then found.day, found.usd = today, 0 end
+  return found
+end
+
+local function count(of, second, calls, tokens)
+  if calls == 0 and tokens == 0 then return end
+  local key = string.format('%d', second)
+  local use = of.seconds[key] or {0, 0}
+  of.seconds[key] = {math.max(use[1] + calls, 0), math.max(use[2] + tokens, 0)}
+end
+
+local function lend(of, what, number)
+  of.out[what] = math.max(amount(of.out, what) + number, 0)
+end
+
+-- A minute counts every second that it touches, even in part.
+local function recent(of, place, window)
+  local total, oldest = 0, nil
+  for second, use in pairs(of.seconds) do
+    local at = tonumber(second)
+    if at + 1 + window > now and use[place] > 0 then
+      total = total + use[place]
+      if not oldest or at < oldest then oldest = at end
+    end
+  end
+  return total, oldest
+end
+
+local function forget_old_seconds(window)
+  for _, of in pairs(books) do
+    for second, _ in pairs(of.seconds) do
+      if tonumber(second) + 1 + math.max(window, MINUTE) <= now then of.seconds[second] = nil end
+    end
+  end
+end
+
+local function spend(host, name, usd, day)
+  if usd == 0 or day ~= today then return end
+  local of = account(name)
+  of.usd = math.max(of.usd + usd, 0)
+  local entry = read(HOSTS, host) or {seen = now, day = today, spent = {}}
+  if entry.day ~= today then entry.day, entry.spent = today, {} end
+  entry.spent[name] = math.max(amount(entry.spent, name) + usd, 0)
+  write(HOSTS, host, entry)
+end
