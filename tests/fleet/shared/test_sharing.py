@@ -298,7 +298,6 @@ def run_app(folder, address, server, **environment):
 
 def test_two_apps_on_two_hosts_share_verdicts_and_budget(tmp_path, redis):
     """The second host gets the verdict of the first, and `doctor` says what both have left."""
-    pytest.importorskip("openai")
     with JudgeServer() as server:
         first = run_app(tmp_path / "one", redis.address, server)
         assert "'safety': 2" in first.stdout, first.stdout + first.stderr
