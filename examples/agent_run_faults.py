@@ -42,10 +42,11 @@ RUNS = [
     },
 ]
 
-report = llmeval.evaluate(
-    data=RUNS, evaluators=["run_faults", "unsupported_action_claims", "injected_actions"]
-)
+SCORES = ["run_faults", "unsupported_action_claims", "injected_actions"]
+
+report = llmeval.evaluate(data=RUNS, evaluators=SCORES)
 for row in report.rows:
     print(row.record.request_id)
-    for evaluation in row.evaluations:
-        print(f"  {evaluation.name} {evaluation.value:.2f} {evaluation.explanation or ''}")
+    for name in SCORES:
+        evaluation = row.evaluations[name]
+        print(f"  {name} {evaluation.value:.2f} {evaluation.explanation or ''}")

@@ -34,20 +34,20 @@ _RESULT_TYPES = frozenset((
 ))  # fmt: skip
 
 
-class _Call(NamedTuple):
+class _CallPart(NamedTuple):
     id: str | None
     name: str
     arguments: Any
 
 
-class _Result(NamedTuple):
+class _ResultPart(NamedTuple):
     id: str | None
     name: str | None
     text: str | None
     error: str | None
 
 
-class _Said(NamedTuple):
+class _TextPart(NamedTuple):
     role: str
     text: str
 
@@ -62,9 +62,9 @@ def steps_of(messages: Any) -> tuple[Step, ...] | None:
     for event in _events(messages):
         if isinstance(event, Step):
             steps.append(event)
-        elif isinstance(event, _Said):
+        elif isinstance(event, _TextPart):
             steps.append(Step(_role(event.role), event.text))
-        elif isinstance(event, _Call):
+        elif isinstance(event, _CallPart):
             if event.id is not None:
                 waiting[event.id] = len(steps)
             steps.append(Step("tool", None, event.name, event.arguments))
@@ -118,7 +118,7 @@ def _oldest(steps: Sequence[Step], name: str | None) -> int | None:
     return best
 
 
-def _events(messages: Iterable[Any]) -> Iterator[Step | _Said | _Call | _Result]:
+def _events(messages: Iterable[Any]) -> Iterator[Step | _TextPart | _CallPart | _ResultPart]:
     for message in messages:
         if isinstance(message, Step):
             yield message
@@ -126,7 +126,7 @@ def _events(messages: Iterable[Any]) -> Iterator[Step | _Said | _Call | _Result]
             yield from _of_message(message)
 
 
-def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _Said | _Call | _Result]:
+def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _TextPart | _CallPart | _ResultPart]:
     inner = message.get("message")
     if isinstance(inner, Mapping):  # as OpenInference flattens them
         message = inner
@@ -156,7 +156,7 @@ def _of_turn(role: str, content: Any, message: Mapping[str, Any]) -> Iterator[An
     """Read what somebody said, and the calls of it."""
     if isinstance(content, str):
         if content.strip():
-            yield _Said(role, content)
+            yield _TextPart(role, content)
     else:
         yield from _of_parts(content, role, 0)
     calls = message.get("tool_calls")
@@ -174,13 +174,13 @@ def _of_parts(content: Any, role: str, depth: int) -> Iterator[Any]:
             texts.append(part)
         elif isinstance(part, Mapping) and (_is_call(part) or _is_response(part)):
             if texts:
-                yield _Said(role, "\n".join(texts))
+                yield _TextPart(role, "\n".join(texts))
                 texts = []
             yield from _of_part(part, role, depth + 1)
         elif isinstance(part, Mapping) and isinstance(part.get("text", part.get("content")), str):
             texts.append(part.get("text", part.get("content")))
     if any(text.strip() for text in texts):
-        yield _Said(role, "\n".join(texts))
+        yield _TextPart(role, "\n".join(texts))
 
 
 def _type(part: Mapping[str, Any]) -> str:
@@ -219,24 +219,24 @@ def _of_part(part: Mapping[str, Any], role: str, depth: int) -> Iterator[Any]:
     yield _result(part, _text(held), is_error=bool(part.get("is_error")))
 
 
-def _call(call: Any) -> _Call:
+def _call(call: Any) -> _CallPart:
     call = call if isinstance(call, Mapping) else {}
     function = call.get("function")
     about = function if isinstance(function, Mapping) else call
     keys = ("arguments", "args", "input", "parameters")
     arguments: Any = next((about[key] for key in keys if about.get(key) is not None), {})
     name = about.get("name", about.get("tool_name"))
-    return _Call(_id(call), str(name or "tool")[:200], arguments_of(arguments))
+    return _CallPart(_id(call), str(name or "tool")[:200], _arguments_of(arguments))
 
 
-def _call_of_text(content: Any) -> _Call:
+def _call_of_text(content: Any) -> _CallPart:
     try:
         return _call(json.loads(content))
     except (TypeError, ValueError):
-        return _Call(None, "tool", content)
+        return _CallPart(None, "tool", content)
 
 
-def arguments_of(value: Any) -> Any:
+def _arguments_of(value: Any) -> Any:
     """Read the arguments of a call: the object that a text of JSON holds, else what is there."""
     if isinstance(value, str):
         try:
@@ -247,11 +247,11 @@ def arguments_of(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _result(part: Mapping[str, Any], text: str | None, *, is_error: bool) -> _Result:
+def _result(part: Mapping[str, Any], text: str | None, *, is_error: bool) -> _ResultPart:
     name = part.get("name", part.get("tool_name"))
     error = (text or "error")[:500] if is_error else part.get("error")
     shown = None if error in (None, False, "") else str(error)[:500]
-    return _Result(_id(part), name if isinstance(name, str) else None, text or "", shown)
+    return _ResultPart(_id(part), name if isinstance(name, str) else None, text or "", shown)
 
 
 def _id(part: Mapping[str, Any]) -> str | None:
@@ -269,7 +269,7 @@ def _own_step(message: Mapping[str, Any]) -> Step:
         "tool",
         None,
         str(message.get("name") or "tool")[:200],
-        arguments_of(message.get("arguments")),
+        _arguments_of(message.get("arguments")),
         _text(result),
         str(error)[:500] if error else None,
         effect if effect in ("read", "write") else None,

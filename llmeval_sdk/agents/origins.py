@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from llmeval_sdk.agents.calls import SEARCHES
-from llmeval_sdk.agents.run import Call, Run
+from llmeval_sdk.agents.run import Run, ToolCall
 
 
 PROSE_WORDS = 6
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"(?<![\w.#\-])\$?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+
 _LONGEST_VALUE = 400
 
 
-def is_invented(value: Any, call: Call, run: Run) -> bool:  # noqa: PLR0911
+def is_invented(value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
     """Say whether a value of an argument stands in nothing that the agent had seen before the call.
 
     Values that an agent may choose are never invented: booleans, small numbers, prose, the words of
@@ -70,7 +70,7 @@ def absent_figures(run: Run) -> float:
 _MOST_FIGURES = 200
 
 
-def _stands(text: str, call: Call, run: Run) -> bool:
+def _stands(text: str, call: ToolCall, run: Run) -> bool:
     return run.seen.find(text, 0, call.seen) >= 0
 
 
@@ -82,7 +82,7 @@ def _has_identifier(words: list[str]) -> bool:
     )
 
 
-def _is_invented_number(value: float, call: Call, run: Run) -> bool:
+def _is_invented_number(value: float, call: ToolCall, run: Run) -> bool:
     if not call.writes or not abs(value) > SMALL or value in (float("inf"), float("-inf")):
         return False
     whole = value == int(value)
@@ -90,7 +90,7 @@ def _is_invented_number(value: float, call: Call, run: Run) -> bool:
     return not any(_stands(form, call, run) for form in forms)
 
 
-def _is_said_date(month: int, day: int, call: Call, run: Run) -> bool:
+def _is_said_date(month: int, day: int, call: ToolCall, run: Run) -> bool:
     """Say whether a day of the year stands anywhere, in words or in figures."""
     if not 1 <= month <= 12:
         return False

@@ -18,7 +18,7 @@ MOST_TEXT = 400_000
 """Characters that are read of all results and messages together, the first of a run."""
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """One tool call of a run."""
 
     number: int
@@ -35,7 +35,7 @@ class Call(NamedTuple):
     """Where in `Run.seen` the call's result ends."""
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """What the agent said at one step."""
 
     number: int
@@ -64,15 +64,15 @@ class Run:
 
     def __init__(self, record: Record) -> None:
         self.steps = _steps(record)
-        self.calls: list[Call] = []
-        self.said: list[Said] = []
+        self.calls: list[ToolCall] = []
+        self.said: list[Statement] = []
         self.is_cut = False
         asked: list[str] = []
         seen: list[str] = []
         length = 0
         for number, step in enumerate(self.steps, 1):
             if step.role == "assistant":
-                self.said.append(Said(number, (step.content or "")[:LONGEST_RESULT], length))
+                self.said.append(Statement(number, (step.content or "")[:LONGEST_RESULT], length))
                 continue
             result = to_text(step.result) if step.role == "tool" else None
             text = (result if step.role == "tool" else step.content) or ""
@@ -85,7 +85,7 @@ class Run:
             known, length = length, length + len(low) + 1
             if step.role == "tool":
                 about = outcome_of(step, result), is_write(step), signature(step)
-                self.calls.append(Call(number, step, result, *about, known, length - 1))
+                self.calls.append(ToolCall(number, step, result, *about, known, length - 1))
         self.asked = "\n".join(asked)
         self.seen = "\n".join(seen)
         last = self.steps[-1] if self.steps else None

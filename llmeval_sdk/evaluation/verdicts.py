@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from llmeval_sdk._process.locks import Locked
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step
 from llmeval_sdk.protocols import LLM, Judge
 
 
@@ -96,10 +96,13 @@ _NO_CONTENT = (
 CONTENT = tuple(field.name for field in fields(Record) if field.name not in _NO_CONTENT)
 """What a judge may read of a Record: everything but its identity, usage and latency. Of records
 that agree in all of it, one is judged."""
+_ADDED = frozenset(("steps", "tools", "expected_trajectory"))
+"""Fields that a key leaves out where they are absent, so that it is the one of earlier releases."""
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-    kind: attrgetter(*(field.name for field in fields(kind))) for kind in (Chunk, Extraction)
+    kind: attrgetter(*(field.name for field in fields(kind) if not field.name.endswith("_ns")))
+    for kind in (Chunk, Extraction, Step)
 }
 
 
@@ -112,7 +115,9 @@ def judgement_key(judge: Judge, model: str, record: Record) -> bytes | None:
     digest = blake2b(digest_size=16)
     is_plain = _feed(digest, (judge.name, judge.version, model))
     for name in CONTENT:
-        is_plain = is_plain and _feed(digest, (name, getattr(record, name)))
+        content = getattr(record, name)
+        if content is not None or name not in _ADDED:
+            is_plain = is_plain and _feed(digest, (name, content))
     return digest.digest() if is_plain else None
 
 

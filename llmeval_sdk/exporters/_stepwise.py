@@ -18,7 +18,7 @@ from llmeval_sdk.model import Batch
 from llmeval_sdk.protocols import BaseExporter
 
 
-class Step(NamedTuple):
+class ExportStep(NamedTuple):
     """One request: its records and how to send them."""
 
     send: Callable[[list[Any]], ServerAnswer]
@@ -41,12 +41,12 @@ class Progress:
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.begun = monotonic()
-        self.steps: list[Step] = []
-        self.later: list[Step] = []
+        self.steps: list[ExportStep] = []
+        self.later: list[ExportStep] = []
         self.delivered = 0
         self.refused: Counter[str] = Counter()
 
-    def settle(self, step: Step, reason: str | None = None) -> None:
+    def settle(self, step: ExportStep, reason: str | None = None) -> None:
         """Count the records of a step as delivered, or as refused for a reason."""
         if not step.counted:
             return
@@ -96,7 +96,7 @@ class StepwiseExporter(BaseExporter):
         """Forget in a child what the parent was sending."""
         self._progress = None
 
-    def _do(self, step: Step, progress: Progress) -> None:
+    def _do(self, step: ExportStep, progress: Progress) -> None:
         """Send one request and settle its records; raise if another attempt may succeed."""
         try:
             answer = step.send(step.records)
@@ -119,7 +119,7 @@ class StepwiseExporter(BaseExporter):
             progress.settle(step, failure.reason)
         del progress.steps[0]
 
-    def _taken(self, step: Step, answer: ServerAnswer, progress: Progress) -> None:
+    def _taken(self, step: ExportStep, answer: ServerAnswer, progress: Progress) -> None:
         try:
             lost, why = step.rejected(answer.body) if step.rejected else (0, "")
         except ValueError as error:

@@ -12,7 +12,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters._scores import Client, none_rejected
-from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _content
 from llmeval_sdk.exporters.otel._attributes import explanation_of
@@ -57,7 +57,7 @@ class MlflowExporter(StepwiseExporter):
         self._writer.steps(self._traces, batch.spans, span_bytes, progress)
         for span in batch.spans:
             progress.steps.extend(
-                Step(self._assess, [truth], counted=False, patience=PATIENCE)
+                ExportStep(self._assess, [truth], counted=False, patience=PATIENCE)
                 for truth in _expectations(span)
             )
         for event in batch.evaluations:
@@ -65,7 +65,9 @@ class MlflowExporter(StepwiseExporter):
                 progress.refused["no_target"] += 1
                 continue
             progress.steps.append(
-                Step(self._assess, [_feedback(event)], rejected=none_rejected, patience=PATIENCE)
+                ExportStep(
+                    self._assess, [_feedback(event)], rejected=none_rejected, patience=PATIENCE
+                )
             )
 
     def flush(self, timeout: float, /) -> None:

@@ -10,7 +10,7 @@ from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.phoenix import PhoenixSettings
 from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
-from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _names
 from llmeval_sdk.exporters.otel._attributes import explanation_of, value_and_label
@@ -60,10 +60,12 @@ class PhoenixExporter(StepwiseExporter):
             documents.extend(self._documents(event))
         if annotations:
             progress.steps.append(
-                Step(partial(self._post, SPANS), annotations, rejected=none_rejected)
+                ExportStep(partial(self._post, SPANS), annotations, rejected=none_rejected)
             )
         if documents:
-            progress.steps.append(Step(partial(self._post, DOCUMENTS), documents, counted=False))
+            progress.steps.append(
+                ExportStep(partial(self._post, DOCUMENTS), documents, counted=False)
+            )
 
     def flush(self, timeout: float, /) -> None:
         """Do nothing: a batch was answered when `export` returns."""

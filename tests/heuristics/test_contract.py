@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmeval_sdk import registry
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Usage
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step, Usage
 from llmeval_sdk.protocols import Heuristic
 
 
@@ -129,6 +129,8 @@ def test_an_ordinary_record_gives_a_plain_outcome(name):
         retrieved_context=found, expected_retrieved_context=found[:2], value="2015-06-03",
         extractions=(Extraction("2015-06-03", 1, "HIGH"), Extraction("3 June 2015", 2, "LOW")),
         retrieval={"limits": {"bm25": 2}}, usage=Usage(1, 2, 3), latency_seconds=0.1,
+        steps=(Step("user", "When?"), Step("tool", None, "search", {"query": "signed"}, "in 2015")),
+        tools=({"name": "search", "parameters": {"properties": {"query": {"type": "string"}}}},),
     )  # fmt: skip
     heuristic = registry.evaluator(name)
     made = heuristic.evaluate(record)
@@ -139,5 +141,6 @@ def test_an_ordinary_record_gives_a_plain_outcome(name):
 def test_metadata_heuristics_run_inline_and_text_analysis_does_not():
     """Only what stays in microseconds may run on the caller's thread."""
     for name in NAMES:
+        heuristic = registry.evaluator(name)
         reads_text = name == "semantic_validation" or name.endswith("_risk")
-        assert registry.evaluator(name).inline is not reads_text
+        assert heuristic.inline is not (reads_text or heuristic.needs == ("steps",))

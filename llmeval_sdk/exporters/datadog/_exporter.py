@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.datadog._library import Library
 from llmeval_sdk.exporters.datadog._live import Live
 from llmeval_sdk.exporters.datadog._metrics import Labels, UnsendableError, body_of, encode, metric
@@ -159,7 +159,7 @@ class DatadogExporter(StepwiseExporter):
                 if not swallow("exporter datadog: writing", error):
                     raise
                 progress.refused["unwritable"] += 1
-        progress.steps = [Step(self._intake.post, part) for part in parts(metrics)]
+        progress.steps = [ExportStep(self._intake.post, part) for part in parts(metrics)]
 
     def flush(self, timeout: float, /) -> None:
         """Have ddtrace send its spans; it may hang for longer than we may wait."""

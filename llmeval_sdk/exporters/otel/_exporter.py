@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from llmeval_sdk import registry
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
-from llmeval_sdk.exporters._stepwise import Progress, Step, StepwiseExporter
+from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, Tls
 from llmeval_sdk.exporters.otel._bridge import OtelBridge
 from llmeval_sdk.exporters.otel.wire import (
@@ -95,7 +95,9 @@ class OtlpWriter:
             self._envelope = Envelope(resource(self._settings, **self._more), version())
         wrap, send = self._envelope.wrap, endpoint.send
         for part in _parts(_written(records, write, progress)):
-            progress.steps.append(Step(lambda records: send(wrap(records)), part, True, rejected))
+            progress.steps.append(
+                ExportStep(lambda records: send(wrap(records)), part, True, rejected)
+            )
 
     def after_fork(self) -> None:
         """Make the description of the app anew, for a forked child."""

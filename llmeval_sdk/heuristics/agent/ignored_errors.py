@@ -6,7 +6,7 @@ import re
 
 from llmeval_sdk.agents.actions import apologises
 from llmeval_sdk.agents.calls import values_of
-from llmeval_sdk.agents.run import Call, Run
+from llmeval_sdk.agents.run import Run, ToolCall
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
 
 
@@ -51,7 +51,7 @@ class _Repairs:
                 for value in (None, *_values(call)):
                     self._last[call.step.name, value] = call.number
 
-    def repair(self, failure: Call) -> bool:
+    def repair(self, failure: ToolCall) -> bool:
         """Say whether a later call of the same tool about the same thing succeeded."""
         about = _values(failure) or (None,)
         return any(
@@ -59,7 +59,7 @@ class _Repairs:
         )
 
 
-def _values(call: Call) -> set[str]:
+def _values(call: ToolCall) -> set[str]:
     return {str(value) for _, value in values_of(call.step.arguments or {})}
 
 

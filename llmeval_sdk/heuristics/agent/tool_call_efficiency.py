@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from llmeval_sdk.agents.calls import EMPTY
-from llmeval_sdk.agents.run import Call, Run
+from llmeval_sdk.agents.run import Run, ToolCall
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
 
 
-def wasted(run: Run) -> list[Call]:
+def wasted(run: Run) -> list[ToolCall]:
     """Return the calls that failed, came back empty, or returned what that tool had returned."""
     returned: set[tuple[str, str]] = set()
     wasteful = []

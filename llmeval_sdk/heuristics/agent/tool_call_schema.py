@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk.agents.run import Call, Run
+from llmeval_sdk.agents.run import Run, ToolCall
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
 
 
@@ -31,7 +31,7 @@ def _score(run: Run) -> Scored:
     return float(len(steps)), steps, explanation
 
 
-def _problem(call: Call, schemas: Mapping[str, Any]) -> str | None:
+def _problem(call: ToolCall, schemas: Mapping[str, Any]) -> str | None:
     """Say what the schema of a call's tool does not allow; ``None`` where all is well."""
     name, arguments = call.step.name or "", call.step.arguments
     if name not in schemas:
