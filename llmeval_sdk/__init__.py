@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from llmeval_sdk._stats import Stats
     from llmeval_sdk.heuristics import heuristic
     from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
-    from llmeval_sdk.model import Chunk, Completion, Evaluation, Extraction, Message, Prompt, Record
+    from llmeval_sdk.model import (
+        Chunk,
+        Completion,
+        Evaluation,
+        Extraction,
+        Message,
+        Prompt,
+        Record,
+        Step,
+    )
     from llmeval_sdk.offline import Report, evaluate
     from llmeval_sdk.policy.budget import Budget
     from llmeval_sdk.policy.cascade import Cascade
@@ -56,7 +65,7 @@ _HOMES = {
     "heuristics": "heuristic",
     "judges": "judge LLMJudge ContextRecall",
     "offline": "evaluate Report",
-    "model": "Record Chunk Extraction Evaluation Prompt Message Completion",
+    "model": "Record Chunk Extraction Evaluation Prompt Message Completion Step",
     "protocols": "LLM Exporter",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -80,6 +89,7 @@ __all__ = [
     "Report",
     "SamplingRule",
     "Stats",
+    "Step",
     "above",
     "agent",
     "annotate",
