@@ -175,7 +175,8 @@ class Asking(Judging):
             if turn is None:
                 break
             try:
-                text = judgement_text(turn.job)
+                serial = judgement_id(turn.job.judge.name, turn.job.target)
+                text = judgement_text(turn.job, serial)
             except Exception as error:  # a record that cannot be written costs only itself
                 if turn.take():
                     detail = (
@@ -186,7 +187,7 @@ class Asking(Judging):
                 self._settle(turn)
                 continue
             size += len(text)
-            written.append((turn, judgement_id(turn.job.judge.name, turn.job.target), text))
+            written.append((turn, serial, text))
         return written
 
     def _send(self, written: list[tuple[Turn[Job], str, str]]) -> None:
