@@ -48,7 +48,7 @@ PARTS = {
         "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
         "pipeline/_undecided.py",
     ),
-    "fleet": ("fleet", "config/fleet.py", "cli/fleet.py"),
+    "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",
