@@ -1,8 +1,12 @@
 """The factory of Redis clients."""
 
 import pickle
+import shutil
+import socket
+import subprocess
 
 import pytest
+from redis_server import SERVER, WHY_SKIPPED, running_redis
 
 from llmeval_sdk import config
 from llmeval_sdk.config.redis_address import RedisAddress
@@ -53,3 +57,31 @@ def test_a_redis_that_is_not_there_fails_at_once():
 
     with pytest.raises(NoConnectionError):
         connect("redis://127.0.0.1:1").ping()
+
+
+@pytest.mark.skipif(
+    SERVER is None or shutil.which("openssl") is None, reason=f"{WHY_SKIPPED}, or openssl is not"
+)
+def test_an_encrypted_connection_checks_the_certificate(tmp_path):
+    """`rediss://` talks to a server whose authority is known, and to no other."""
+    from redis.exceptions import RedisError
+
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = (
+        "--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key),
+        "--tls-auth-clients", "no", "--tls-ca-cert-file", str(certificate),
+    )  # fmt: skip
+    with running_redis(tmp_path / "redis", *options):
+        address = f"rediss://localhost:{port}/0"
+        assert connect(f"{address}?ssl_ca_certs={certificate}").ping()
+        with pytest.raises(RedisError, match=r"(?i)certificate"):
+            connect(address).ping()
