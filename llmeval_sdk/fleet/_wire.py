@@ -55,20 +55,15 @@ _NOT_SENT: dict[type, tuple[str, ...]] = {SpanData: ("context", "evaluations", "
 """Fields that the span of a judge's run never has."""
 
 
-def _reader(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    names = tuple(row.name for row in fields(kind) if row.name not in _NOT_SENT.get(kind, ()))
-    return names, attrgetter(*names)
+def _reader(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], frozenset[str]]:
+    """Return the fields of a class, what reads them, and those that have no default."""
+    rows = [row for row in fields(kind) if row.name not in _NOT_SENT.get(kind, ())]
+    names = tuple(row.name for row in rows)
+    needed = (row.name for row in rows if row.default is row.default_factory is MISSING)
+    return names, attrgetter(*names), frozenset(needed)
 
 
 _READERS = {kind: _reader(kind) for kind in _NESTED}
-_NEEDED = {
-    kind: {
-        row.name
-        for row in fields(kind)
-        if row.default is MISSING and row.default_factory is MISSING
-    }
-    for kind in _NESTED
-}
 _KINDS: Mapping[str, type] = {
     "evaluation": EvaluationEvent, "span": SpanData, "not_run": NotRun
 }  # fmt: skip
@@ -79,26 +74,22 @@ def written(value: Any) -> str:
     """Write a value as JSON; of what is no plain data only the name of its type is left."""
     try:
         return _encode(value)
-    except (TypeError, ValueError):  # a key that is no text, or a list that holds itself
+    except (TypeError, RecursionError):  # a key that is no text, or a list that holds itself
         return _encode(_keyed(value, 0))
 
 
 def plain(item: Any) -> dict[str, Any]:
     """Return the fields of an object, without those that are ``None`` by default."""
-    names, read = _READERS[type(item)]
-    needed = _NEEDED[type(item)]
-    return {
-        name: value
-        for name, value in zip(names, read(item), strict=True)
-        if value is not None or name in needed
-    }
+    names, read, needed = _READERS[type(item)]
+    values = zip(names, read(item))  # noqa: B905 - as many as there are names
+    return {name: value for name, value in values if value is not None or name in needed}
 
 
 def _default(value: Any) -> Any:
     return plain(value) if type(value) in _READERS else f"<{type(value).__name__}>"
 
 
-_encode = json.JSONEncoder(default=_default, separators=(",", ":")).encode
+_encode = json.JSONEncoder(default=_default, separators=(",", ":"), check_circular=False).encode
 _DEEPEST = 40
 
 

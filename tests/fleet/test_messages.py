@@ -1,6 +1,7 @@
 """What travels between apps and workers: signed, versioned, bounded, and the same at both ends."""
 
 import json
+from base64 import b64decode, b64encode
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -65,6 +66,12 @@ def _body(*jobs, host=None):
     return body_of([judgement_text(job) for job in jobs], ids, host=host)
 
 
+def _changed(body, *change):
+    """Return a message in which a text was replaced, or another text as a message."""
+    text = b64decode(body).decode() if change else body
+    return b64encode((text.replace(*change) if change else text).encode()).decode()
+
+
 def _refused(body, signed=None, key=KEY):
     with pytest.raises(RefusedError) as error:
         message_of(body, signature(body, key) if signed is None else signed, KEY)
@@ -120,7 +127,7 @@ def test_a_forged_message_is_refused():
     """Another key, a changed byte and a signature of another kind are all forged."""
     body = _body()
     assert _refused(body, key=Secret("another-key-of-tests")).reason == "forged"
-    assert _refused(body.replace("0.25", "1.00"), signature(body, KEY)).reason == "forged"
+    assert _refused(_changed(body, "0.25", "1.00"), signature(body, KEY)).reason == "forged"
     for signed in ("", "é", "\ud800", 5, [], "0" * 64):
         assert _refused(body, signed).reason == "forged"
     assert _refused("\ud800", "0" * 64).reason == "forged"
@@ -128,7 +135,7 @@ def test_a_forged_message_is_refused():
 
 def test_a_message_of_an_unknown_version_is_refused_by_its_judgements():
     """A worker that cannot read a message can still say which judgements it refuses."""
-    body = _body().replace(f'"v": {VERSION}', f'"v": {VERSION + 1}', 1)
+    body = _changed(_body(), f'"v": {VERSION}', f'"v": {VERSION + 1}')
     refused = _refused(body)
     assert refused.reason == "unknown_version"
     assert refused.ids == (judgement_id("groundedness", TARGET),)
@@ -142,6 +149,7 @@ def test_messages_that_were_once_written_are_read():
         '[{"content":"c"}],"attributes":{}},"target":{"trace_id":"t","span_id":"s","span_name":'
         '"answer","span_kind":"workflow"},"probability":1.0,"why":"asked","escalated":false}]}'
     ) % ((judgement_id("groundedness", Target("t", "s")),) * 2)
+    body = _changed(body)
     (asked,) = message_of(body, signature(body, KEY), KEY).asked
     assert asked.record == Record(request="q", response="a", retrieved_context=(Chunk("c"),))
     assert sorted(READS) == [1]
@@ -162,16 +170,17 @@ def test_a_message_over_the_bound_is_refused():
 )  # fmt: skip
 def test_a_message_that_is_none_is_refused(body):
     """Even with the right signature."""
-    assert _refused(body).reason in ("unreadable", "unknown_version")
+    for text in (body, _changed(body)):
+        assert _refused(text).reason in ("unreadable", "unknown_version")
 
 
 def test_one_unreadable_judgement_costs_only_itself():
     """The others of its message are made; it is named by its id."""
     other = _job(judge="safety")
     body = _body(_job(), other)
-    message = json.loads(body)
+    message = json.loads(b64decode(body))
     message["judgements"][0]["record"] = "none"
-    body = json.dumps(message)
+    body = _changed(json.dumps(message))
     read = message_of(body, signature(body, KEY), KEY)
     assert [asked.judge for asked in read.asked] == ["safety"]
     assert read.unreadable == (judgement_id("groundedness", TARGET),)
@@ -179,15 +188,16 @@ def test_one_unreadable_judgement_costs_only_itself():
 
 def test_a_judgement_cannot_take_the_id_of_another():
     """Whoever may sign could otherwise settle what was not asked."""
-    message = json.loads(_body())
+    message = json.loads(b64decode(_body()))
     message["judgements"][0]["judge"] = "safety"
-    body = json.dumps(message)
+    body = _changed(json.dumps(message))
     assert message_of(body, signature(body, KEY), KEY).asked == ()
 
 
 def test_a_message_holds_no_address_and_no_key():
     """What it says of judges are names."""
-    text = envelope(_body(), signature(_body(), KEY), "serial")
+    body = _body()
+    text = envelope(body, signature(body, KEY), "serial") + b64decode(body).decode()
     assert KEY.reveal() not in text
     assert "redis://" not in text
     assert "llmeval_sdk" not in text

@@ -74,11 +74,11 @@ def environment(redis_url, folder, **more):
     }
 
 
-def start_worker(env, *arguments):
-    """Start a worker and return its process."""
+def start_worker(env, *arguments, quiet=False):
+    """Start a worker and return its process; what it prints is kept unless it is to be quiet."""
     return subprocess.Popen(
         [sys.executable, "-m", "llmeval_sdk", "fleet", *arguments],
-        env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=env.get("HERE"),
+        env=env, stdout=subprocess.DEVNULL if quiet else subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=env.get("HERE"),
         start_new_session=True,
     )  # fmt: skip
 
