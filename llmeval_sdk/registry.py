@@ -84,7 +84,7 @@ SHARED = "llmeval_sdk.pipeline.sharing:share"
 DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
 """What says in the place of which judges a decision model is asked."""
 
-FLEET = "llmeval_sdk.fleet:make"
+FLEET = "llmeval_sdk.fleet.roles:make"
 """What takes judgements in the place of this process's judges, or ``None``, by the Settings."""
 
 EXPORTERS = {

@@ -11,9 +11,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from contextlib import suppress
 
-from llmeval_sdk.errors import LlmevalError
+from llmeval_sdk import registry
+from llmeval_sdk.errors import ConfigurationError, LlmevalError
 
 
 COMMANDS = (
@@ -74,5 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
     for name in COMMANDS:
-        import_module(f"{__name__}.{name}").add(subparsers)
+        with suppress(ConfigurationError):  # its file was deleted, with the part that it belongs to
+            registry.load(f"{__name__}.{name}:add")(subparsers)
     return parser

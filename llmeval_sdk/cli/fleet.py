@@ -63,22 +63,22 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Configure this process as a worker and serve until a signal ends it."""
-    from llmeval_sdk import fleet, runtime
-    from llmeval_sdk.fleet import findings, serving
+    from llmeval_sdk import runtime
+    from llmeval_sdk.fleet import findings, roles, serving
 
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency: at least 1")
     asked = config.from_environment()
-    fleet.check(asked)
+    roles.check(asked)
     # All workers share one budget; a variable, because --app calls configure() by itself.
     os.environ.setdefault("LLMEVAL_SHARED", asked.of(FleetSettings).judge_queue.reveal())  # type: ignore[union-attr]  # noqa: TID251
-    fleet.answer_here()
+    roles.answer_here()
     _configure(args.app)
     pipeline = runtime.pipeline()
     if pipeline is None:
         raise ConfigurationError("there is nothing to do because LLMEVAL_ENABLED is off")
     settings = runtime.settings()
-    fleet.check(settings)
+    roles.check(settings)
     name = args.name or f"{gethostname()}-{os.getpid()}"
     described = findings.described(
         settings, pipeline.plan, name=name, pool=args.pool, slots=args.concurrency

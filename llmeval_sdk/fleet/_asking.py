@@ -16,7 +16,6 @@ from llmeval_sdk._process.shield import shield, tell
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
-from llmeval_sdk.fleet import returns
 from llmeval_sdk.fleet._message import (
     MAX_JUDGEMENTS,
     MAX_MESSAGE_BYTES,
@@ -28,6 +27,7 @@ from llmeval_sdk.fleet._message import (
 )
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.fleet._returning import Returning
+from llmeval_sdk.fleet.roles import returns
 from llmeval_sdk.pipeline import MAX_WAITING, Job, Judging, Outlet, Plan, Turn
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.tracing._inner import off
@@ -175,7 +175,8 @@ class Asking(Judging):
             if turn is None:
                 break
             try:
-                text = judgement_text(turn.job)
+                serial = judgement_id(turn.job.judge.name, turn.job.target)
+                text = judgement_text(turn.job, serial)
             except Exception as error:  # a record that cannot be written costs only itself
                 if turn.take():
                     detail = (
@@ -186,7 +187,7 @@ class Asking(Judging):
                 self._settle(turn)
                 continue
             size += len(text)
-            written.append((turn, judgement_id(turn.job.judge.name, turn.job.target), text))
+            written.append((turn, serial, text))
         return written
 
     def _send(self, written: list[tuple[Turn[Job], str, str]]) -> None:

@@ -79,15 +79,15 @@ def judgement_id(judge: str, target: Target) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def judgement_text(job: Job) -> str:
-    """Write one judgement.
+def judgement_text(job: Job, serial: str) -> str:
+    """Write one judgement with its id.
 
     Raises:
         ValueError: it is larger than a message may carry.
     """
     text = written(
         {
-            "id": judgement_id(job.judge.name, job.target),
+            "id": serial,
             "judge": job.judge.name,
             "record": job.record,
             "target": job.target,

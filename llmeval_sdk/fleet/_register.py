@@ -29,12 +29,12 @@ _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] 
 _PUT = f"""{_NOW}
 if redis.call('LLEN', KEYS[1]) >= tonumber(ARGV[3]) then return -1 end
 local new = 0
-for i = 4, #ARGV do
-  local key = '{JUDGEMENT}' .. ARGV[i]
+for id in string.gmatch(ARGV[4], '%S+') do
+  local key = '{JUDGEMENT}' .. id
   if redis.call('HSETNX', key, 'asked', now) == 1 then
     new = new + 1
     redis.call('PEXPIRE', key, ARGV[2])
-    redis.call('ZADD', KEYS[2], now, ARGV[i])
+    redis.call('ZADD', KEYS[2], now, id)
   end
 end
 if new > 0 then
@@ -164,7 +164,7 @@ class Register:
             How many of them are new; -1 where the queue is full.
         """
         new: int = self._put(
-            keys=[QUEUE_KEY, OPEN, ACCOUNT], args=[envelope, 2 * self._expiry, most, *ids]
+            keys=[QUEUE_KEY, OPEN, ACCOUNT], args=[envelope, 2 * self._expiry, most, " ".join(ids)]
         )
         return new
 

@@ -82,6 +82,8 @@ def plain(item: Any) -> dict[str, Any]:
     """Return the fields of an object, without those that are ``None`` by default."""
     names, read, needed = _READERS[type(item)]
     values = zip(names, read(item))  # noqa: B905 - as many as there are names
+    if not needed:
+        return {name: value for name, value in values if value is not None}
     return {name: value for name, value in values if value is not None or name in needed}
 
 

@@ -11,10 +11,10 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
-from llmeval_sdk.fleet import check
 from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
 from llmeval_sdk.fleet._presence import GONE_SECONDS, Worker, now, release, workers
 from llmeval_sdk.fleet._register import Register
+from llmeval_sdk.fleet.roles import check
 from llmeval_sdk.policy.shared.client import connect
 
 

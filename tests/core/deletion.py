@@ -28,7 +28,6 @@ from deletable import (
     built_upon,
     core_figures,
     core_imports_of_parts,
-    files_of,
     without,
 )
 
@@ -84,9 +83,8 @@ def holds_without(name: str) -> bool:
             shutil.copytree(ROOT / part, copy / part, ignore=ignore)
         for file in ("pyproject.toml", "README.md"):
             shutil.copy(ROOT / file, copy / file)
-        gone = [copy / file.relative_to(ROOT) for part in deleted for file in files_of(part)]
-        for path in gone:
-            path.unlink(missing_ok=True)
+        for place in (copy / "llmeval_sdk" / place for part in deleted for place in PARTS[part]):
+            shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
         without(copy, deleted)
         for place in LEFT_OUT:
             path = copy / place

@@ -63,7 +63,7 @@ def _job(record=RECORD, judge="groundedness"):
 def _body(*jobs, host=None):
     jobs = jobs or (_job(),)
     ids = [judgement_id(job.judge.name, job.target) for job in jobs]
-    return body_of([judgement_text(job) for job in jobs], ids, host=host)
+    return body_of(list(map(judgement_text, jobs, ids)), ids, host=host)
 
 
 def _changed(body, *change):
@@ -159,7 +159,7 @@ def test_a_message_over_the_bound_is_refused():
     """Nobody parses what is larger than any message of ours."""
     assert _refused("x" * (MAX_MESSAGE_BYTES + 1)).reason == "too_large"
     with pytest.raises(ValueError, match="may travel"):
-        judgement_text(_job(replace(RECORD, response="x" * (1 << 20))))
+        judgement_text(_job(replace(RECORD, response="x" * (1 << 20))), "0" * 32)
 
 
 @pytest.mark.parametrize(

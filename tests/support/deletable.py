@@ -49,7 +49,7 @@ PARTS = {
         "pipeline/_undecided.py",
     ),
     "agents": ("agents", "heuristics/agent"),
-    "fleet": ("fleet", "config/fleet.py", "cli/fleet.py"),
+    "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",

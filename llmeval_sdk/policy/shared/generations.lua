@@ -34,7 +34,7 @@ local function begin(run, known)
   generation = run .. '-' .. time[1] .. '.' .. time[2]
   began, ready, best, books = now, false, known, {}
   redis.call('HDEL', STATE, 'snapshot')
-  redis.call('HSET', STATE, 'generation', generation, 'run', run, 'began', tostring(time[1]),
+  redis.call('HSET', STATE, 'generation', generation, 'run', run, 'began', string.format('%.4f', now),
     'ready', '0', 'books', '{}', 'best', known and cjson.encode(known) or 'null')
 end
 
@@ -98,7 +98,7 @@ end
 
 -- The hosts whose leases of the generation before may have been used since they reported.
 local function awaited()
-  local final = began + request.lease + 2 -- `began` is cut to whole seconds
+  local final = began + request.lease + 1
   local missing, entries = {}, {}
   local all = redis.call('HGETALL', HOSTS)
   for i = 1, #all, 2 do
