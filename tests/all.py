@@ -21,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "tests/docs")
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
+OWN_ENVIRONMENT = ("tests/fleet",)
+"""What only ``make test-fleet`` can run, with a client of Redis and Celery."""
 IN_OTHER_PROCESSES = (
     "tests/test_examples.py", "tests/test_peers.py", "tests/demo", "tests/child", "tests/core",
     "tests/frozen", "tests/cli/test_in_process.py", "tests/offline/test_pytest_plugin.py",
@@ -54,7 +56,8 @@ def main(arguments):
     """Run both parts, the second also when the first failed; returns 1 if one of them did."""
     ours = {"--every-change", "--of-every-python", "--coverage"}.intersection(arguments)
     arguments = [part for part in arguments if part not in ours]
-    ignored = OWN_SUITES if ours & {"--every-change", "--coverage"} else ()
+    ignored = OWN_ENVIRONMENT
+    ignored += OWN_SUITES if ours & {"--every-change", "--coverage"} else ()
     ignored += IN_OTHER_PROCESSES if "--coverage" in ours else ()
     arguments += [f"--ignore={place}" for place in ignored]
     if "--of-every-python" in ours:

@@ -115,8 +115,8 @@ EFFECT_TAG = "tool.effect"
 
 def tool_call(span: FinishedSpan) -> Step:
     """Return the step that the span of a tool stands for."""
-    error, tags = span.error, span.tags or NOTHING
-    effect: Any = tags.get(EFFECT_TAG)
+    error = span.error
+    effect: Any = (span.tags or NOTHING).get(EFFECT_TAG)
     return Step(
         "tool",
         None,

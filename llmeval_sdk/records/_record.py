@@ -77,19 +77,15 @@ def record_of(
         span.span_id,
         span.name,
         span.kind,
-        tuple(sorted(steps, key=_start)) if steps else None,
+        tuple(sorted(steps, key=lambda step: step.start_ns or 0)) if steps else None,
         _tools_of(request) if steps else None,
         expected.get("expected_trajectory"),
     )
 
 
-def _start(step: Step) -> int:
-    return step.start_ns or 0
-
-
 def _tools_of(request: Any) -> Any:
     """Return the definitions of tools in a chat request."""
-    tools = request.get("tools") if type(request) is dict else None
+    tools = type(request) is dict and request.get("tools")
     return tuple(tools) if isinstance(tools, (list, tuple)) else None
 
 

@@ -35,10 +35,6 @@ def settle(span: Span) -> None:
         span._usage = to_usage(span._response.get("usage"))
 
 
-_LEAVING = ("llm", "tool")
-"""Kinds of spans that leave something whatever they hold."""
-
-
 def leave_to_owner(span: Span) -> None:
     """Leave to the evaluated span above what belongs to it: documents, usage, annotations."""
     owner, kind = span.owner, span.spec.kind
@@ -53,9 +49,7 @@ def leave_to_owner(span: Span) -> None:
         or span._retrieval is not None
         or span._expected
     )
-    if (
-        not has_notes and kind not in _LEAVING
-    ):  # most spans: the same as `left_by`, without calling it
+    if not has_notes and kind not in ("llm", "tool"):  # as `left_by`, without calling it
         if kind == "retrieval" and span._retrieved is not None:
             owner.collect(Retrieved(span.start_ns, span._retrieved, tuple(span.scored or ())))
         if kind == "retrieval" or span._retrieved is None:
