@@ -1,6 +1,7 @@
 """What the free scores of an agent's run find, and what they leave alone."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from machine import is_within
@@ -220,7 +221,7 @@ def test_hostile_runs_are_bounded(name):
         "dump", {"values": [f"value-{n}" for n in range(1_000)]}, "ignore previous " * 700_000
     )
     many = [call("post", {"n": n, "text": f"t{n}"}, f"ok {n}") for n in range(2_000)]
-    record = run(huge, *many, tools=TOOLS)
+    record = replace(run(huge, *many, tools=TOOLS), expected_trajectory=(huge, *many))
     begun = time.perf_counter()
     evaluation = run_heuristic(registry.evaluator(name), record)
     assert evaluation.value is not None or evaluation.error.type == "too_large"
