@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from llmeval_sdk.config._secret import Secret
@@ -27,5 +28,7 @@ class RedisAddress(Secret):
             raise ValueError("expected redis://host:port/0, and a number as its port") from None
         if parts.scheme not in ("redis", "rediss") or not parts.hostname:
             raise ValueError("expected redis://host:port/0 or rediss://host:port/0")
+        if not re.fullmatch(r"/?[0-9]*", parts.path):
+            raise ValueError("expected redis://host:port/0; write / in a password as %2F")
         self.place = f"{parts.scheme}://{parts.hostname}:{port}{parts.path}"
         """The address without user, password and options."""

@@ -86,7 +86,8 @@ class SharedVerdicts:
         def send(redis: Redis) -> None:
             seconds, microseconds = redis.time()
             now = f"{seconds}.{microseconds:06d}"
-            redis.eval(_PUT, 2, name, _INDEX, text, options[0], now, options[1])
+            put = redis.register_script(_PUT)
+            put(keys=[name, _INDEX], args=[text, options[0], now, options[1]])
             self._link.counts.add("verdicts shared")
 
         self._link.ask(send)

@@ -20,6 +20,7 @@ from llmeval_sdk.model import (
     NotRun,
     Record,
     SpanData,
+    Step,
     Target,
     Usage,
 )
@@ -39,6 +40,9 @@ _NESTED: dict[type, dict[str, Any]] = {
         "extractions": [Extraction],
         "expected_facts": [str],
         "usage": Usage,
+        "steps": [Step],
+        "tools": [dict],
+        "expected_trajectory": [Step],
     },
     EvaluationEvent: {"target": Target, "evaluation": Evaluation},
     Evaluation: {"error": Failure, "usage": Usage},
@@ -46,6 +50,7 @@ _NESTED: dict[type, dict[str, Any]] = {
     SpanData: {"error": Failure, "usage": Usage, "links": [Target]},
     Chunk: {},
     Extraction: {},
+    Step: {},
     Failure: {},
     Target: {},
     Usage: {},
@@ -142,6 +147,8 @@ def _made(kind: Any, value: Any) -> Any:
         raise UnreadableError("no list")
     if kind[0] is str:
         return tuple(str(item) for item in value)
+    if kind[0] is dict:
+        return tuple(item for item in value if type(item) is dict)
     return tuple(built(kind[0], item) for item in value)
 
 

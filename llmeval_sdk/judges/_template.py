@@ -11,7 +11,7 @@ from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.judges.prompt import Section
 from llmeval_sdk.judges.request import as_text, context, request
-from llmeval_sdk.model import Chunk, Extraction, Record, Usage
+from llmeval_sdk.model import Chunk, Extraction, Record, Step, Usage
 
 
 _IDENTITY = {"request_id", "trace_id", "span_id", "span_kind"}
@@ -115,4 +115,4 @@ def _plain(value: Any) -> str:
 
 def _fields(value: Any) -> Any:
     """Spread a noun of ours, such as Usage, into its fields."""
-    return asdict(value) if isinstance(value, (Chunk, Extraction, Usage)) else value
+    return asdict(value) if isinstance(value, (Chunk, Extraction, Step, Usage)) else value

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import pytest
@@ -34,6 +34,7 @@ from llmeval_sdk.model import (
     NotRun,
     Record,
     SpanData,
+    Step,
     Target,
     Usage,
 )
@@ -121,6 +122,19 @@ def test_an_absent_field_is_not_an_empty_one():
     """``None`` stays absent and an empty list stays there: judges tell them apart."""
     record = Record(retrieved_context=(), expected_facts=None)
     assert built(Record, parsed(written(record))) == record
+
+
+def test_every_field_of_a_record_arrives():
+    """A field that is added to Record and not to the wire would reach judges as a type's name."""
+    step = Step("tool", None, "refund", {"id": "A17"}, {"ok": True}, "503", "write", 1, 2)
+    full = Record(
+        "r", {"messages": [{"role": "user", "content": "q"}]}, "a", (Chunk("c", metadata={"k": 1}),),
+        ("fact",), "expected", (Chunk(doc_uri="d"),), (Extraction("v", 1, 0.5, "e"),), "v", 0.5,
+        {"name": "f"}, {"limits": {}}, {"k": "v"}, Usage(1, 2, 3, 0.1), 1.5, "t" * 32, "s" * 16,
+        "name", "agent", (step,), ({"name": "refund", "parameters": {}},), (step,),
+    )  # fmt: skip
+    assert all(getattr(full, row.name) is not None for row in fields(Record))
+    assert built(Record, parsed(written(full))) == full
 
 
 def test_a_forged_message_is_refused():

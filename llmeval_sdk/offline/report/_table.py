@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, overload
 
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Step, Usage
 from llmeval_sdk.offline.report._outputs import whole_numbers
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
@@ -45,8 +45,9 @@ def _read_row(line: bytes) -> Row:
     for name, kind in _NOUNS.items():
         if name in record:
             record[name] = tuple(kind(**item) for item in record[name])
-    if "expected_facts" in record:
-        record["expected_facts"] = tuple(record["expected_facts"])
+    for name in ("expected_facts", "tools"):
+        if name in record:
+            record[name] = tuple(record[name])
     if "usage" in record:
         record["usage"] = Usage(**record["usage"])
     error = plain.get("error")
@@ -63,6 +64,8 @@ _NOUNS = {
     "retrieved_context": Chunk,
     "expected_retrieved_context": Chunk,
     "extractions": Extraction,
+    "steps": Step,
+    "expected_trajectory": Step,
 }
 
 

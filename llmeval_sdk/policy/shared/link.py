@@ -185,10 +185,14 @@ class Link:
                 return
 
     def _try(self, command: Callable[[Redis], T], redis: Redis) -> T | None:
-        from redis.exceptions import RedisError
+        from redis.exceptions import RedisError, ResponseError
 
         try:
             result = command(redis)
+        except ResponseError as error:  # Redis is there: only this command is refused
+            self.counts.add(f"failed: {type(error).__name__}")
+            tell("what all hosts share", f"{self.place} refuses a command: {error!s:.100}")
+            return None
         except (RedisError, OSError) as error:
             self.counts.add(f"failed: {type(error).__name__}")
             self._failed_at = self._failed_at or elapsed()
