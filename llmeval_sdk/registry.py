@@ -28,24 +28,15 @@ HEURISTICS = {
     "extraction_risk": "llmeval_sdk.heuristics.extraction.risk:extraction_risk",
     "abstention_risk": "llmeval_sdk.heuristics.extraction.abstention:abstention_risk",
     "document_recall": "llmeval_sdk.heuristics.document_recall:document_recall",
-    "run_faults": "llmeval_sdk.heuristics.agent.run_faults:run_faults",
-    "tool_call_errors": "llmeval_sdk.heuristics.agent.tool_call_errors:tool_call_errors",
-    "tool_call_efficiency":
-        "llmeval_sdk.heuristics.agent.tool_call_efficiency:tool_call_efficiency",
-    "duplicate_tool_calls":
-        "llmeval_sdk.heuristics.agent.duplicate_tool_calls:duplicate_tool_calls",
-    "tool_call_loop": "llmeval_sdk.heuristics.agent.tool_call_loop:tool_call_loop",
-    "tool_call_schema": "llmeval_sdk.heuristics.agent.tool_call_schema:tool_call_schema",
-    "ungrounded_arguments":
-        "llmeval_sdk.heuristics.agent.ungrounded_arguments:ungrounded_arguments",
-    "ignored_errors": "llmeval_sdk.heuristics.agent.ignored_errors:ignored_errors",
-    "unsupported_action_claims":
-        "llmeval_sdk.heuristics.agent.unsupported_action_claims:unsupported_action_claims",
-    "unmet_requests": "llmeval_sdk.heuristics.agent.unmet_requests:unmet_requests",
-    "injected_actions": "llmeval_sdk.heuristics.agent.injected_actions:injected_actions",
-    "trajectory_match": "llmeval_sdk.heuristics.agent.trajectory_match:trajectory_match",
-    "tool_call_accuracy": "llmeval_sdk.heuristics.agent.tool_call_accuracy:tool_call_accuracy",
-    "tool_call_f1": "llmeval_sdk.heuristics.agent.tool_call_f1:tool_call_f1",
+    **{
+        name: f"llmeval_sdk.heuristics.agent.{name}:{name}"
+        for name in (
+            "run_faults", "tool_call_errors", "tool_call_efficiency", "duplicate_tool_calls",
+            "tool_call_loop", "tool_call_schema", "ungrounded_arguments", "ignored_errors",
+            "unsupported_action_claims", "unmet_requests", "injected_actions", "trajectory_match",
+            "tool_call_accuracy", "tool_call_f1",
+        )
+    },
     "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
     "total_input_token_count": "llmeval_sdk.heuristics.usage:total_input_token_count",
     "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",

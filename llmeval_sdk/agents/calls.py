@@ -66,8 +66,8 @@ def outcome_of(step: Step, result: str | None) -> Outcome:
     """Say what became of a call, by its error and by how its result, as text, begins."""
     if step.error is not None:
         return "failed"
-    if result is None:
-        return "refused"
+    if result is None:  # a function that ended without a result did return; a chat's call did not
+        return "refused" if step.end_ns is None else "done"
     head = result[:HEAD]
     if _ERROR.match(head) or _ERROR_KEY.search(head):
         return "failed"

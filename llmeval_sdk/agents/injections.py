@@ -111,7 +111,8 @@ def hijacks(run: Run, spend: Callable[[float], None]) -> list[Hijack]:
 def _addressed(result: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for count, match in enumerate(_CUES.finditer(result)):
-        if count >= _MOST_CUES:
+        if count >= _MOST_CUES:  # so many cues are a decoy: all that follows is suspicious
+            spans[-1] = spans[-1][0], len(result)
             break
         start = match.start()
         if spans and start <= spans[-1][1]:

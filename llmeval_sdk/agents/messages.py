@@ -20,6 +20,8 @@ from llmeval_sdk.model import Step
 
 MOST_STEPS = 2_000
 """Of a longer run, the first and the last thousand steps are kept, with a note between them."""
+_MOST_PARALLEL = 200
+"""How far back a result without an id looks for its call."""
 _DEEPEST = 4
 """How far parts of messages may hold parts."""
 _ROLES = {
@@ -108,7 +110,7 @@ def definitions_of(tools: Any) -> tuple[Mapping[str, Any], ...] | None:
 def _oldest(steps: Sequence[Step], name: str | None) -> int | None:
     """Return the first of the latest calls that has no result yet and may have had this one."""
     best = None
-    for at in range(len(steps) - 1, -1, -1):
+    for at in range(len(steps) - 1, max(len(steps) - _MOST_PARALLEL, 0) - 1, -1):
         step = steps[at]
         if step.role == "tool":
             if step.result is None and step.error is None and name in (None, step.name):

@@ -31,7 +31,8 @@ def is_invented(value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
     Values that an agent may choose are never invented: booleans, small numbers, prose, the words of
     a search, and the dates and numbers of a call that only reads.
     """
-    if value is None or isinstance(value, bool):
+    is_unknown = run.cut_at is not None and run.cut_at < call.number
+    if is_unknown or value is None or isinstance(value, bool):
         return False
     if isinstance(value, (int, float)):
         return _is_invented_number(value, call, run)
@@ -54,6 +55,8 @@ def absent_figures(run: Run) -> float:
     """Return the share of the figures in what the agent said that nothing it saw contains."""
     total = absent = 0
     for said in run.said:
+        if run.cut_at is not None and run.cut_at < said.number:
+            break
         for match in _NUMBER.finditer(said.text):
             raw = match[1]
             if len(raw) < 2:

@@ -14,6 +14,8 @@ from llmeval_sdk.model import Record, Step
 
 LONGEST_RESULT = 64_000
 """Characters that are read of one result or message."""
+CUT_MARK = "<truncated "
+"""Near the end of a text that was cut when it was captured."""
 MOST_TEXT = 400_000
 """Characters that are read of all results and messages together, the first of a run."""
 
@@ -55,29 +57,33 @@ class Run:
             what tools returned, in order.
         ends_with_answer: whether the last step is something that the agent said.
         schemas: the JSON schemas of the tools' parameters by name; empty where they are not known.
-        is_cut: whether the run held more text than is read.
+        cut_at: the first step of whose text not all was read; ``None`` where all was. What the
+            agent saw there is not known, so nothing that comes later can be called invented.
     """
 
     __slots__ = (
-        "asked", "calls", "ends_with_answer", "is_cut", "said", "schemas", "seen", "steps",
+        "asked", "calls", "cut_at", "ends_with_answer", "said", "schemas", "seen", "steps",
     )  # fmt: skip
 
     def __init__(self, record: Record) -> None:
         self.steps = _steps(record)
         self.calls: list[ToolCall] = []
         self.said: list[Statement] = []
-        self.is_cut = False
+        self.cut_at: int | None = None
         asked: list[str] = []
         seen: list[str] = []
-        length = 0
+        length = spoken = 0
         for number, step in enumerate(self.steps, 1):
             if step.role == "assistant":
-                self.said.append(Statement(number, (step.content or "")[:LONGEST_RESULT], length))
+                text = (step.content or "")[: min(LONGEST_RESULT, max(0, MOST_TEXT - spoken))]
+                spoken += len(text)
+                self.said.append(Statement(number, text, length))
                 continue
             result = to_text(step.result) if step.role == "tool" else None
             text = (result if step.role == "tool" else step.content) or ""
             room = max(0, min(LONGEST_RESULT, MOST_TEXT - length))
-            self.is_cut |= len(text) > room
+            if len(text) > room or CUT_MARK in text[-len(CUT_MARK) - 40 :]:
+                self.cut_at = self.cut_at or number
             low = text[:room].lower()
             if step.role == "user":
                 asked.append(low)
@@ -91,7 +97,8 @@ class Run:
         last = self.steps[-1] if self.steps else None
         answered = last is not None and last.role == "assistant"
         self.ends_with_answer = answered and len((self.said[-1].text).strip()) > 1
-        tools = definitions_of(record.tools) or ()
+        offered = record.request.get("tools") if isinstance(record.request, dict) else None
+        tools = definitions_of(record.tools) or definitions_of(offered) or ()
         self.schemas = {str(tool["name"]): tool["parameters"] for tool in tools}
 
 

@@ -66,6 +66,9 @@ def call_failed(error: Exception, where: str) -> CallFailed:
     if isinstance(error, httpx2.TimeoutException):
         return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
     cause = _root(error)
+    if isinstance(error, (ImportError, httpx2.LocalProtocolError, httpx2.InvalidURL)):
+        kind = type(error).__name__
+        return CallFailed("bad_request", f"the request to {where} cannot be made ({kind})")
     if isinstance(error, AnswerRefusedError):
         return CallFailed("malformed", f"the answer of {where} is not read: {error}")
     if isinstance(error, (ValueError, RecursionError, zlib.error)):

@@ -80,7 +80,7 @@ class HttpClient:
             "POST",
             url,
             headers=self._headers,
-            content=data.encode(),
+            content=data.encode("utf-8", "replace"),  # half a character is no text
             extensions={"timeout": timeout},
         )
         response = await self._http.send(request, stream=True)

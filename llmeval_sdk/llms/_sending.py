@@ -57,11 +57,13 @@ class Sender:
         """
 
         async def once() -> Any:
+            sent = body()
             try:
-                return await self._post(body())
+                return await self._post(sent)
             except CallFailed as error:
                 self.trouble = error
-                if error.type == "bad_request" and give_way(error):
+                # Another call may have given way meanwhile, so that the body is another one now.
+                if error.type == "bad_request" and (give_way(error) or body() != sent):
                     return await once()
                 raise
 

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from llmeval_sdk._process.locks import Locked
@@ -84,8 +85,8 @@ class BudgetKeeper:
         self._budget = budget
         self._ledger: Ledger = ledger or MemoryLedger()
         self._clock = clock
-        self._settled: deque[tuple[Reservation, Want]] = deque()
-        """What was used, and counts in full, as it was reserved, until it is written."""
+        self._settled: deque[tuple[int, Reservation, Want]] = deque()
+        """By process, what was used; it counts in full, as it was reserved, until it is written."""
         self._spares: deque[_Spare] = deque()
         self._in_second = (0, 0)
         """A second, and how many transactions have reserved something in it."""
@@ -119,12 +120,13 @@ class BudgetKeeper:
             if refused is not None:
                 return refused
             books.prune(state, limits, now)
-            wanted = [want]
+            reserve = partial(books.reserve, state, limits, now=now, hold=self.hold_seconds)
+            made = [reserve(want)]
             if more and books.refusal(state, limits, _times(want, _PART * more), now) is None:
-                wanted += [_larger(want)] * more
-            return [
-                books.reserve(state, limits, one, now, hold=self.hold_seconds) for one in wanted
-            ]
+                spare = _larger(want)  # one by one: some limits take any amount as one call
+                while len(made) <= more and books.refusal(state, limits, spare, now) is None:
+                    made.append(reserve(spare))
+            return made
 
         try:
             granted = self._change(change, lambda result: isinstance(result, list))
@@ -132,7 +134,7 @@ class BudgetKeeper:
             return Refused("over_budget", f"the ledger cannot be used: {type(error).__name__}", 1.0)
         if isinstance(granted, Refused):
             return granted
-        self._spares.extend(_Spare(os.getpid(), judge, one) for one in granted[1:])
+        self._spares.extend(_Spare(os.getpid(), judge, usd is None, one) for one in granted[1:])
         return granted[0]
 
     def _spare(self, judge: str, want: Want) -> Reservation | None:
@@ -141,7 +143,7 @@ class BudgetKeeper:
         for spare in self._spares_left():
             if spare.name == judge and int(spare.reservation.at) == second and spare.covers(want):
                 return spare.reservation
-            self._settled.append((spare.reservation, _NOTHING))
+            self._settled.append((os.getpid(), spare.reservation, _NOTHING))
         return None
 
     def _spares_left(self) -> Iterator[_Spare]:
@@ -175,7 +177,7 @@ class BudgetKeeper:
 
         Raises whatever the ledger raises; it is then written with the next change.
         """
-        self._settled.append((reservation, Want(calls, tokens, usd)))
+        self._settled.append((os.getpid(), reservation, Want(calls, tokens, usd)))
         if not later:
             self.write()
 
@@ -184,7 +186,8 @@ class BudgetKeeper:
 
         Raises whatever the ledger raises.
         """
-        self._settled.extend((spare.reservation, _NOTHING) for spare in self._spares_left())
+        left = self._spares_left()
+        self._settled.extend((os.getpid(), spare.reservation, _NOTHING) for spare in left)
         if self._settled:
             self._change(lambda *_: None, lambda _: False)
 
@@ -192,15 +195,16 @@ class BudgetKeeper:
         self, change: Callable[[BookState, float], T], has_changed: Callable[[T], bool]
     ) -> T:
         """Change the books, together with what was settled meanwhile."""
-        settled: list[tuple[Reservation, Want]] = []
+        settled: list[tuple[int, Reservation, Want]] = []
         with suppress(IndexError):  # another thread may take some of them
             while True:
                 settled.append(self._settled.popleft())
 
         def changed(text: str) -> tuple[str | None, T]:
             state, now = books.load(text), self._clock()
-            for reservation, actual in settled:
-                books.settle(state, reservation, actual, now)
+            for process, reservation, actual in settled:
+                if process == os.getpid():  # a fork leaves its parent's to the parent
+                    books.settle(state, reservation, actual, now)
             result = change(state, now)
             return books.dump(state) if settled or has_changed(result) else None, result
 
@@ -245,6 +249,7 @@ class _Spare(NamedTuple):
 
     process: int
     name: str
+    is_unpriced: bool
     reservation: Reservation
 
     def covers(self, want: Want) -> bool:
@@ -252,6 +257,7 @@ class _Spare(NamedTuple):
         spare = self.reservation
         return (
             spare.calls == want.calls
+            and self.is_unpriced is (want.usd is None)
             and spare.tokens >= (want.tokens or 0)
             and spare.usd >= (want.usd or 0.0)
         )

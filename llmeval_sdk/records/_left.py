@@ -115,7 +115,6 @@ EFFECT_TAG = "tool.effect"
 
 def tool_call(span: FinishedSpan) -> Step:
     """Return the step that the span of a tool stands for."""
-    error = span.error
     effect: Any = (span.tags or NOTHING).get(EFFECT_TAG)
     return Step(
         "tool",
@@ -123,7 +122,7 @@ def tool_call(span: FinishedSpan) -> Step:
         span.name,
         span.arguments if span.request is None else span.request,
         span.response,
-        None if error is None else f"{error.type}: {error.message}",
+        None if span.error is None else f"{span.error.type}: {span.error.message}",
         effect if effect in ("read", "write") else None,
         span.start_ns,
         span.end_ns,

@@ -78,15 +78,9 @@ def record_of(
         span.name,
         span.kind,
         tuple(sorted(steps, key=lambda step: step.start_ns or 0)) if steps else None,
-        _tools_of(request) if steps else None,
+        None,
         expected.get("expected_trajectory"),
     )
-
-
-def _tools_of(request: Any) -> Any:
-    """Return the definitions of tools in a chat request."""
-    tools = type(request) is dict and request.get("tools")
-    return tuple(tools) if isinstance(tools, (list, tuple)) else None
 
 
 def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:

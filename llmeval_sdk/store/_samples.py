@@ -102,9 +102,9 @@ def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> s
 _IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
 
 
-_Weights: TypeAlias = "dict[tuple[Any, ...], tuple[float, float, float]]"
-"""By group of a word: the least inclusion probability, the sum of the inverses, and that of their
-squares."""
+_Weights: TypeAlias = "dict[tuple[Any, ...], tuple[int, float, float, float]]"
+"""By group of a word: how many have an inclusion probability, the least of them, the sum of their
+inverses, and that of the squares."""
 
 
 def _weights(
@@ -193,12 +193,17 @@ class _Summing:
         elif count:
             y, passes = number - sample.origin, number >= PASS
             sums = Sums(count, number, number, count * y)
-            if part.known:
-                whole = 1.0, float(part.known), float(part.known)
-                least, w, ww = whole if part.is_whole else self._weights[part[:6]]
+            number_known = part.known or 0
+            weights: tuple[int, float, float, float] | None = (
+                (number_known, 1.0, float(number_known), float(number_known))
+                if part.is_whole
+                else self._weights.get(part[:6])  # rows may have gone since the groups were read
+            )
+            if number_known and weights is not None:
+                known, least, w, ww = weights
                 sums = Sums(
-                    *sums[:4], part.known, least, w, ww, w * y, ww * y,
-                    ww * y * y, part.known * passes, w * passes,
+                    *sums[:4], known, least, w, ww, w * y, ww * y,
+                    ww * y * y, known * passes, w * passes,
                 )  # fmt: skip
             sample.versions.add(part.version or "")
             sample.add(sums)
@@ -214,8 +219,8 @@ _IS_USABLE = "value BETWEEN -1e100 AND 1e100"
 """The square of such a score is a number; only a file made by hand holds others."""
 
 _WEIGHTS = f"""
-SELECT {GROUP}, {{period}}, {WORD}, min(inclusion_probability), sum(1 / inclusion_probability),
-  sum(1 / (inclusion_probability * inclusion_probability))
+SELECT {GROUP}, {{period}}, {WORD}, count(*), min(inclusion_probability),
+  sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability))
 FROM evaluations {{where}} AND {WORD} IS NOT NULL AND {COUNTS}
 GROUP BY {GROUP}, {WORD} {{by_period}}
 """  # noqa: S608 - constants

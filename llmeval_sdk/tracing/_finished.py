@@ -11,7 +11,7 @@ from typing import Any
 
 from llmeval_sdk._coerce import to_chunks, to_usage
 from llmeval_sdk._span_fields import DATA_FIELDS
-from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData
+from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
 from llmeval_sdk.records import (
     ANSWERED,
     OWNERS,
@@ -35,7 +35,7 @@ def settle(span: Span) -> None:
         span._usage = to_usage(span._response.get("usage"))
 
 
-def leave_to_owner(span: Span) -> None:
+def leave_to_owner(span: Span) -> None:  # noqa: C901
     """Leave to the evaluated span above what belongs to it: documents, usage, annotations."""
     owner, kind = span.owner, span.spec.kind
     if owner is None or owner.end_ns or kind in OWNERS:
@@ -64,7 +64,7 @@ def leave_to_owner(span: Span) -> None:
                 above = above.owner
         elif type(item) is Spent:
             (_call_above(span, owner) or owner).collect(item)
-        else:
+        elif type(item) is not Step or owner.has_room_for(span.size):
             owner.collect(item)
 
 

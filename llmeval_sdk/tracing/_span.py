@@ -61,6 +61,10 @@ def _annotated(name: str, slot: str, doc: str) -> Any:
     return property(attrgetter(slot), write, doc=doc)
 
 
+MOST_HELD = 16_777_216
+"""Bytes of tool calls that an open run holds: what a longer one does then is no step of it."""
+
+
 @final
 class Span:
     """One timed step. Set ``request``, ``response`` and ``retrieved_context``, or ``annotate`` it.
@@ -73,8 +77,8 @@ class Span:
         "_arguments", "_attributes", "_confidence", "_error", "_expected", "_extractions",
         "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response",
         "_retrieval", "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags",
-        "gathered", "links", "name", "owner", "parent", "parent_number", "record", "room", "scored",
-        "session_id", "span_number", "spec", "start_ns", "trace_number",
+        "gathered", "held", "links", "name", "owner", "parent", "parent_number", "record", "room",
+        "scored", "session_id", "span_number", "spec", "start_ns", "trace_number",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, parent: Span | Link | None) -> None:  # noqa: PLR0915
@@ -122,6 +126,7 @@ class Span:
         self._error: Failure | None = None
         self.links: tuple[Any, ...] = ()
         self.gathered: list[Left] | None = None
+        self.held = 0
         self.scored: list[Evaluation] | None = None
         self.record: Record | None = None
         self.context: dict[str, Any] | None = None
@@ -251,6 +256,11 @@ class Span:
         if self.gathered is None:
             self.gathered = []
         self.gathered.append(item)
+
+    def has_room_for(self, size: int) -> bool:
+        """Say whether the steps of a run, which are held until it ends, may take so many bytes."""
+        self.held += size
+        return self.held <= MOST_HELD
 
     @property
     def has_metadata(self) -> bool:

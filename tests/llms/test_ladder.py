@@ -1,12 +1,13 @@
 """Structured output: each server gets the best way to ask that it understands."""
 
+import asyncio
 import json
 
 import pytest
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms import OpenAILLM, _ladder
-from llmeval_sdk.model import Usage
+from llmeval_sdk.model import Message, Usage
 
 
 ANSWER = {"rationale": "because", "rating": "yes"}
@@ -120,6 +121,26 @@ def test_a_reasoning_model_gets_the_parameters_it_takes(serve, ask):
     assert last["max_completion_tokens"] == 64
     assert "max_tokens" not in last
     assert "temperature" not in last
+
+
+SCHEMA = {"type": "object", "properties": {"rating": {"type": "string"}}}
+
+
+def test_first_calls_at_the_same_time_all_learn_what_a_reasoning_model_takes(serve):
+    """The first refusal changes the parameters for the others, which then send theirs once more."""
+    server = serve(default="reasoning")
+    options = {"api_key": "sk-any", "timeout": 5.0, "backoff": 0.001}
+    llm = OpenAILLM("stand-in", base_url=server.base_url, **options)
+
+    async def ask_all():
+        turns = [Message("user", "question?")]
+        calls = [llm.complete(turns, schema=SCHEMA, max_tokens=64) for _ in range(8)]
+        return await asyncio.gather(*calls)
+
+    assert len(asyncio.run(ask_all())) == 8
+    last = server.chats[-1].body
+    assert last["response_format"]["type"] == "json_schema"
+    assert last["max_completion_tokens"] == 64
 
 
 def test_without_a_schema_the_text_comes_back_as_it_is(serve, ask):

@@ -503,3 +503,46 @@ def test_a_fork_does_not_spend_its_parents_spares():
     assert spare.id not in ids | in_child
     assert min(in_child) > max(one.reservation.id for one in own._spares)
     assert ids.isdisjoint(in_child)
+
+
+def test_reserving_ahead_keeps_the_limit_on_tokens_without_a_price():
+    """Calls that used nothing leave the minute empty, and what is reserved ahead still fits in it."""
+    own = keeper(usd_per_day=5.0, unpriced_tokens_per_minute=200_000)
+    for _ in range(6):
+        (got,) = many(own, 1, tokens=70_000)
+        if isinstance(got, Refused):
+            break
+        held = sum(one.reservation.tokens for one in own._spares) + got.tokens
+        assert held <= 200_000
+        own.settle(got, tokens=0, later=True)
+
+
+def test_a_spare_with_a_price_pays_for_no_call_without_one():
+    """Tokens of unknown price have a limit of their own."""
+    own = keeper(usd_per_day=1_000.0)
+    many(own, 20, tokens=10, usd=0.01)
+    priced = {spare.reservation.id for spare in own._spares}
+    (unpriced,) = many(own, 1, tokens=10)
+    assert priced
+    assert unpriced.id not in priced
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_leaves_what_was_settled_to_its_parent():
+    """Ten settlements that wait are booked once, however late the children write."""
+    clock = Clock()
+    own = keeper(clock, usd_per_day=100.0)
+    granted = many(own, 10, usd=0.05)
+    for one in granted:
+        own.settle(one, usd=0.05, later=True)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        clock.now += HOLD_SECONDS + 1
+        own.write()
+        os.write(writing, str(own.used().usd).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert float(os.read(reading, 100)) == 0.0
+    own.write()
+    assert own.used().usd == pytest.approx(0.5)

@@ -1,6 +1,7 @@
 """Estimates from sums are those of the rows: nothing is rounded away or left out for speed."""
 
 import random
+import sqlite3
 from collections import Counter
 from contextlib import closing
 
@@ -13,7 +14,7 @@ from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Labelled, corrected_mean
 from llmeval_sdk.estimates.funnels import funnel
 from llmeval_sdk.estimates.mean import population_mean
-from llmeval_sdk.store import summary
+from llmeval_sdk.store import _samples, summary
 from llmeval_sdk.store._samples import LEAST_CHANCE
 from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.labels import labels_of
@@ -226,3 +227,20 @@ def test_a_bin_ends_where_the_next_begins(seed):
     values += [low + (high - low) * number / 10 for number in range(11)]
     for value in (*values, *edges):
         assert sum(edge <= value for edge in edges) == summary.bin_of(value, low, high)
+
+
+def test_rows_that_went_between_two_reads_are_no_error(path):
+    """Groups and weights are read by two connections, and another process may prune in between."""
+    with closing(StoreReader(path)) as reader:
+        known = Scores(reader)
+        scope = summary.EvaluationScope()
+        groups = known.groups(scope)
+        before = reader.read(lambda store: _samples.judged(store, scope, groups))
+        raw = sqlite3.connect(path)
+        raw.execute("DELETE FROM evaluations WHERE evaluator_kind = 'judge'")
+        raw.commit()
+        raw.close()
+        after = reader.read(lambda store: _samples.judged(store, scope, groups))
+    assert before.keys() == after.keys()
+    weighed = [sum(sample.tally.judged for sample in read.values()) for read in (before, after)]
+    assert weighed[1] < weighed[0]

@@ -32,7 +32,7 @@ def of_a_run(
         metadata: dict[str, Any] = {}
         if steps:
             metadata["steps"] = list(steps[:MOST_SHOWN])
-        if run.is_cut:
+        if run.cut_at is not None:
             metadata["cut"] = True
         return Evaluation(name, float(value), None, explanation, None, metadata)
 

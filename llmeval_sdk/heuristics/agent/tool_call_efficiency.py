@@ -14,7 +14,9 @@ def wasted(run: Run) -> list[ToolCall]:
     for call in run.calls:
         result = (call.result or "").strip()
         key = call.step.name or "", result
-        if call.outcome != "done" or result.lower() in EMPTY or key in returned:
+        says_nothing = result.lower() in EMPTY
+        repeats = key in returned and not (says_nothing and call.writes)
+        if call.outcome != "done" or (says_nothing and not call.writes) or repeats:
             wasteful.append(call)
         returned.add(key)
     return wasteful
@@ -24,7 +26,8 @@ def _score(run: Run) -> Scored:
     """Return the share of tool calls that brought something new, from 0 to 1.
 
     A call brought nothing if it failed, came back empty, or returned the same as an earlier call of
-    the same tool. Of all single signals, this one tells best whether a run went wrong.
+    the same tool. One that changes something may come back empty. Of all single signals, this one
+    tells best whether a run went wrong.
     """
     if not run.calls:
         return None, (), None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmeval_sdk.agents.run import Run, ToolCall
+from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
 
 
@@ -23,15 +24,16 @@ def _score(run: Run) -> Scored:
         return None, (), None
     steps = []
     explanation = None
+    budget = WorkBudget()
     for call in run.calls:
-        problem = _problem(call, run.schemas)
+        problem = _problem(call, run.schemas, budget)
         if problem is not None:
             steps.append(call.number)
             explanation = explanation or at(call.number, call.step.name, problem)
     return float(len(steps)), steps, explanation
 
 
-def _problem(call: ToolCall, schemas: Mapping[str, Any]) -> str | None:
+def _problem(call: ToolCall, schemas: Mapping[str, Any], budget: WorkBudget) -> str | None:
     """Say what the schema of a call's tool does not allow; ``None`` where all is well."""
     name, arguments = call.step.name or "", call.step.arguments
     if name not in schemas:
@@ -48,23 +50,26 @@ def _problem(call: ToolCall, schemas: Mapping[str, Any]) -> str | None:
         if key not in properties:
             if not schema.get("additionalProperties"):
                 return f"has no argument {key!s:.80}"
-        elif not fits(value, properties[key]) and not (value is None and key not in required):
+        elif not fits(value, properties[key], budget) and not (
+            value is None and key not in required
+        ):
             return f"takes another value of {key!s:.80}"
     return None
 
 
-def fits(value: Any, schema: Any, depth: int = 0) -> bool:  # noqa: C901, PLR0911
+def fits(value: Any, schema: Any, budget: WorkBudget, depth: int = 0) -> bool:  # noqa: C901, PLR0911
     """Say whether a value fits the part of JSON Schema that tools use; what is unknown fits."""
+    budget.spend(10)
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return True
     choices = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(choices, (list, tuple)):
-        return any(fits(value, choice, depth + 1) for choice in choices[:_MOST_ITEMS])
+        return any(fits(value, choice, budget, depth + 1) for choice in choices[:_MOST_ITEMS])
     if isinstance(schema.get("enum"), (list, tuple)) and value not in schema["enum"]:
         return False
     kind = schema.get("type")
     if isinstance(kind, (list, tuple)):
-        return any(fits(value, {**schema, "type": one}, depth + 1) for one in kind)
+        return any(fits(value, {**schema, "type": one}, budget, depth + 1) for one in kind)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind == "string":
         return isinstance(value, str)
@@ -79,17 +84,19 @@ def fits(value: Any, schema: Any, depth: int = 0) -> bool:  # noqa: C901, PLR091
     if kind == "array":
         items = schema.get("items")
         return isinstance(value, (list, tuple)) and all(
-            fits(item, items, depth + 1) for item in value[:_MOST_ITEMS]
+            fits(item, items, budget, depth + 1) for item in value[:_MOST_ITEMS]
         )
     if kind == "object":
-        return isinstance(value, dict) and _fits_object(value, schema, depth)
+        return isinstance(value, dict) and _fits_object(value, schema, budget, depth)
     return True
 
 
-def _fits_object(value: Mapping[str, Any], schema: Mapping[str, Any], depth: int) -> bool:
+def _fits_object(
+    value: Mapping[str, Any], schema: Mapping[str, Any], budget: WorkBudget, depth: int
+) -> bool:
     properties = schema.get("properties") or {}
     return all(key in value for key in schema.get("required") or ()) and all(
-        fits(held, properties.get(key), depth + 1)
+        fits(held, properties.get(key), budget, depth + 1)
         for key, held in list(value.items())[:_MOST_ITEMS]
     )
 
