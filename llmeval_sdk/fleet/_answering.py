@@ -13,6 +13,7 @@ from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
+from llmeval_sdk import registry
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.evaluation import own_copy
@@ -123,7 +124,14 @@ class Answering(Judging):
     # -- one judgement ----------------------------------------------------------------------------
 
     def known(self, name: str) -> Judge | None:
-        """Return the judge of a name, of those that were configured here and the built-in ones."""
+        """Return the judge of a name, of those that were configured here and the built-in ones.
+
+        No name in a message is ever imported as an address: one with a colon is that of a
+        configured judge or of a family.
+        """
+        family, colon, _ = name.partition(":")
+        if colon and family not in registry.FAMILIES:
+            return next((judge for judge in self._plan.judges if judge.name == name), None)
         try:
             evaluator = self._plan.find(name)
         except Exception as error:
