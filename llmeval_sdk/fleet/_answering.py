@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from llmeval_sdk import registry
-from llmeval_sdk._process.shield import swallow, tell
+from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.fleet._message import Asked, Message, RefusedError, message_of
@@ -48,7 +48,8 @@ def wait_for_budget(keeper: BudgetKeeper, seconds: float) -> None:
         if after is None or monotonic() + after > deadline:
             return
         sleep(min(after, 0.2))
-    keeper.release(reserved)
+    with shield("fleet", calls_out=True):
+        keeper.release(reserved)
 
 
 class GiveBackError(Exception):
@@ -185,12 +186,24 @@ class _Answer:
         while self._left or self._running or self._held:
             self._take_back()
             while self._left and self._by.room.acquire(blocking=False):
-                self._begin(self._left.popleft())
+                asked = self._left.popleft()
+                self._alone(asked, self._begin, asked)
             with suppress(Empty):
                 asked, future = self._ended.get(timeout=_LOOK_SECONDS)
                 self._running -= 1
-                self._end(asked, future.result())
+                self._alone(asked, self._end, asked, future.result())
         return self._sent
+
+    def _alone(self, asked: Asked, step: Callable[..., None], *arguments: Any) -> None:
+        """Take a step of one judgement, which ends alone where the step raises."""
+        try:
+            step(*arguments)
+        except GiveBackError:
+            raise
+        except Exception as error:
+            if not swallow("fleet", error, calls_out=True):
+                raise
+            self._refuse(asked, "error", "error", type(error).__name__)
 
     def _take_back(self) -> None:
         """Look again at judgements that another worker held."""

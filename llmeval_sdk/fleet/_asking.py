@@ -17,8 +17,8 @@ from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.fleet._message import (
+    FULL_BYTES,
     MAX_JUDGEMENTS,
-    MAX_MESSAGE_BYTES,
     body_of,
     envelope,
     judgement_id,
@@ -170,7 +170,7 @@ class Asking(Judging):
         """Write the next judgements: as many as a message may hold, by number and by size."""
         written: list[tuple[Turn[Job], str, str]] = []
         size = 0
-        while len(written) < MAX_JUDGEMENTS and size < MAX_MESSAGE_BYTES // 2:
+        while len(written) < MAX_JUDGEMENTS and size < FULL_BYTES:
             turn = self._turns.next()
             if turn is None:
                 break

@@ -11,7 +11,9 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
 from llmeval_sdk.config import Secret
 from llmeval_sdk.fleet import roles
-from llmeval_sdk.fleet._message import body_of, judgement_id, judgement_text, signature
+from llmeval_sdk.fleet._answering import wait_for_budget
+from llmeval_sdk.fleet._message import TASK, body_of, judgement_id, judgement_text, signature
+from llmeval_sdk.fleet._worker import add_task, make_app
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.pipeline._turns import Job
 from llmeval_sdk.policy.admission import Admitted
@@ -70,3 +72,46 @@ def test_a_configured_judge_may_have_a_colon_in_its_name(worker, broker):
     polite.name = "mine:polite"
     worker(polite).answer(*_message("mine:polite"))
     assert account(broker).judged == 1
+
+
+def test_one_verdict_that_cannot_be_written_costs_only_itself(worker, broker):
+    """The judgements beside it have their verdicts, and it is counted with its reason."""
+
+    @llmeval.judge
+    def endless(record, llm):
+        return llmeval.Evaluation("endless", True, metadata={"digits": 10**5000})
+
+    @llmeval.judge
+    def polite(record, llm):
+        return True
+
+    worker(endless, polite).answer(*_message("endless", "polite", "polite"))
+    now = account(broker)
+    assert (now.judged, dict(now.refused), now.waiting) == (2, {"error": 1}, 0)
+
+
+def test_a_message_at_which_the_worker_fails_goes_back(broker):
+    """Celery throws away what its task raised at; its judgements would wait for hours."""
+    from celery.exceptions import Reject
+
+    def fails(body, signed):
+        raise ValueError
+
+    app = make_app(Secret(broker.address), visibility=1.0)
+    add_task(app, fails)
+    with pytest.raises(Reject) as rejected:
+        app.tasks[TASK]("body", "signed")
+    assert rejected.value.requeue
+
+
+def test_a_budget_that_cannot_be_given_back_costs_no_message():
+    """What was reserved only to see whether there is room runs out by itself."""
+
+    class Broken:
+        def reserve(self, name, calls):
+            return object()
+
+        def release(self, reserved):
+            raise RuntimeError
+
+    wait_for_budget(Broken(), 1.0)
