@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -20,6 +20,7 @@ from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.fleet._message import Asked, Message, RefusedError, message_of
 from llmeval_sdk.fleet._outcome import Outcome, outcome_of
 from llmeval_sdk.fleet._register import Claim, Register
+from llmeval_sdk.fleet._sending import Sending
 from llmeval_sdk.fleet._wire import UnreadableError
 from llmeval_sdk.pipeline import Job, Judging, Outlet, Plan, not_run
 from llmeval_sdk.policy.admission import Refused
@@ -66,7 +67,6 @@ class Answering(Judging):
         self.key = own.fleet_key
         self._outlet = outlet
         self._register = Register(connect(own.judge_queue), expiry=own.fleet_expiry)
-        self._me = uuid4().hex
         self.room = threading.BoundedSemaphore(plan.concurrency)
         """One place for each judgement that may run at a time in this process."""
 
@@ -86,12 +86,9 @@ class Answering(Judging):
         for serial in message.unreadable:
             self.note_outcome(Outcome(serial, []), "refused:unreadable", None)
         wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
-        sent = _Answer(self, message).run()
-        if sent:
-            deadline = monotonic() + DELIVERY_SECONDS
-            for barrier in self._outlet.barriers():
-                barrier.done.wait(max(0.0, deadline - monotonic()))
-            self.patiently(lambda: self._register.note_sent(sent))
+        sending = Sending(self._outlet, self._note_sent)
+        _Answer(self, message, sending).run()
+        sending.finish(DELIVERY_SECONDS)
 
     def _refuse(self, error: RefusedError) -> None:
         tell("fleet", f"a message is refused: {error.reason}")
@@ -100,13 +97,18 @@ class Answering(Judging):
         if not error.ids:
             self.patiently(lambda: self._register.refuse_message(error.reason))
 
-    def note_outcome(self, outcome: Outcome, field: str, host: str | None) -> bytes | None:
+    def note_outcome(
+        self, outcome: Outcome, field: str, host: str | None, owner: str = ""
+    ) -> bytes | None:
         """Note an outcome, unless there is one already, and return that."""
         text = outcome.text(self.key)
         first: bytes | None = self.patiently(
-            lambda: self._register.settle(outcome.id, text, field=field, host=host)
+            lambda: self._register.settle(outcome.id, text, field=field, host=host, owner=owner)
         )
         return first
+
+    def _note_sent(self, judgements: Sequence[str]) -> None:
+        self.patiently(lambda: self._register.note_sent(judgements))
 
     def patiently(self, ask: Any) -> Any:
         """Ask Redis until it answers; raises `GiveBackError` where it stays away."""
@@ -141,12 +143,10 @@ class Answering(Judging):
             return None
         return evaluator if evaluator is not None and evaluator.kind == "judge" else None
 
-    def claim(self, serial: str) -> Claim:
+    def claim(self, serial: str, owner: str) -> Claim:
         """Claim a judgement for as long as its judge may take."""
         seconds = self._plan.judge_timeout + CLAIM_MARGIN
-        claim: Claim = self.patiently(
-            lambda: self._register.claim(serial, self._me, seconds=seconds)
-        )
+        claim: Claim = self.patiently(lambda: self._register.claim(serial, owner, seconds=seconds))
         return claim
 
     def begin(self, job: Job) -> Future[list[Any]]:
@@ -172,19 +172,22 @@ class Answering(Judging):
 class _Answer:
     """The work on one message, on the thread of its task."""
 
-    def __init__(self, by: Answering, message: Message) -> None:
+    def __init__(self, by: Answering, message: Message, sending: Sending) -> None:
         self._by = by
+        self._me = uuid4().hex
+        """Who holds its claims: one process works on several messages, and two may be the same."""
+        self._sending = sending
         self._host = message.host
-        self._left = deque(message.asked)
+        self._left = deque({asked.id: asked for asked in message.asked}.values())
         self._held: list[tuple[float, Asked]] = []
         self._running = 0
         self._ended: SimpleQueue[tuple[Asked, Future[list[Any]]]] = SimpleQueue()
-        self._sent: list[str] = []
 
-    def run(self) -> list[str]:
-        """Make all judgements; return the ids of those that were emitted here."""
+    def run(self) -> None:
+        """Make all judgements, each unless another worker makes it."""
         while self._left or self._running or self._held:
             self._take_back()
+            self._sending.look()
             while self._left and self._by.room.acquire(blocking=False):
                 asked = self._left.popleft()
                 self._alone(asked, self._begin, asked)
@@ -192,7 +195,6 @@ class _Answer:
                 asked, future = self._ended.get(timeout=_LOOK_SECONDS)
                 self._running -= 1
                 self._alone(asked, self._end, asked, future.result())
-        return self._sent
 
     def _alone(self, asked: Asked, step: Callable[..., None], *arguments: Any) -> None:
         """Take a step of one judgement, which ends alone where the step raises."""
@@ -211,11 +213,15 @@ class _Answer:
         self._left.extend(asked for at, asked in self._held if at <= now)
         self._held = [(at, asked) for at, asked in self._held if at > now]
 
+    def _look_again(self, asked: Asked, seconds: float) -> None:
+        """Look again at a judgement when whoever holds it may have finished."""
+        self._held.append((monotonic() + min(seconds, 1.0) + _LOOK_SECONDS, asked))
+
     def _begin(self, asked: Asked) -> None:
         """Claim a judgement and begin it; whatever else becomes of it frees its place again."""
         is_begun = False
         try:
-            claim = self._by.claim(asked.id)
+            claim = self._by.claim(asked.id, self._me)
             judge = self._by.known(asked.judge)
             if claim.state == "claimed" and judge is not None:
                 job = Job(judge, own_copy(asked.record), asked.target, asked.admitted)
@@ -224,7 +230,7 @@ class _Answer:
                 is_begun = True
                 future.add_done_callback(lambda done: self._note(asked, done))
             elif claim.state == "held":
-                self._held.append((monotonic() + min(claim.seconds, 1.0) + _LOOK_SECONDS, asked))
+                self._look_again(asked, claim.seconds)
             elif claim.state == "settled":
                 self._attach(asked, claim)
             elif claim.state == "claimed":
@@ -250,12 +256,15 @@ class _Answer:
     def _end(self, asked: Asked, items: list[Any], field: str = "") -> None:
         """Settle a judgement, and emit it where its outcome does not return to its host."""
         outcome = Outcome(asked.id, items)
-        first = self._by.note_outcome(outcome, field or outcome.field, self._host)
+        owner = self._me if self._host is None else ""
+        first = self._by.note_outcome(outcome, field or outcome.field, self._host, owner)
+        if self._host is not None:
+            return
         if first is not None:  # another worker was faster: what it wrote is what counts
-            self._attach(asked, Claim("settled", first))
-        elif self._host is None:
+            self._look_again(asked, 0.0)
+        else:
             self._by.emit_all(items)
-            self._sent.append(asked.id)
+            self._sending.add(asked.id)
 
     def _attach(self, asked: Asked, claim: Claim) -> None:
         """Emit an outcome that is there already, unless the exporters have had it."""
@@ -267,7 +276,7 @@ class _Answer:
             tell("fleet", f"a verdict is left out: {error}")
             return
         self._by.emit_all(outcome.items)
-        self._sent.append(asked.id)
+        self._sending.add(asked.id)
 
 
 class _Named:

@@ -22,6 +22,8 @@ MAX_RESULTS = 20_000
 """Outcomes that may wait for one host."""
 MAX_TRIES = 3
 """Claims after which a judgement is given up: workers seem to die of it."""
+HOLD_SECONDS = 60.0
+"""How long whoever settled a judgement has until exporters have it; then others emit it."""
 MAX_SWEPT = 500
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
@@ -46,10 +48,11 @@ return new
 
 _CLAIM = f"""{_NOW}
 local known = redis.call('HMGET', KEYS[1], 'asked', 'until', 'owner', 'tries', 'outcome', 'sent')
-if known[5] then return {{'settled', known[5], known[6] or ''}} end
-if known[2] and tonumber(known[2]) > now and known[3] ~= ARGV[2] then
-  return {{'held', tostring(tonumber(known[2]) - now), ''}}
+local is_held = known[2] and tonumber(known[2]) > now and known[3] ~= ARGV[2]
+if known[5] and (known[6] or known[5] == '' or not is_held) then
+  return {{'settled', known[5], known[6] or ''}}
 end
+if is_held then return {{'held', tostring(tonumber(known[2]) - now), ''}} end
 if not known[1] then
   redis.call('HSET', KEYS[1], 'asked', now)
   redis.call('ZADD', KEYS[2], now, ARGV[1])
@@ -71,6 +74,7 @@ if redis.call('HSETNX', KEYS[1], 'asked', now) == 1 then
 end
 redis.call('HSET', KEYS[1], 'outcome', ARGV[2])
 redis.call('HDEL', KEYS[1], 'until', 'owner')
+if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'owner', ARGV[6], 'until', now + ARGV[7]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HINCRBY', KEYS[3], ARGV[3], 1)
@@ -109,7 +113,7 @@ class Claim(NamedTuple):
 
     state: str
     """``claimed``: it is this worker's to make; ``expired`` and ``lost``: it is this worker's to
-    refuse; ``held``: another one makes it; ``settled``: it has an outcome."""
+    refuse; ``held``: another one makes it, or emits it; ``settled``: it has an outcome."""
     outcome: bytes = b""
     """The outcome that it has; empty where it was swept away."""
     is_sent: bool = False
@@ -181,7 +185,7 @@ class Register:
         return Claim(state.decode(), text, bool(sent))
 
     def settle(
-        self, judgement: str, outcome: str, *, field: str, host: str | None = None
+        self, judgement: str, outcome: str, *, field: str, host: str | None = None, owner: str = ""
     ) -> bytes | None:
         """Note the outcome of a judgement, unless it has one; return the one that it has.
 
@@ -190,11 +194,16 @@ class Register:
             outcome: what came of it, as text.
             field: where the account counts it: ``judged`` or ``refused:<reason>``.
             host: the host to which the outcome returns; ``None`` where it stays here.
+            owner: who emits it here, and so holds it until `note_sent`, or for `HOLD_SECONDS`.
         """
         keys = [JUDGEMENT + judgement, OPEN, ACCOUNT, *([RESULTS + host] if host else [])]
         first: bytes | None = self._settle(
-            keys=keys, args=[judgement, outcome, field, self._expiry, MAX_RESULTS]
-        )
+            keys=keys,
+            args=[
+                judgement, outcome, field, self._expiry, MAX_RESULTS, owner,
+                int(HOLD_SECONDS * 1000),
+            ],
+        )  # fmt: skip
         return first
 
     def note_sent(self, judgements: Sequence[str]) -> None:

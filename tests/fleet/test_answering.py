@@ -1,11 +1,12 @@
 """A worker's side of one message: each judgement is made and paid for once, and none takes others along."""
 
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
 from doubles import Exporter
-from fleet_parts import KEY, account
+from fleet_parts import KEY, account, until
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
@@ -71,6 +72,32 @@ def test_a_configured_judge_may_have_a_colon_in_its_name(worker, broker):
 
     polite.name = "mine:polite"
     worker(polite).answer(*_message("mine:polite"))
+    assert account(broker).judged == 1
+
+
+def test_a_message_that_two_slots_have_is_paid_for_and_emitted_once(worker, broker):
+    """It may be delivered again while a slot of the same process still works on it."""
+    may_end, calls, claims = threading.Event(), [], []
+
+    @llmeval.judge
+    def slow(record, llm):
+        calls.append(record)
+        may_end.wait(20)
+        return True
+
+    exporter = Exporter()
+    judging = worker(slow, exporter=exporter)
+    claim = judging.claim
+    judging.claim = lambda *arguments: claims.append(arguments) or claim(*arguments)
+    message = _message("slow")
+    slots = [threading.Thread(target=judging.answer, args=message) for _ in range(2)]
+    for slot in slots:
+        slot.start()
+    until(lambda: len(claims) > 2 or len(calls) > 1, "a slot that looks again")
+    may_end.set()
+    for slot in slots:
+        slot.join(30)
+    assert (len(calls), len(exporter.evaluations)) == (1, 1)
     assert account(broker).judged == 1
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from llmeval_sdk.fleet._keys import QUEUE_KEY, RESULTS
-from llmeval_sdk.fleet._register import MAX_TRIES, Register
+from llmeval_sdk.fleet._register import HOLD_SECONDS, MAX_TRIES, Register
 
 
 @pytest.fixture
@@ -74,6 +74,20 @@ def test_a_redelivered_judgement_has_the_first_verdict(register):
     register.note_sent(["a"])
     assert register.claim("a", "x", seconds=60).is_sent
     assert register.account().judged == 1
+
+
+def test_whoever_settles_a_judgement_emits_it(register):
+    """Others wait until the exporters have the verdict, and then leave it alone."""
+    register.put("m", ["a"])
+    register.claim("a", "w", seconds=60)
+    register.settle("a", "first", field="judged", owner="w")
+    claim = register.claim("a", "x", seconds=60)
+    assert claim.state == "held"
+    assert 0 < claim.seconds <= HOLD_SECONDS
+    assert register.claim("a", "w", seconds=60).state == "settled"
+    register.note_sent(["a"])
+    claim = register.claim("a", "x", seconds=60)
+    assert (claim.state, claim.is_sent) == ("settled", True)
 
 
 def test_an_outcome_returns_to_its_host_once(register, broker):
