@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -34,6 +34,9 @@ CLAIM_MARGIN = 2.0
 PATIENCE = 60.0
 """Seconds for which a worker waits for a Redis that is away, before it gives its message back."""
 DELIVERY_SECONDS = 30.0
+"""Seconds for which a worker waits for its exporters, before it gives its message back."""
+MAX_EMITTED = 50_000
+"""Verdicts that a process remembers to have emitted while its exporters do not have them."""
 _LOOK_SECONDS = 0.05
 _AWAY_SECONDS = 0.25
 
@@ -67,6 +70,8 @@ class Answering(Judging):
         self.key = own.fleet_key
         self._outlet = outlet
         self._register = Register(connect(own.judge_queue), expiry=own.fleet_expiry)
+        self._emitted: OrderedDict[str, None] = OrderedDict()
+        """The judgements whose verdicts wait for exporters here: their message may come again."""
         self.room = threading.BoundedSemaphore(plan.concurrency)
         """One place for each judgement that may run at a time in this process."""
 
@@ -74,7 +79,8 @@ class Answering(Judging):
         """Make the judgements of a message, each once, and wait until exporters have the verdicts.
 
         Raises:
-            GiveBackError: Redis stays away, or no thread can be started.
+            GiveBackError: Redis stays away, no thread can be started, or exporters do not take the
+                verdicts in time.
         """
         try:
             message = message_of(body, signed, self.key)
@@ -88,7 +94,8 @@ class Answering(Judging):
         wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
         sending = Sending(self._outlet, self._note_sent)
         _Answer(self, message, sending).run()
-        sending.finish(DELIVERY_SECONDS)
+        if not sending.finish(DELIVERY_SECONDS):
+            raise GiveBackError("exporters have not taken the verdicts yet")
 
     def _refuse(self, error: RefusedError) -> None:
         tell("fleet", f"a message is refused: {error.reason}")
@@ -109,6 +116,8 @@ class Answering(Judging):
 
     def _note_sent(self, judgements: Sequence[str]) -> None:
         self.patiently(lambda: self._register.note_sent(judgements))
+        for judgement in judgements:
+            self._emitted.pop(judgement, None)
 
     def patiently(self, ask: Any) -> Any:
         """Ask Redis until it answers; raises `GiveBackError` where it stays away."""
@@ -163,8 +172,13 @@ class Answering(Judging):
             items = [job.not_run("error", type(error).__name__)]
         return [self._outlet.written(item) for item in items]
 
-    def emit_all(self, items: Iterable[Any]) -> None:
-        """Emit what came of a judgement here."""
+    def emit_once(self, judgement: str, items: Iterable[Any]) -> None:
+        """Emit what came of a judgement, unless that still waits for an exporter here."""
+        if judgement in self._emitted:
+            return
+        while len(self._emitted) >= MAX_EMITTED:
+            self._emitted.popitem(last=False)
+        self._emitted[judgement] = None
         for item in items:
             self._emit(item)
 
@@ -263,7 +277,7 @@ class _Answer:
         if first is not None:  # another worker was faster: what it wrote is what counts
             self._look_again(asked, 0.0)
         else:
-            self._by.emit_all(items)
+            self._by.emit_once(asked.id, items)
             self._sending.add(asked.id)
 
     def _attach(self, asked: Asked, claim: Claim) -> None:
@@ -275,7 +289,7 @@ class _Answer:
         except UnreadableError as error:
             tell("fleet", f"a verdict is left out: {error}")
             return
-        self._by.emit_all(outcome.items)
+        self._by.emit_once(asked.id, outcome.items)
         self._sending.add(asked.id)
 
 

@@ -47,13 +47,13 @@ class Sending:
             self._under_way, self._emitted = self._emitted, []
             self._barriers = self._outlet.barriers()
 
-    def finish(self, seconds: float) -> None:
-        """Wait so many seconds for the exporters, and note what has arrived."""
+    def finish(self, seconds: float) -> bool:
+        """Wait so many seconds for the exporters; return whether they have all, and note it."""
         self._emitted = self._under_way + self._emitted
         self._follow()
         deadline = monotonic() + seconds
-        for barrier in self._barriers:
-            barrier.done.wait(max(0.0, deadline - monotonic()))
-        if self._under_way:
-            self._note(self._under_way)
-            self._under_way = []
+        for barrier in self._barriers if self._under_way else ():
+            if not barrier.done.wait(max(0.0, deadline - monotonic())):
+                return False
+        self.look()
+        return True

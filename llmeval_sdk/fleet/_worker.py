@@ -8,7 +8,7 @@ from typing import Any
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.fleet._answering import CLAIM_MARGIN, GiveBackError
+from llmeval_sdk.fleet._answering import CLAIM_MARGIN, DELIVERY_SECONDS, GiveBackError
 from llmeval_sdk.fleet._keys import QUEUE
 from llmeval_sdk.fleet._message import MAX_JUDGEMENTS, TASK
 from llmeval_sdk.policy.shared.client import KEYS
@@ -25,7 +25,8 @@ def visibility_seconds(judge_timeout: float, concurrency: int, slots: int) -> fl
     """
     rounds = -(-MAX_JUDGEMENTS * slots // concurrency)
     budget = judge_timeout  # what `wait_for_budget` may take
-    return (rounds + 1) * (judge_timeout + CLAIM_MARGIN) + budget + ANSWER_SECONDS
+    judging = (rounds + 1) * (judge_timeout + CLAIM_MARGIN)
+    return judging + budget + DELIVERY_SECONDS + ANSWER_SECONDS
 
 
 def make_app(queue: Secret, *, visibility: float) -> Any:

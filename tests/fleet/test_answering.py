@@ -5,14 +5,15 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from doubles import Exporter
+from doubles import Exporter, Hanging
 from fleet_parts import KEY, account, until
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
 from llmeval_sdk.config import Secret
-from llmeval_sdk.fleet import roles
-from llmeval_sdk.fleet._answering import wait_for_budget
+from llmeval_sdk.fleet import _answering, _register, roles
+from llmeval_sdk.fleet._answering import GiveBackError, wait_for_budget
+from llmeval_sdk.fleet._keys import JUDGEMENT
 from llmeval_sdk.fleet._message import TASK, body_of, judgement_id, judgement_text, signature
 from llmeval_sdk.fleet._worker import add_task, make_app
 from llmeval_sdk.model import Record, Target
@@ -142,3 +143,27 @@ def test_a_budget_that_cannot_be_given_back_costs_no_message():
             raise RuntimeError
 
     wait_for_budget(Broken(), 1.0)
+
+
+def test_a_verdict_is_sent_when_exporters_have_it(worker, broker, monkeypatch):
+    """Until then its message goes back to the queue, and this process emits it no second time."""
+    monkeypatch.setattr(_answering, "DELIVERY_SECONDS", 0.2)
+    monkeypatch.setattr(_register, "HOLD_SECONDS", 0.2)
+
+    @llmeval.judge
+    def polite(record, llm):
+        return True
+
+    exporter = Hanging()
+    judging = worker(polite, exporter=exporter)
+    message = _message("polite", "polite")
+    for _ in range(2):
+        with pytest.raises(GiveBackError, match="exporters"):
+            judging.answer(*message)
+    keys = broker.client().keys(f"{JUDGEMENT}*")
+    assert [broker.client().hget(key, "sent") for key in keys] == [None, None]
+    exporter.release.set()
+    until(lambda: len(exporter.evaluations) == 2, "two verdicts")
+    judging.answer(*message)
+    assert len(exporter.evaluations) == 2
+    assert [broker.client().hget(key, "sent") for key in keys] == [b"1", b"1"]
