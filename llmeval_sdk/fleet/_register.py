@@ -5,7 +5,8 @@ the clocks of hosts differ. The account is kept by the same scripts, so that at 
 
     asked = judged + refused{reason} + waiting
 
-where the judgements that wait are counted by themselves, in a sorted set.
+where the judgements that wait are counted by themselves, in a sorted set. It outlives the keys of
+judgements, which expire, so what is in it was counted as asked.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] 
 
 _PUT = f"""{_NOW}
 if redis.call('LLEN', KEYS[1]) >= tonumber(ARGV[3]) then return -1 end
-local new = 0
+local new, asked = 0, 0
 for id in string.gmatch(ARGV[4], '%S+') do
   local key = '{JUDGEMENT}' .. id
   if redis.call('HSETNX', key, 'asked', now) == 1 then
     new = new + 1
     redis.call('PEXPIRE', key, ARGV[2])
-    redis.call('ZADD', KEYS[2], now, id)
+    asked = asked + redis.call('ZADD', KEYS[2], now, id)
   end
 end
 if new > 0 then
-  redis.call('HINCRBY', KEYS[3], 'asked', new)
+  redis.call('HINCRBY', KEYS[3], 'asked', asked)
   redis.call('LPUSH', KEYS[1], ARGV[1])
 end
 return new
@@ -53,14 +54,15 @@ if known[5] and (known[6] or known[5] == '' or not is_held) then
   return {{'settled', known[5], known[6] or ''}}
 end
 if is_held then return {{'held', tostring(tonumber(known[2]) - now), ''}} end
-if not known[1] then
-  redis.call('HSET', KEYS[1], 'asked', now)
+local asked = known[1] or redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not known[1] then redis.call('HSET', KEYS[1], 'asked', asked or now) end
+if not asked then
   redis.call('ZADD', KEYS[2], now, ARGV[1])
   redis.call('HINCRBY', KEYS[3], 'asked', 1)
 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[2], 'until', now + tonumber(ARGV[3]))
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
-if known[1] and tonumber(known[1]) + tonumber(ARGV[4]) < now then return {{'expired', '', ''}} end
+if asked and tonumber(asked) + tonumber(ARGV[4]) < now then return {{'expired', '', ''}} end
 if tonumber(known[4] or '0') >= tonumber(ARGV[6]) then return {{'lost', '', ''}} end
 redis.call('HINCRBY', KEYS[1], 'tries', 1)
 return {{'claimed', '', ''}}
@@ -69,14 +71,14 @@ return {{'claimed', '', ''}}
 _SETTLE = f"""{_NOW}
 local first = redis.call('HGET', KEYS[1], 'outcome')
 if first then return first end
-if redis.call('HSETNX', KEYS[1], 'asked', now) == 1 then
+local was_open = redis.call('ZREM', KEYS[2], ARGV[1])
+if redis.call('HSETNX', KEYS[1], 'asked', now) == 1 and was_open == 0 then
   redis.call('HINCRBY', KEYS[3], 'asked', 1)
 end
 redis.call('HSET', KEYS[1], 'outcome', ARGV[2])
 redis.call('HDEL', KEYS[1], 'until', 'owner')
 if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'owner', ARGV[6], 'until', now + ARGV[7]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HINCRBY', KEYS[3], ARGV[3], 1)
 if KEYS[4] then
   if redis.call('LLEN', KEYS[4]) < tonumber(ARGV[5]) then

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from llmeval_sdk.fleet._keys import QUEUE_KEY, RESULTS
+from llmeval_sdk.fleet._keys import JUDGEMENT, QUEUE_KEY, RESULTS
 from llmeval_sdk.fleet._register import HOLD_SECONDS, MAX_TRIES, Register
 
 
@@ -119,6 +119,24 @@ def test_what_waited_too_long_is_refused(broker):
     assert dict(account.refused) == {"expired": 2}
     assert account.waiting == 0
     assert account.is_balanced
+
+
+def test_what_waited_longer_than_its_key_is_asked_once(broker):
+    """After days without a worker the account still adds up, whoever comes first."""
+    register = Register(broker.client(), expiry=0.3)
+    register.put("m", ["a", "b", "c", "d"])
+    while broker.client().exists(*(f"{JUDGEMENT}{name}" for name in "abcd")):
+        time.sleep(0.05)
+    assert register.put("m", ["a"]) == 1
+    assert register.claim("b", "w", seconds=0).state == "expired"
+    register.settle("b", "x", field="refused:expired")
+    register.settle("c", "x", field="judged")
+    account = register.account()
+    assert (account.asked, account.waiting, account.is_balanced) == (4, 2, True)
+    while register.account().waiting:
+        register.sweep()
+    account = register.account()
+    assert (account.asked, account.judged, dict(account.refused)) == (4, 1, {"expired": 3})
 
 
 def test_the_account_balances_whatever_happens(register):
