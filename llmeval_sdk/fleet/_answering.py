@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
-from collections.abc import Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -13,12 +13,14 @@ from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
-from llmeval_sdk._process.shield import swallow, tell
+from llmeval_sdk import registry
+from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.fleet._message import Asked, Message, RefusedError, message_of
 from llmeval_sdk.fleet._outcome import Outcome, outcome_of
 from llmeval_sdk.fleet._register import Claim, Register
+from llmeval_sdk.fleet._sending import Sending
 from llmeval_sdk.fleet._wire import UnreadableError
 from llmeval_sdk.pipeline import Job, Judging, Outlet, Plan, not_run
 from llmeval_sdk.policy.admission import Refused
@@ -32,6 +34,9 @@ CLAIM_MARGIN = 2.0
 PATIENCE = 60.0
 """Seconds for which a worker waits for a Redis that is away, before it gives its message back."""
 DELIVERY_SECONDS = 30.0
+"""Seconds for which a worker waits for its exporters, before it gives its message back."""
+MAX_EMITTED = 50_000
+"""Verdicts that a process remembers to have emitted while its exporters do not have them."""
 _LOOK_SECONDS = 0.05
 _AWAY_SECONDS = 0.25
 
@@ -47,7 +52,8 @@ def wait_for_budget(keeper: BudgetKeeper, seconds: float) -> None:
         if after is None or monotonic() + after > deadline:
             return
         sleep(min(after, 0.2))
-    keeper.release(reserved)
+    with shield("fleet", calls_out=True):
+        keeper.release(reserved)
 
 
 class GiveBackError(Exception):
@@ -64,7 +70,8 @@ class Answering(Judging):
         self.key = own.fleet_key
         self._outlet = outlet
         self._register = Register(connect(own.judge_queue), expiry=own.fleet_expiry)
-        self._me = uuid4().hex
+        self._emitted: OrderedDict[str, None] = OrderedDict()
+        """The judgements whose verdicts wait for exporters here: their message may come again."""
         self.room = threading.BoundedSemaphore(plan.concurrency)
         """One place for each judgement that may run at a time in this process."""
 
@@ -72,7 +79,8 @@ class Answering(Judging):
         """Make the judgements of a message, each once, and wait until exporters have the verdicts.
 
         Raises:
-            GiveBackError: Redis stays away, or no thread can be started.
+            GiveBackError: Redis stays away, no thread can be started, or exporters do not take the
+                verdicts in time.
         """
         try:
             message = message_of(body, signed, self.key)
@@ -84,12 +92,10 @@ class Answering(Judging):
         for serial in message.unreadable:
             self.note_outcome(Outcome(serial, []), "refused:unreadable", None)
         wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
-        sent = _Answer(self, message).run()
-        if sent:
-            deadline = monotonic() + DELIVERY_SECONDS
-            for barrier in self._outlet.barriers():
-                barrier.done.wait(max(0.0, deadline - monotonic()))
-            self.patiently(lambda: self._register.note_sent(sent))
+        sending = Sending(self._outlet, self._note_sent)
+        _Answer(self, message, sending).run()
+        if not sending.finish(DELIVERY_SECONDS):
+            raise GiveBackError("exporters have not taken the verdicts yet")
 
     def _refuse(self, error: RefusedError) -> None:
         tell("fleet", f"a message is refused: {error.reason}")
@@ -98,13 +104,20 @@ class Answering(Judging):
         if not error.ids:
             self.patiently(lambda: self._register.refuse_message(error.reason))
 
-    def note_outcome(self, outcome: Outcome, field: str, host: str | None) -> bytes | None:
+    def note_outcome(
+        self, outcome: Outcome, field: str, host: str | None, owner: str = ""
+    ) -> bytes | None:
         """Note an outcome, unless there is one already, and return that."""
         text = outcome.text(self.key)
         first: bytes | None = self.patiently(
-            lambda: self._register.settle(outcome.id, text, field=field, host=host)
+            lambda: self._register.settle(outcome.id, text, field=field, host=host, owner=owner)
         )
         return first
+
+    def _note_sent(self, judgements: Sequence[str]) -> None:
+        self.patiently(lambda: self._register.note_sent(judgements))
+        for judgement in judgements:
+            self._emitted.pop(judgement, None)
 
     def patiently(self, ask: Any) -> Any:
         """Ask Redis until it answers; raises `GiveBackError` where it stays away."""
@@ -123,7 +136,14 @@ class Answering(Judging):
     # -- one judgement ----------------------------------------------------------------------------
 
     def known(self, name: str) -> Judge | None:
-        """Return the judge of a name, of those that were configured here and the built-in ones."""
+        """Return the judge of a name, of those that were configured here and the built-in ones.
+
+        No name in a message is ever imported as an address: one with a colon is that of a
+        configured judge or of a family.
+        """
+        family, colon, _ = name.partition(":")
+        if colon and family not in registry.FAMILIES:
+            return next((judge for judge in self._plan.judges if judge.name == name), None)
         try:
             evaluator = self._plan.find(name)
         except Exception as error:
@@ -132,12 +152,10 @@ class Answering(Judging):
             return None
         return evaluator if evaluator is not None and evaluator.kind == "judge" else None
 
-    def claim(self, serial: str) -> Claim:
+    def claim(self, serial: str, owner: str) -> Claim:
         """Claim a judgement for as long as its judge may take."""
         seconds = self._plan.judge_timeout + CLAIM_MARGIN
-        claim: Claim = self.patiently(
-            lambda: self._register.claim(serial, self._me, seconds=seconds)
-        )
+        claim: Claim = self.patiently(lambda: self._register.claim(serial, owner, seconds=seconds))
         return claim
 
     def begin(self, job: Job) -> Future[list[Any]]:
@@ -154,8 +172,13 @@ class Answering(Judging):
             items = [job.not_run("error", type(error).__name__)]
         return [self._outlet.written(item) for item in items]
 
-    def emit_all(self, items: Iterable[Any]) -> None:
-        """Emit what came of a judgement here."""
+    def emit_once(self, judgement: str, items: Iterable[Any]) -> None:
+        """Emit what came of a judgement, unless that still waits for an exporter here."""
+        if judgement in self._emitted:
+            return
+        while len(self._emitted) >= MAX_EMITTED:
+            self._emitted.popitem(last=False)
+        self._emitted[judgement] = None
         for item in items:
             self._emit(item)
 
@@ -163,26 +186,40 @@ class Answering(Judging):
 class _Answer:
     """The work on one message, on the thread of its task."""
 
-    def __init__(self, by: Answering, message: Message) -> None:
+    def __init__(self, by: Answering, message: Message, sending: Sending) -> None:
         self._by = by
+        self._me = uuid4().hex
+        """Who holds its claims: one process works on several messages, and two may be the same."""
+        self._sending = sending
         self._host = message.host
-        self._left = deque(message.asked)
+        self._left = deque({asked.id: asked for asked in message.asked}.values())
         self._held: list[tuple[float, Asked]] = []
         self._running = 0
         self._ended: SimpleQueue[tuple[Asked, Future[list[Any]]]] = SimpleQueue()
-        self._sent: list[str] = []
 
-    def run(self) -> list[str]:
-        """Make all judgements; return the ids of those that were emitted here."""
+    def run(self) -> None:
+        """Make all judgements, each unless another worker makes it."""
         while self._left or self._running or self._held:
             self._take_back()
+            self._sending.look()
             while self._left and self._by.room.acquire(blocking=False):
-                self._begin(self._left.popleft())
+                asked = self._left.popleft()
+                self._alone(asked, self._begin, asked)
             with suppress(Empty):
                 asked, future = self._ended.get(timeout=_LOOK_SECONDS)
                 self._running -= 1
-                self._end(asked, future.result())
-        return self._sent
+                self._alone(asked, self._end, asked, future.result())
+
+    def _alone(self, asked: Asked, step: Callable[..., None], *arguments: Any) -> None:
+        """Take a step of one judgement, which ends alone where the step raises."""
+        try:
+            step(*arguments)
+        except GiveBackError:
+            raise
+        except Exception as error:
+            if not swallow("fleet", error, calls_out=True):
+                raise
+            self._refuse(asked, "error", "error", type(error).__name__)
 
     def _take_back(self) -> None:
         """Look again at judgements that another worker held."""
@@ -190,11 +227,15 @@ class _Answer:
         self._left.extend(asked for at, asked in self._held if at <= now)
         self._held = [(at, asked) for at, asked in self._held if at > now]
 
+    def _look_again(self, asked: Asked, seconds: float) -> None:
+        """Look again at a judgement when whoever holds it may have finished."""
+        self._held.append((monotonic() + min(seconds, 1.0) + _LOOK_SECONDS, asked))
+
     def _begin(self, asked: Asked) -> None:
         """Claim a judgement and begin it; whatever else becomes of it frees its place again."""
         is_begun = False
         try:
-            claim = self._by.claim(asked.id)
+            claim = self._by.claim(asked.id, self._me)
             judge = self._by.known(asked.judge)
             if claim.state == "claimed" and judge is not None:
                 job = Job(judge, own_copy(asked.record), asked.target, asked.admitted)
@@ -203,7 +244,7 @@ class _Answer:
                 is_begun = True
                 future.add_done_callback(lambda done: self._note(asked, done))
             elif claim.state == "held":
-                self._held.append((monotonic() + min(claim.seconds, 1.0) + _LOOK_SECONDS, asked))
+                self._look_again(asked, claim.seconds)
             elif claim.state == "settled":
                 self._attach(asked, claim)
             elif claim.state == "claimed":
@@ -229,12 +270,15 @@ class _Answer:
     def _end(self, asked: Asked, items: list[Any], field: str = "") -> None:
         """Settle a judgement, and emit it where its outcome does not return to its host."""
         outcome = Outcome(asked.id, items)
-        first = self._by.note_outcome(outcome, field or outcome.field, self._host)
+        owner = self._me if self._host is None else ""
+        first = self._by.note_outcome(outcome, field or outcome.field, self._host, owner)
+        if self._host is not None:
+            return
         if first is not None:  # another worker was faster: what it wrote is what counts
-            self._attach(asked, Claim("settled", first))
-        elif self._host is None:
-            self._by.emit_all(items)
-            self._sent.append(asked.id)
+            self._look_again(asked, 0.0)
+        else:
+            self._by.emit_once(asked.id, items)
+            self._sending.add(asked.id)
 
     def _attach(self, asked: Asked, claim: Claim) -> None:
         """Emit an outcome that is there already, unless the exporters have had it."""
@@ -245,8 +289,8 @@ class _Answer:
         except UnreadableError as error:
             tell("fleet", f"a verdict is left out: {error}")
             return
-        self._by.emit_all(outcome.items)
-        self._sent.append(asked.id)
+        self._by.emit_once(asked.id, outcome.items)
+        self._sending.add(asked.id)
 
 
 class _Named:

@@ -17,8 +17,8 @@ from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.fleet._message import (
+    FULL_BYTES,
     MAX_JUDGEMENTS,
-    MAX_MESSAGE_BYTES,
     body_of,
     envelope,
     judgement_id,
@@ -61,8 +61,8 @@ class Asking(Judging):
         self._register: Register | None = None
         self._is_away = False
         """Whether the last attempt to reach the queue failed."""
-        self._stays = plan.spool is not None and not plan.redactor.has_custom
-        """Whether the spool holds all that judges read. With an own redaction it does not."""
+        self._is_kept_whole = not plan.redactor.has_custom
+        """Whether the spool keeps all that judges read. With an own redaction it does not."""
         self._returning = (
             None
             if self._host is None
@@ -102,7 +102,7 @@ class Asking(Judging):
         turn = self._turns.give_up() if job.admitted.escalated else None
         if turn is None:
             return False
-        if self._stays:
+        if self._stays(turn.job):
             self._leave_in_spool(turn)
         else:
             if turn.take():
@@ -112,12 +112,19 @@ class Asking(Judging):
 
     def _overflow(self, job: Job) -> Future[None] | None:
         """Leave a job in the spool where its record is there, or count that it is lost."""
-        if not self._stays:
+        if not self._stays(job):
             self._emit(self._unreachable(job))
             return None
         turn = Turn(job)
         self._leave_in_spool(turn)
         return turn.done
+
+    def _stays(self, job: Job) -> bool:
+        """Return whether the spool holds what the judge would read, for the next process.
+
+        It has no spans of other libraries, and nothing for which it had no room.
+        """
+        return self._is_kept_whole and job.in_spool
 
     def _leave_in_spool(self, turn: Turn[Job]) -> None:
         """Give a job up so that its record stays in the spool, for the next process."""
@@ -144,7 +151,7 @@ class Asking(Judging):
 
     def _cut(self, turn: Turn[Job]) -> None:
         """Give up a job because the process ends."""
-        if self._is_away and not self._stays and turn.take():
+        if self._is_away and not self._stays(turn.job) and turn.take():
             self._emit(self._unreachable(turn.job))
         super()._cut(turn)
 
@@ -170,7 +177,7 @@ class Asking(Judging):
         """Write the next judgements: as many as a message may hold, by number and by size."""
         written: list[tuple[Turn[Job], str, str]] = []
         size = 0
-        while len(written) < MAX_JUDGEMENTS and size < MAX_MESSAGE_BYTES // 2:
+        while len(written) < MAX_JUDGEMENTS and size < FULL_BYTES:
             turn = self._turns.next()
             if turn is None:
                 break

@@ -31,6 +31,10 @@ TASK = "llmeval.judge"
 MAX_JUDGEMENTS = 32
 MAX_JUDGEMENT_BYTES = 1 << 20
 MAX_MESSAGE_BYTES = 4 << 20
+_HEAD_BYTES = 4096
+FULL_BYTES = MAX_MESSAGE_BYTES * 3 // 4 - MAX_JUDGEMENT_BYTES - _HEAD_BYTES
+"""Text with which a message takes no further judgement; with less, there is room for the largest,
+in base 64 and with the head."""
 _BODY = "<body>"
 _ID = re.compile(r"[0-9a-f]{32}")
 _HOST = re.compile(r"[0-9a-f]{16,32}")

@@ -5,7 +5,8 @@ the clocks of hosts differ. The account is kept by the same scripts, so that at 
 
     asked = judged + refused{reason} + waiting
 
-where the judgements that wait are counted by themselves, in a sorted set.
+where the judgements that wait are counted by themselves, in a sorted set. It outlives the keys of
+judgements, which expire, so what is in it was counted as asked.
 """
 
 from __future__ import annotations
@@ -22,23 +23,25 @@ MAX_RESULTS = 20_000
 """Outcomes that may wait for one host."""
 MAX_TRIES = 3
 """Claims after which a judgement is given up: workers seem to die of it."""
+HOLD_SECONDS = 60.0
+"""How long whoever settled a judgement has until exporters have it; then others emit it."""
 MAX_SWEPT = 500
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
 _PUT = f"""{_NOW}
 if redis.call('LLEN', KEYS[1]) >= tonumber(ARGV[3]) then return -1 end
-local new = 0
+local new, asked = 0, 0
 for id in string.gmatch(ARGV[4], '%S+') do
   local key = '{JUDGEMENT}' .. id
   if redis.call('HSETNX', key, 'asked', now) == 1 then
     new = new + 1
     redis.call('PEXPIRE', key, ARGV[2])
-    redis.call('ZADD', KEYS[2], now, id)
+    asked = asked + redis.call('ZADD', KEYS[2], now, id)
   end
 end
 if new > 0 then
-  redis.call('HINCRBY', KEYS[3], 'asked', new)
+  redis.call('HINCRBY', KEYS[3], 'asked', asked)
   redis.call('LPUSH', KEYS[1], ARGV[1])
 end
 return new
@@ -46,18 +49,20 @@ return new
 
 _CLAIM = f"""{_NOW}
 local known = redis.call('HMGET', KEYS[1], 'asked', 'until', 'owner', 'tries', 'outcome', 'sent')
-if known[5] then return {{'settled', known[5], known[6] or ''}} end
-if known[2] and tonumber(known[2]) > now and known[3] ~= ARGV[2] then
-  return {{'held', tostring(tonumber(known[2]) - now), ''}}
+local is_held = known[2] and tonumber(known[2]) > now and known[3] ~= ARGV[2]
+if known[5] and (known[6] or known[5] == '' or not is_held) then
+  return {{'settled', known[5], known[6] or ''}}
 end
-if not known[1] then
-  redis.call('HSET', KEYS[1], 'asked', now)
+if is_held then return {{'held', tostring(tonumber(known[2]) - now), ''}} end
+local asked = known[1] or redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not known[1] then redis.call('HSET', KEYS[1], 'asked', asked or now) end
+if not asked then
   redis.call('ZADD', KEYS[2], now, ARGV[1])
   redis.call('HINCRBY', KEYS[3], 'asked', 1)
 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[2], 'until', now + tonumber(ARGV[3]))
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
-if known[1] and tonumber(known[1]) + tonumber(ARGV[4]) < now then return {{'expired', '', ''}} end
+if asked and tonumber(asked) + tonumber(ARGV[4]) < now then return {{'expired', '', ''}} end
 if tonumber(known[4] or '0') >= tonumber(ARGV[6]) then return {{'lost', '', ''}} end
 redis.call('HINCRBY', KEYS[1], 'tries', 1)
 return {{'claimed', '', ''}}
@@ -66,13 +71,14 @@ return {{'claimed', '', ''}}
 _SETTLE = f"""{_NOW}
 local first = redis.call('HGET', KEYS[1], 'outcome')
 if first then return first end
-if redis.call('HSETNX', KEYS[1], 'asked', now) == 1 then
+local was_open = redis.call('ZREM', KEYS[2], ARGV[1])
+if redis.call('HSETNX', KEYS[1], 'asked', now) == 1 and was_open == 0 then
   redis.call('HINCRBY', KEYS[3], 'asked', 1)
 end
 redis.call('HSET', KEYS[1], 'outcome', ARGV[2])
 redis.call('HDEL', KEYS[1], 'until', 'owner')
+if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'owner', ARGV[6], 'until', now + ARGV[7]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HINCRBY', KEYS[3], ARGV[3], 1)
 if KEYS[4] then
   if redis.call('LLEN', KEYS[4]) < tonumber(ARGV[5]) then
@@ -109,7 +115,7 @@ class Claim(NamedTuple):
 
     state: str
     """``claimed``: it is this worker's to make; ``expired`` and ``lost``: it is this worker's to
-    refuse; ``held``: another one makes it; ``settled``: it has an outcome."""
+    refuse; ``held``: another one makes it, or emits it; ``settled``: it has an outcome."""
     outcome: bytes = b""
     """The outcome that it has; empty where it was swept away."""
     is_sent: bool = False
@@ -181,7 +187,7 @@ class Register:
         return Claim(state.decode(), text, bool(sent))
 
     def settle(
-        self, judgement: str, outcome: str, *, field: str, host: str | None = None
+        self, judgement: str, outcome: str, *, field: str, host: str | None = None, owner: str = ""
     ) -> bytes | None:
         """Note the outcome of a judgement, unless it has one; return the one that it has.
 
@@ -190,11 +196,16 @@ class Register:
             outcome: what came of it, as text.
             field: where the account counts it: ``judged`` or ``refused:<reason>``.
             host: the host to which the outcome returns; ``None`` where it stays here.
+            owner: who emits it here, and so holds it until `note_sent`, or for `HOLD_SECONDS`.
         """
         keys = [JUDGEMENT + judgement, OPEN, ACCOUNT, *([RESULTS + host] if host else [])]
         first: bytes | None = self._settle(
-            keys=keys, args=[judgement, outcome, field, self._expiry, MAX_RESULTS]
-        )
+            keys=keys,
+            args=[
+                judgement, outcome, field, self._expiry, MAX_RESULTS, owner,
+                int(HOLD_SECONDS * 1000),
+            ],
+        )  # fmt: skip
         return first
 
     def note_sent(self, judgements: Sequence[str]) -> None:

@@ -1,13 +1,16 @@
 """Takes the outcomes that return to this host, and emits them as if they had been made here.
 
 One process of a host reads at a time: it holds a lease. An outcome leaves Redis only when the
-exporters have it; one that is read twice, after a crash, has the same ids both times.
+exporters have it, however long they take. One that is read twice has the same ids both times; this
+process emits it once, and only after a crash does another one emit it again.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from math import inf
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +31,8 @@ AT_ONCE = 100
 LEASE_SECONDS = 15.0
 BUSY_SECONDS, IDLE_SECONDS, AWAY_SECONDS = 0.1, 1.0, 3.0
 WAIT_SECONDS = 0.5
+END_SECONDS = 1.0
+"""How long the end of the process waits for the exporters to have what was emitted."""
 
 _LEASE = """
 local holder = redis.call('GET', KEYS[1])
@@ -40,6 +45,7 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('LTRIM', KEYS[2], ARGV[2], -1)
 return 1
 """
+_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end"
 _LEAVE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
 
@@ -61,6 +67,8 @@ class Returning:
         self._closing = threading.Event()
         self._thread = OneThread(self._run, name="llmeval-verdicts")
         self._scripts: Any = None
+        self._emitted: set[bytes] = set()
+        """Outcomes that were emitted here and are still in Redis."""
 
     def start(self) -> bool:
         """Start the thread if it does not run; False where none can start."""
@@ -86,25 +94,35 @@ class Returning:
                     tell("fleet", f"no verdicts can return: {type(error).__name__}")
         with shield("fleet"):
             if self._scripts is not None:
-                self._scripts[2](keys=self._keys[:1], args=[self._me])
+                self._scripts[-1](keys=self._keys[:1], args=[self._me])
 
     def _read(self) -> int:
         """Take what has returned; return how many outcomes that were."""
         if self._scripts is None:
             assert self._own.judge_queue is not None
             redis = connect(self._own.judge_queue)
-            self._scripts = [redis.register_script(text) for text in (_LEASE, _REMOVE, _LEAVE)]
-        lease, remove, _ = self._scripts
-        texts = lease(keys=self._keys, args=[self._me, int(LEASE_SECONDS * 1000), AT_ONCE])
+            scripts = (_LEASE, _RENEW, _REMOVE, _LEAVE)
+            self._scripts = [redis.register_script(text) for text in scripts]
+        lease, renew, remove, _ = self._scripts
+        milliseconds = int(LEASE_SECONDS * 1000)
+        texts = lease(keys=self._keys, args=[self._me, milliseconds, AT_ONCE])
         if not texts:
             return 0
+        self._emitted.intersection_update(texts)
         for text in texts:
-            self._emit(text)
+            if text not in self._emitted:
+                self._emitted.add(text)
+                self._emit(text)
         barriers = self._outlet.barriers()
+        waits_until = inf
         while not all(barrier.done.wait(WAIT_SECONDS) for barrier in barriers):
             if self._closing.is_set():
+                waits_until = min(waits_until, monotonic() + END_SECONDS)
+            if monotonic() > waits_until:
                 return 0  # the next process of this host reads them again
-        remove(keys=self._keys, args=[self._me, len(texts)])
+            renew(keys=self._keys[:1], args=[self._me, milliseconds])
+        if remove(keys=self._keys, args=[self._me, len(texts)]):
+            self._emitted.clear()
         return len(texts)
 
     def _emit(self, text: bytes) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.fleet._answering import CLAIM_MARGIN, GiveBackError
+from llmeval_sdk.fleet._answering import CLAIM_MARGIN, DELIVERY_SECONDS, GiveBackError
 from llmeval_sdk.fleet._keys import QUEUE
 from llmeval_sdk.fleet._message import MAX_JUDGEMENTS, TASK
 from llmeval_sdk.policy.shared.client import KEYS
@@ -24,7 +25,8 @@ def visibility_seconds(judge_timeout: float, concurrency: int, slots: int) -> fl
     """
     rounds = -(-MAX_JUDGEMENTS * slots // concurrency)
     budget = judge_timeout  # what `wait_for_budget` may take
-    return (rounds + 1) * (judge_timeout + CLAIM_MARGIN) + budget + ANSWER_SECONDS
+    judging = (rounds + 1) * (judge_timeout + CLAIM_MARGIN)
+    return judging + budget + DELIVERY_SECONDS + ANSWER_SECONDS
 
 
 def make_app(queue: Secret, *, visibility: float) -> Any:
@@ -91,7 +93,12 @@ def make_app(queue: Secret, *, visibility: float) -> Any:
 
 
 def add_task(app: Any, answer: Callable[[Any, Any], None]) -> None:
-    """Give the app its one task, which answers a message."""
+    """Give the app its one task, which answers a message.
+
+    A message that cannot be finished goes back to the queue: Celery would throw away one whose task
+    raised, and its judgements would wait until they expire. One at which workers fail again and
+    again ends by `MAX_TRIES`.
+    """
     from celery.exceptions import Reject
 
     def judge(body: Any = None, signed: Any = None) -> None:
@@ -99,6 +106,10 @@ def add_task(app: Any, answer: Callable[[Any, Any], None]) -> None:
             answer(body, signed)
         except GiveBackError as error:
             raise Reject(str(error), requeue=True) from error
+        except Exception as error:
+            if not swallow("fleet", error, calls_out=True):
+                raise
+            raise Reject(type(error).__name__, requeue=True) from error
 
     app.task(name=TASK, shared=False)(judge)
 

@@ -34,6 +34,8 @@ class Subject:
     """False where its redaction failed: then no evaluator may read it."""
     judgements: list[Future[None]] = field(default_factory=list)
     """The judgements of it that were begun."""
+    in_spool: bool = False
+    """Whether the spool holds its record until they are made."""
 
     @property
     def is_evaluated(self) -> bool:
@@ -172,11 +174,7 @@ class Evaluating:
             futures += [] if judgement is None else [judgement]
 
     def _decide(
-        self,
-        case: Case,
-        judge: Judge,
-        evaluations: Mapping[str, Evaluation],
-        chance: float = 1.0,
+        self, case: Case, judge: Judge, evaluations: Mapping[str, Evaluation], chance: float = 1.0
     ) -> Future[None] | None:
         """Submit a record to a judge, or report why the judge does not run.
 
@@ -197,4 +195,5 @@ class Evaluating:
         if self._plan.learning is not None:
             self._plan.learning.admitted(judge.name, record)
         admitted = replace(decision, probability=decision.probability * chance)
-        return self._judging.submit(Job(judge, own_copy(record), target, admitted))
+        in_spool = case.subject.in_spool
+        return self._judging.submit(Job(judge, own_copy(record), target, admitted, in_spool))

@@ -25,6 +25,8 @@ class Job:
     record: Record
     target: Target
     admitted: Admitted
+    in_spool: bool = False
+    """Whether the spool holds the record until it is judged."""
 
     def not_run(self, reason: str, detail: str) -> NotRun:
         """Return the record of why it did not run."""

@@ -178,7 +178,8 @@ class Worker:
         try:
             item, is_whole = self._privacy.redact(item if kept is None else kept.item)
             if type(item) is Span:
-                subject = Subject(item, is_foreign, is_whole, judgements)
+                in_spool = kept is not None and bool(kept.place)
+                subject = Subject(item, is_foreign, is_whole, judgements, in_spool)
                 self._evaluating.evaluate(subject)
             else:
                 self._outlet.emit(item)

@@ -91,6 +91,17 @@ def test_with_a_spool_judgements_wait_there(broker, judge_server, tmp_path):
     assert judge_server.calls == 32
 
 
+def test_what_no_spool_holds_is_not_counted_as_spooled(tmp_path):
+    """A spool whose folder cannot be used holds nothing, so each judgement that is lost has a reason."""
+    (tmp_path / "file").touch()
+    spool = {"LLMEVAL_SPOOL": str(tmp_path / "file" / "spool")}
+    env = environment(f"redis://127.0.0.1:{free_port()}/0", tmp_path, **spool)
+    before, after, _ = _run_away(env)
+    assert before["fleet"] == {}
+    assert before["not_run"] == {"groundedness": {"queue_unreachable": 1405 - MAX_WAITING}}
+    assert after["not_run"] == {"groundedness": {"queue_unreachable": 1405}}
+
+
 def test_with_an_own_redaction_nothing_waits_on_disk(tmp_path):
     """Its spool holds no content, so what finds no room in memory is counted at once."""
     env = environment(

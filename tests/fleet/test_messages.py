@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.fleet._message import (
+    FULL_BYTES,
+    MAX_JUDGEMENT_BYTES,
+    MAX_JUDGEMENTS,
     MAX_MESSAGE_BYTES,
     READS,
     VERSION,
@@ -174,6 +177,13 @@ def test_a_message_over_the_bound_is_refused():
     assert _refused("x" * (MAX_MESSAGE_BYTES + 1)).reason == "too_large"
     with pytest.raises(ValueError, match="may travel"):
         judgement_text(_job(replace(RECORD, response="x" * (1 << 20))), "0" * 32)
+
+
+def test_the_fullest_message_is_within_the_bound():
+    """No worker refuses what an app writes: the text grows by a third on its way."""
+    ids = ["f" * 32] * MAX_JUDGEMENTS
+    most = FULL_BYTES - 1 + MAX_JUDGEMENT_BYTES
+    assert len(body_of(["x" * most, *[""] * 31], ids, host="f" * 32)) <= MAX_MESSAGE_BYTES
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from llmeval_sdk.fleet._keys import QUEUE_KEY, RESULTS
-from llmeval_sdk.fleet._register import MAX_TRIES, Register
+from llmeval_sdk.fleet._keys import JUDGEMENT, QUEUE_KEY, RESULTS
+from llmeval_sdk.fleet._register import HOLD_SECONDS, MAX_TRIES, Register
 
 
 @pytest.fixture
@@ -76,6 +76,20 @@ def test_a_redelivered_judgement_has_the_first_verdict(register):
     assert register.account().judged == 1
 
 
+def test_whoever_settles_a_judgement_emits_it(register):
+    """Others wait until the exporters have the verdict, and then leave it alone."""
+    register.put("m", ["a"])
+    register.claim("a", "w", seconds=60)
+    register.settle("a", "first", field="judged", owner="w")
+    claim = register.claim("a", "x", seconds=60)
+    assert claim.state == "held"
+    assert 0 < claim.seconds <= HOLD_SECONDS
+    assert register.claim("a", "w", seconds=60).state == "settled"
+    register.note_sent(["a"])
+    claim = register.claim("a", "x", seconds=60)
+    assert (claim.state, claim.is_sent) == ("settled", True)
+
+
 def test_an_outcome_returns_to_its_host_once(register, broker):
     """It is put into the host's list in the same step in which it is settled."""
     register.settle("a", "first", field="judged", host="h")
@@ -105,6 +119,24 @@ def test_what_waited_too_long_is_refused(broker):
     assert dict(account.refused) == {"expired": 2}
     assert account.waiting == 0
     assert account.is_balanced
+
+
+def test_what_waited_longer_than_its_key_is_asked_once(broker):
+    """After days without a worker the account still adds up, whoever comes first."""
+    register = Register(broker.client(), expiry=0.3)
+    register.put("m", ["a", "b", "c", "d"])
+    while broker.client().exists(*(f"{JUDGEMENT}{name}" for name in "abcd")):
+        time.sleep(0.05)
+    assert register.put("m", ["a"]) == 1
+    assert register.claim("b", "w", seconds=0).state == "expired"
+    register.settle("b", "x", field="refused:expired")
+    register.settle("c", "x", field="judged")
+    account = register.account()
+    assert (account.asked, account.waiting, account.is_balanced) == (4, 2, True)
+    while register.account().waiting:
+        register.sweep()
+    account = register.account()
+    assert (account.asked, account.judged, dict(account.refused)) == (4, 1, {"expired": 3})
 
 
 def test_the_account_balances_whatever_happens(register):
