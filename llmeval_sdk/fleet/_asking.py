@@ -60,7 +60,8 @@ class Asking(Judging):
         self._sender = OneThread(self._send_all, name="llmeval-fleet")
         self._register: Register | None = None
         self._is_away = False
-        """Whether the last attempt to reach the queue failed."""
+        """Whether the last attempt to put a message into the queue failed."""
+        self._away_because = ""
         self._is_kept_whole = not plan.redactor.has_custom
         """Whether the spool keeps all that judges read. With an own redaction it does not."""
         self._returning = (
@@ -136,7 +137,7 @@ class Asking(Judging):
 
     def _unreachable(self, job: Job) -> Any:
         if self._is_away:
-            return job.not_run("queue_unreachable", f"{self._queue.place} does not answer")
+            return job.not_run("queue_unreachable", self._away_because)
         return job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting")
 
     def shut(self) -> None:
@@ -224,9 +225,10 @@ class Asking(Judging):
                 self._register = Register(redis, expiry=self._own.fleet_expiry)
             self._is_away = self._register.put(message, ids) < 0
             if self._is_away:
-                tell("fleet", f"{self._queue.place}: its queue of judgements is full")
+                self._away_because = f"{self._queue.place}: its queue of judgements is full"
+                tell("fleet", self._away_because)
         except Exception as error:
-            self._is_away = True
+            self._is_away, self._away_because = True, f"{self._queue.place} does not answer"
             tell("fleet", f"{self._queue.place} cannot be reached: {type(error).__name__}")
         return not self._is_away
 

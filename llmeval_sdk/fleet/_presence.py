@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from time import time
 from typing import Any
@@ -62,15 +62,21 @@ def workers(redis: Any) -> list[Worker]:
     present, at = [], now(redis)
     for name, text in sorted(redis.hgetall(WORKERS).items()):
         try:
-            worker = Worker(**json.loads(text))
+            worker = _worker(json.loads(text))
             is_forgotten = at - worker.at > FORGOTTEN_SECONDS
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, AttributeError):
             is_forgotten = True
         if is_forgotten:
             redis.hdel(WORKERS, name)
         else:
             present.append(worker)
     return present
+
+
+def _worker(said: Mapping[str, Any]) -> Worker:
+    """Make a worker of what it said; the fields that only a newer release knows are left out."""
+    known = {field.name for field in fields(Worker)}
+    return Worker(**{name: value for name, value in said.items() if name in known})
 
 
 class Presence:

@@ -11,7 +11,7 @@ from fleet_parts import KEY, environment, free_port, judging, until, worker
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.fleet._message import VERSION, fingerprint
-from llmeval_sdk.fleet._presence import Worker, release
+from llmeval_sdk.fleet._presence import Worker, release, workers
 from llmeval_sdk.fleet._register import Register
 
 
@@ -70,6 +70,15 @@ def test_no_broker(tmp_path):
     assert status == 1
     assert f"redis://127.0.0.1:{port}/0 cannot be used: ConnectionError" in said
     assert "pass-word" not in said
+
+
+def test_a_worker_of_a_newer_release_is_seen(broker):
+    """What it says beyond what is known here is ignored, and what it said stays there."""
+    present(broker)
+    said = json.loads(broker.client().hget("llmeval.workers", "w"))
+    broker.client().hset("llmeval.workers", "w", json.dumps({**said, "mood": "good"}))
+    assert [each.name for each in workers(broker.client())] == ["w"]
+    assert broker.client().hlen("llmeval.workers") == 1
 
 
 def test_what_is_wrong_with_workers(broker, tmp_path):

@@ -8,8 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+from doubles import Exporter
 from fleet_parts import (
     APP,
+    KEY,
     account,
     environment,
     free_port,
@@ -21,6 +23,10 @@ from fleet_parts import (
 )
 from machine import is_within
 
+import llmeval_sdk as llmeval
+from llmeval_sdk import runtime
+from llmeval_sdk.fleet._keys import QUEUE_KEY
+from llmeval_sdk.fleet._register import MAX_MESSAGES
 from llmeval_sdk.pipeline._judging import MAX_WAITING
 
 
@@ -115,6 +121,25 @@ def test_with_an_own_redaction_nothing_waits_on_disk(tmp_path):
     before, after = map(json.loads, done.stdout.splitlines())
     assert before["not_run"] == {"groundedness": {"queue_unreachable": 1405 - MAX_WAITING}}
     assert after["not_run"] == {"groundedness": {"queue_unreachable": 1405}}
+
+
+def test_a_full_queue_is_no_broker_that_is_away(broker):
+    """Whoever reads the reason starts more workers, and does not look for Redis."""
+    broker.client().rpush(QUEUE_KEY, *["message"] * MAX_MESSAGES)
+    exporter = Exporter()
+    llmeval.configure(
+        evaluators=["groundedness"], escalations=[], exporters=[exporter], heuristics="off",
+        judge_queue=broker.address, fleet_key=KEY,
+    )  # fmt: skip
+    with llmeval.workflow("answer", request="What is it made of?") as span:
+        span.response = "Slate."
+        span.retrieved_context = ["It is made of slate."]
+    judging = runtime.pipeline()._worker.judging
+    until(lambda: judging._is_away, "an attempt to put the message")
+    llmeval.shutdown(5.0)
+    (reason,) = (each for each in exporter.not_run if each.evaluator == "groundedness")
+    assert reason.reason == "queue_unreachable"
+    assert reason.detail == f"{broker.address}: its queue of judgements is full"
 
 
 def test_judgements_go_out_when_the_broker_comes_back(broker, judge_server, tmp_path):
