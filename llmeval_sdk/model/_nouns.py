@@ -131,16 +131,13 @@ class Step:
     """One message or tool call in a run of an agent.
 
     Args:
-        role: Who acted: ``user``, ``assistant`` and ``system`` wrote a message; ``tool`` is a tool
-            call together with its outcome.
+        role: ``tool`` for a tool call with its outcome; else who wrote the message.
         content: The text of a message.
         name: The name of the tool.
-        arguments: What the tool was called with, by name; a text where the model wrote something
-            that is no JSON object.
+        arguments: What it was called with, by name; a text where that is no JSON object.
         result: What the tool returned; ``None`` where no result came.
         error: Why the tool failed.
-        effect: ``write`` if the call changes something, else ``read``. By default it is guessed
-            from the tool's name.
+        effect: Whether the call changes something; by default the tool's name tells.
         start_ns: When the call began, in nanoseconds since the epoch.
         end_ns: When it ended.
     """
@@ -184,10 +181,8 @@ class Record:
         span_id: The id of its span, 16 hex characters.
         span_name: The name of its span.
         span_kind: The kind of its span, such as ``workflow``.
-        steps: What an agent did, in order: messages, and tool calls with their outcomes. Where only
-            tool calls are known, the request and the response stand for the messages.
-        tools: The definitions of the tools that the agent was offered: ``name``, ``description``
-            and ``parameters``, a JSON schema.
+        steps: What an agent did, in order; request and response stand for missing messages.
+        tools: Definitions of the tools it was offered: ``name``, ``parameters`` (a JSON schema).
         expected_trajectory: Ground truth: the tool calls that the agent should have made.
 
     Examples:
