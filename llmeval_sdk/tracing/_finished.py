@@ -64,7 +64,7 @@ def leave_to_owner(span: Span) -> None:  # noqa: C901
                 above = above.owner
         elif type(item) is Spent:
             (_call_above(span, owner) or owner).collect(item)
-        elif type(item) is not Step or owner.has_room_for(span.size):
+        elif type(item) is not Step or owner._has_room_for(span.size):
             owner.collect(item)
 
 

@@ -257,7 +257,7 @@ class Span:
             self.gathered = []
         self.gathered.append(item)
 
-    def has_room_for(self, size: int) -> bool:
+    def _has_room_for(self, size: int) -> bool:
         """Say whether the steps of a run, which are held until it ends, may take so many bytes."""
         self.held += size
         return self.held <= MOST_HELD
