@@ -50,7 +50,7 @@ _DOES = {
     "regist": "regist creat add sign input",
     "sav": "sav creat writ append download",
 }
-"""What does what somebody says is done, by the stem of the participle."""
+"""By the stem of a participle ("cancelled"), stems in the names of tools that do such a thing."""
 _SERVES = {
     "cancel": "cancel void refund remov delet",
     "return": "return refund",
@@ -76,8 +76,8 @@ _SERVES = {
     "post": "post send tweet messag",
     "save": "sav creat append download mov copy write",
 }  # fmt: skip
-"""What serves a request, by the verbs that ask for it: a request leaves open how it is met, so more
-tools serve it than can have done what somebody says is done."""
+"""By the verbs of a request, stems in the names of tools that may meet it. There are more of them
+than above, because a request leaves open how it is met."""
 _STEMS = {stem: tuple(kin.split()) for stem, kin in _DOES.items()}
 _BY_LENGTH = sorted(_STEMS, key=len, reverse=True)
 _REQUESTS = {
@@ -117,7 +117,7 @@ _SORRY = re.compile(
 
 @lru_cache(maxsize=512)
 def kin_of(verb: str) -> tuple[str, ...]:
-    """Return the stems of which one is in the name of a tool that does this; ``()``: any may."""
+    """Return stems, one of which is in the names of tools that do this; ``()`` if any tool may."""
     stem = next((stem for stem in _BY_LENGTH if verb.startswith(stem)), None)
     return () if stem is None else _STEMS[stem]
 
@@ -141,7 +141,7 @@ def wanted(asked: str) -> dict[str, tuple[str, ...]]:
 
 
 def claims(text: str) -> list[tuple[str, str]]:
-    """Return what a text says was done: each verb in lower case, and the words it stands in.
+    """Return the actions that a text reports as done, each as its verb and an excerpt around it.
 
     A claim is a participle after "I have", "has been", "successfully" and the like, in a clause
     without a condition, a plan or a negation before it.

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk.model import Step
 
@@ -16,9 +16,10 @@ Outcome = Literal["failed", "refused", "done"]
 not do what was asked. ``done``: anything else."""
 
 HEAD = 300
-"""Characters at the beginning of a result in which an error is looked for."""
+"""An error shows in this many characters at the beginning of a result."""
 SHORT = 240
-"""A result of at most this many characters can be a refusal; longer ones are content."""
+"""Only a result of at most this many characters can be a refusal. What is longer is content, in
+which the words of a refusal mean nothing."""
 
 _NOTHING = r"(?!\s*(?:null|none|false|\[\s*\]|\{\s*\}|\"\"|''))"
 _ERROR = re.compile(
@@ -95,20 +96,55 @@ def _writes_by_name(name: str) -> bool:
     return not (_READ_NAME.search(name) or _HAND_OVER.search(name))
 
 
-def signature(step: Step) -> tuple[str, str]:
-    """Return what makes two calls the same: the tool, and its arguments in any order."""
-    arguments = step.arguments
+class Signature(NamedTuple):
+    """What makes two calls the same: the tool, and its arguments in any order."""
+
+    tool: str
+    arguments: str
+    """JSON with sorted keys and whole numbers in one form, or the model's text that is no JSON."""
+
+    @property
+    def shown(self) -> str:
+        """The call as people read it, cut to a line."""
+        return f"{self.tool} {self.arguments}"[:200]
+
+    def named(self) -> dict[str, str]:
+        """Return each argument's value as JSON, by its name."""
+        try:
+            read = json.loads(self.arguments)
+        except ValueError:
+            return {}
+        held = read if isinstance(read, dict) else {}
+        return {name: json.dumps(value, sort_keys=True) for name, value in held.items()}
+
+
+def signature(step: Step) -> Signature:
+    """Return what makes a call the same as another one; no arguments are none, in any form."""
+    arguments = {} if step.arguments is None else step.arguments
     if isinstance(arguments, str):
-        return step.name or "", arguments
+        return Signature(step.name or "", arguments)
     try:
-        text = json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+        plain = _with_whole_numbers(arguments, 0)
+        text = json.dumps(plain, sort_keys=True, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
         text = repr(type(arguments))
-    return step.name or "", text
+    return Signature(step.name or "", text)
+
+
+def _with_whole_numbers(value: Any, depth: int) -> Any:
+    """Write 2.0 as 2, because models do not tell the two apart."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if depth < _DEEPEST and isinstance(value, dict):
+        return {key: _with_whole_numbers(held, depth + 1) for key, held in value.items()}
+    if depth < _DEEPEST and isinstance(value, (list, tuple)):
+        return [_with_whole_numbers(held, depth + 1) for held in value]
+    return value
 
 
 MOST_VALUES = 200
 _DEEPEST = 8
+"""How far arguments are read into arguments."""
 
 
 def values_of(arguments: Any) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""AddressedPassages in what a tool returned that speak to the agent as if they were its user.
+"""Finds passages in what a tool returned that speak to the agent as if they were its user.
 
 A cue is a turn of phrase that addresses whoever reads with instructions: text that only informs
 seldom has one. What an attack wants done stands near its cue. The list is open: an attack without
@@ -49,7 +49,7 @@ class Hijack(NamedTuple):
 
 
 class AddressedPassages:
-    """What tools have returned so far: the passages that address the agent, and all the rest."""
+    """Holds what tools have returned so far: passages that address the agent, and what is left."""
 
     def __init__(self) -> None:
         self._addressed: list[tuple[int, str]] = []
@@ -97,7 +97,7 @@ class AddressedPassages:
 
 
 def hijacks(run: Run, spend: Callable[[float], None]) -> list[Hijack]:
-    """Return the calls of a run that follow what a tool's result told the agent to do."""
+    """Return the calls of a run that do what a passage in a tool's result asked the agent to do."""
     passages = AddressedPassages()
     followed = []
     for call in run.calls:

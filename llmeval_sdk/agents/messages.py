@@ -81,7 +81,7 @@ def steps_of(messages: Any) -> tuple[Step, ...] | None:
 
 
 def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return a run with at most `MOST_STEPS` steps: its ends, and a note on what lay between."""
+    """Keep `MOST_STEPS` steps of a run, from both ends, with a note where others are left out."""
     if len(steps) <= MOST_STEPS:
         return tuple(steps)
     half = MOST_STEPS // 2

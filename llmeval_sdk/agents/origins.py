@@ -1,4 +1,4 @@
-"""Where the values in an agent's arguments and answers come from: did it see them, or make them up?
+"""Tells whether an agent had seen the values in its arguments and answers, or made them up.
 
 Everything is compared in lower case with `Run.seen`. A date may be written by its month and day, a
 web address without its scheme, a path by its parts, a number with separators.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from llmeval_sdk._chat import bounded_question
 from llmeval_sdk._coerce import to_text
-from llmeval_sdk.agents.calls import Outcome, is_write, outcome_of, signature
-from llmeval_sdk.agents.messages import definitions_of, steps_of
+from llmeval_sdk.agents.calls import Outcome, Signature, is_write, outcome_of, signature
+from llmeval_sdk.agents.messages import definitions_of
 from llmeval_sdk.model import Record, Step
 
 
@@ -30,7 +30,7 @@ class ToolCall(NamedTuple):
     """What it returned, as text; ``None`` where no result came."""
     outcome: Outcome
     writes: bool
-    signature: tuple[str, str]
+    signature: Signature
     seen: int
     """How many characters of `Run.seen` the agent knew when it made the call."""
     returned: int
@@ -42,7 +42,6 @@ class Statement(NamedTuple):
 
     number: int
     text: str
-    seen: int
 
 
 class Run:
@@ -51,7 +50,8 @@ class Run:
     Attributes:
         steps: the messages and tool calls, in order.
         calls: the tool calls.
-        said: what the agent said, its final answer last.
+        changes: those that changed something, as far as they succeeded.
+        said: what the agent said; its final answer comes last.
         asked: what the user said, in lower case.
         seen: all that the agent did not write, in lower case: instructions, what the user said, and
             what tools returned, in order.
@@ -62,7 +62,8 @@ class Run:
     """
 
     __slots__ = (
-        "asked", "calls", "cut_at", "ends_with_answer", "said", "schemas", "seen", "steps",
+        "asked", "calls", "changes", "cut_at", "ends_with_answer", "said", "schemas",
+        "seen", "steps",
     )  # fmt: skip
 
     def __init__(self, record: Record) -> None:
@@ -77,7 +78,7 @@ class Run:
             if step.role == "assistant":
                 text = (step.content or "")[: min(LONGEST_RESULT, max(0, MOST_TEXT - spoken))]
                 spoken += len(text)
-                self.said.append(Statement(number, text, length))
+                self.said.append(Statement(number, text))
                 continue
             result = to_text(step.result) if step.role == "tool" else None
             text = (result if step.role == "tool" else step.content) or ""
@@ -92,11 +93,12 @@ class Run:
             if step.role == "tool":
                 about = outcome_of(step, result), is_write(step), signature(step)
                 self.calls.append(ToolCall(number, step, result, *about, known, length - 1))
+        self.changes = [call for call in self.calls if call.writes and call.outcome == "done"]
         self.asked = "\n".join(asked)
         self.seen = "\n".join(seen)
         last = self.steps[-1] if self.steps else None
         answered = last is not None and last.role == "assistant"
-        self.ends_with_answer = answered and len((self.said[-1].text).strip()) > 1
+        self.ends_with_answer = answered and len(self.said[-1].text.strip()) > 1
         offered = record.request.get("tools") if isinstance(record.request, dict) else None
         tools = definitions_of(record.tools) or definitions_of(offered) or ()
         self.schemas = {str(tool["name"]): tool["parameters"] for tool in tools}
@@ -104,11 +106,7 @@ class Run:
 
 def _steps(record: Record) -> tuple[Step, ...]:
     """Return the steps of a Record; request and response stand for messages that are missing."""
-    steps = record.steps
-    if steps is None:
-        request = record.request
-        messages = request.get("messages") if isinstance(request, dict) else None
-        steps = steps_of(messages) or ()
+    steps = record.steps or ()
     roles = {step.role for step in steps}
     if "user" not in roles and (question := bounded_question(record.request)):
         steps = (Step("user", question), *steps)

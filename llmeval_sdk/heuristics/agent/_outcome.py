@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llmeval_sdk.agents.run import Run, is_run, run_of
@@ -41,6 +41,13 @@ def of_a_run(
     return FunctionHeuristic(
         evaluate, name, version=version, needs=("steps",), output=output, applies=is_run
     )
+
+
+def counted(faults: Iterable[tuple[int, str]]) -> Scored:
+    """Return how many faults there are, the steps that they are at, and what the first one is."""
+    listed = list(faults)
+    explanation = listed[0][1] if listed else None
+    return float(len(listed)), [number for number, _ in listed], explanation
 
 
 def at(number: int, tool: str | None, what: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from llmeval_sdk.agents.actions import apologises
 from llmeval_sdk.agents.calls import values_of
 from llmeval_sdk.agents.run import Run, ToolCall
-from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
+from llmeval_sdk.heuristics.agent._outcome import Scored, at, counted, of_a_run
 
 
 _ADMITS = re.compile(
@@ -22,11 +23,13 @@ def _score(run: Run) -> Scored:
     """Return how many tool calls failed without the agent repairing them or saying so.
 
     A failure is repaired if a later call of the same tool about the same thing succeeds, which is
-    one that shares an argument's value with it. It is mentioned if anything
-    that the agent says after it speaks of an error, a problem or something that was not possible.
+    one that shares an argument's value with it. It is mentioned if anything that the agent says
+    after it speaks of an error, a problem or something that was not possible.
     """
-    steps = []
-    explanation = None
+    return counted(_ignored(run))
+
+
+def _ignored(run: Run) -> Iterator[tuple[int, str]]:
     repairs = _Repairs(run)
     last_admission = max((said.number for said in run.said if _admits(said.text)), default=0)
     last_words = max((said.number for said in run.said), default=0)
@@ -34,11 +37,8 @@ def _score(run: Run) -> Scored:
         if call.outcome == "done" or last_words < call.number:
             continue  # it did not fail, or the agent never spoke again
         if last_admission < call.number and not repairs.repair(call):
-            steps.append(call.number)
-            explanation = explanation or at(
-                call.number, call.step.name, "failed, and the agent went on as if it had not"
-            )
-    return float(len(steps)), steps, explanation
+            words = "failed, and the agent went on as if it had not"
+            yield call.number, at(call.number, call.step.name, words)
 
 
 class _Repairs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.agents.reference import Signature, expected_calls, has_reference, made_calls
+from llmeval_sdk.agents.calls import Signature
+from llmeval_sdk.agents.reference import expected_calls, has_reference, made_calls
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.agent.trajectory_match import NEEDS
 from llmeval_sdk.model import Evaluation, Record

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llmeval_sdk.agents.run import Run, ToolCall
 from llmeval_sdk.heuristics._budget import WorkBudget
-from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
+from llmeval_sdk.heuristics.agent._outcome import Scored, at, counted, of_a_run
 
 
 _DEEPEST = 8
@@ -22,15 +22,15 @@ def _score(run: Run) -> Scored:
     """
     if not run.schemas:
         return None, (), None
-    steps = []
-    explanation = None
+    return counted(_violations(run))
+
+
+def _violations(run: Run) -> Iterator[tuple[int, str]]:
     budget = WorkBudget()
     for call in run.calls:
         problem = _problem(call, run.schemas, budget)
         if problem is not None:
-            steps.append(call.number)
-            explanation = explanation or at(call.number, call.step.name, problem)
-    return float(len(steps)), steps, explanation
+            yield call.number, at(call.number, call.step.name, problem)
 
 
 def _problem(call: ToolCall, schemas: Mapping[str, Any], budget: WorkBudget) -> str | None:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from llmeval_sdk.agents.reference import Signature, expected_calls, has_reference, made_calls
+from llmeval_sdk.agents.calls import Signature
+from llmeval_sdk.agents.reference import expected_calls, has_reference, made_calls
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record

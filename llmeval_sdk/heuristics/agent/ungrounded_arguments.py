@@ -15,7 +15,7 @@ CHARACTERS_PER_UNIT = 500
 
 def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
     """Return step, tool, argument and value of all values that the agent had seen nowhere."""
-    found = []
+    values = []
     budget = WorkBudget()
     for call in run.calls:
         properties = (run.schemas.get(call.step.name or "") or {}).get("properties") or {}
@@ -24,8 +24,8 @@ def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
             form = properties.get(name)
             is_choice = isinstance(form, dict) and "enum" in form
             if not is_choice and is_invented(value, call, run):
-                found.append((call.number, call.step.name, name, str(value)[:80]))
-    return found
+                values.append((call.number, call.step.name, name, str(value)[:80]))
+    return values
 
 
 def _score(run: Run) -> Scored:

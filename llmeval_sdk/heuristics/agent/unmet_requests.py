@@ -10,11 +10,7 @@ from llmeval_sdk.heuristics.agent._outcome import Scored, of_a_run
 def unmet(run: Run) -> tuple[list[str], int]:
     """Return the actions that were asked for and not done, and how many were asked for."""
     actions = wanted(run.asked)
-    tools = {
-        (call.step.name or "").lower()
-        for call in run.calls
-        if call.writes and call.outcome == "done"
-    }
+    tools = {(call.step.name or "").lower() for call in run.changes}
     missed = [verb for verb, kin in actions.items() if not any(is_kin(tool, kin) for tool in tools)]
     return missed, len(actions)
 
