@@ -49,24 +49,37 @@ tests: $(VENV)/.dev  ## Run the tests of every change: two files at a time, then
 test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed processes.
 	@$(BIN)/python -m pytest tests/faults tests/spool/test_survival.py $(ARGS)
 
-$(VENV)-coverage/.ready: pyproject.toml constraints.txt
-	@echo "installing the tests with coverage into $(VENV)-coverage"
-	@$(PYTHON) -m venv $(VENV)-coverage
-	@$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[all]' --group tests --group bench --group coverage
+# An environment of its own for each that needs a heavy library: what it holds, and what pip installs.
+HOLDS_coverage := the tests with coverage
+INSTALLS_coverage := -e '.[all]' --group tests --group bench --group coverage
+HOLDS_ragas := Ragas and what it needs
+INSTALLS_ragas := -e '.[ragas]' --group tests
+PINS_ragas := llmeval_sdk/judges/ragas/pins.txt
+$(VENV)-ragas/.ready: llmeval_sdk/judges/ragas/pins.txt
+HOLDS_datadog := ddtrace and the demo
+INSTALLS_datadog := -e '.[datadog,demo]' --group tests
+HOLDS_servers := gunicorn, uvicorn and Celery
+INSTALLS_servers := -e . --group servers
+HOLDS_fleet := Celery, the client of Redis and gevent
+INSTALLS_fleet := -e '.[fleet,openai,cli]' --group fleet
+HOLDS_viewer := the viewer and Playwright
+INSTALLS_viewer := -e '.[demo]' --group tests --group browser
+HOLDS_quality := what fitting and measuring scores needs
+INSTALLS_quality := -e '.[stats,demo]' --group quality
+HOLDS_docs := Zensical and mkdocstrings
+INSTALLS_docs := --group docs
+ENVIRONMENTS := coverage ragas datadog servers fleet viewer quality docs
+
+$(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
+	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
+	@$(PYTHON) -m venv $(VENV)-$*
+	@$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c $(or $(PINS_$*),constraints.txt) $(INSTALLS_$*)
 	@touch $@
 
 coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage.
 	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
-
-$(VENV)-ragas/.ready: pyproject.toml llmeval_sdk/judges/ragas/pins.txt
-	@echo "installing Ragas and what it needs into $(VENV)-ragas"
-	@$(PYTHON) -m venv $(VENV)-ragas
-	@$(VENV)-ragas/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-ragas/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c llmeval_sdk/judges/ragas/pins.txt -e '.[ragas]' --group tests
-	@touch $@
 
 ragas-lock:  ## Write the hashes of all that `llmeval ragas setup` installs anew, after a change of its pins.
 	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/python -m pip install --quiet uv
@@ -90,14 +103,6 @@ $(DATADOG_AGENT):
 	@echo "installing Datadog's test agent into $(VENV)-datadog-agent"
 	@$(PYTHON) -m venv $(VENV)-datadog-agent
 	@$(VENV)-datadog-agent/bin/python -m pip install --quiet --disable-pip-version-check ddapm-test-agent==1.69.1
-
-$(VENV)-datadog/.ready: pyproject.toml constraints.txt
-	@echo "installing ddtrace and the demo into $(VENV)-datadog"
-	@$(PYTHON) -m venv $(VENV)-datadog
-	@$(VENV)-datadog/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-datadog/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[datadog,demo]' --group tests
-	@touch $@
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
 	@$(VENV)-datadog/bin/python -m pytest tests/datadog --timeout 240 $(ARGS)
@@ -143,24 +148,8 @@ core: $(VENV)/.dev  ## Delete each part that is no core, run the core's tests, a
 faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
 	@LLMEVAL_TEST_FAULT_SECONDS=130 $(BIN)/python -m pytest tests/faults/test_network.py --timeout 600 $(ARGS)
 
-$(VENV)-servers/.ready: pyproject.toml constraints.txt
-	@echo "installing gunicorn, uvicorn and Celery into $(VENV)-servers"
-	@$(PYTHON) -m venv $(VENV)-servers
-	@$(VENV)-servers/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-servers/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e . --group servers
-	@touch $@
-
 test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, Celery and multiprocessing.
 	@$(VENV)-servers/bin/python -m pytest tests/servers --timeout 240 $(ARGS)
-
-$(VENV)-fleet/.ready: pyproject.toml constraints.txt
-	@echo "installing Celery, the client of Redis and gevent into $(VENV)-fleet"
-	@$(PYTHON) -m venv $(VENV)-fleet
-	@$(VENV)-fleet/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-fleet/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[fleet,openai,cli]' --group fleet
-	@touch $@
 
 redis-server:
 	@command -v redis-server >/dev/null || \
@@ -179,14 +168,6 @@ bench-fleet: $(VENV)-fleet/.ready redis-server  ## Print what handing judgements
 
 soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
-
-$(VENV)-viewer/.ready: pyproject.toml constraints.txt
-	@echo "installing the viewer and Playwright into $(VENV)-viewer"
-	@$(PYTHON) -m venv $(VENV)-viewer
-	@$(VENV)-viewer/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-viewer/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[demo]' --group tests --group browser
-	@touch $@
 
 chromium:
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
@@ -223,14 +204,6 @@ bench-decisions: $(VENV)/.dev  ## Print what decisions cost and simulate what th
 
 bench-offline: $(VENV)/.dev  ## Print what evaluating a million rows and judging 10,000 costs (10 minutes).
 	@$(BIN)/python -m benchmarks.offline $(ARGS)
-
-$(VENV)-quality/.ready: pyproject.toml constraints.txt
-	@echo "installing what fitting and measuring scores needs into $(VENV)-quality"
-	@$(PYTHON) -m venv $(VENV)-quality
-	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-quality/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[stats,demo]' --group quality
-	@touch $@
 
 DATA ?= ../shared/data
 
@@ -269,13 +242,6 @@ train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and 
 
 reference: $(VENV)/.dev  ## Write the generated pages of the reference.
 	@PYTHONPATH=tests/support $(BIN)/python tests/support/reference.py
-
-$(VENV)-docs/.ready: pyproject.toml constraints.txt
-	@echo "installing Zensical and mkdocstrings into $(VENV)-docs"
-	@$(PYTHON) -m venv $(VENV)-docs
-	@$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group docs
-	@touch $@
 
 docs: $(VENV)-docs/.ready  ## Build the documentation site into artifacts/site; a broken link is an error.
 	@rm -rf artifacts/site

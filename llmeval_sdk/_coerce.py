@@ -12,6 +12,8 @@ from typing import Any
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
 
 
+TRUNCATED = "<truncated "
+"""With this begins the end of a text that was cut when it was captured: how much is missing."""
 _SPELLINGS = {
     "content": ("content", "text", "page_content"),
     "doc_uri": ("doc_uri", "uri", "source", "url"),

@@ -55,7 +55,7 @@ def _added(one: _Stats, other: _Stats) -> _Stats:
 
 
 def _joined(one: Any, other: Any) -> Any:
-    """Add numbers, join mappings key by key; of two flags both must hold."""
+    """Add two numbers, or two mappings key by key. A flag is true only if both are."""
     if isinstance(one, Mapping):
         both = {key: _joined(one[key], other[key]) for key in one.keys() & other.keys()}
         return {**one, **other, **both}

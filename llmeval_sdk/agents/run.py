@@ -6,7 +6,7 @@ import threading
 from typing import NamedTuple
 
 from llmeval_sdk._chat import bounded_question
-from llmeval_sdk._coerce import to_text
+from llmeval_sdk._coerce import TRUNCATED, to_text
 from llmeval_sdk.agents.calls import Outcome, Signature, is_write, outcome_of, signature
 from llmeval_sdk.agents.messages import definitions_of
 from llmeval_sdk.model import Record, Step
@@ -14,8 +14,8 @@ from llmeval_sdk.model import Record, Step
 
 LONGEST_RESULT = 64_000
 """Characters that are read of one result or message."""
-CUT_MARK = "<truncated "
-"""Near the end of a text that was cut when it was captured."""
+_END = 60
+"""Characters at the end of a text in which it says that it was cut when it was captured."""
 MOST_TEXT = 400_000
 """Characters that are read of all results and messages together, the first of a run."""
 
@@ -83,7 +83,7 @@ class Run:
             result = to_text(step.result) if step.role == "tool" else None
             text = (result if step.role == "tool" else step.content) or ""
             room = max(0, min(LONGEST_RESULT, MOST_TEXT - length))
-            if len(text) > room or CUT_MARK in text[-len(CUT_MARK) - 40 :]:
+            if len(text) > room or TRUNCATED in text[-_END:]:
                 self.cut_at = self.cut_at or number
             low = text[:room].lower()
             if step.role == "user":

@@ -11,7 +11,7 @@ from llmeval_sdk.config._texts import allows
 
 @allows("`redis://…` or, encrypted, `rediss://…`")
 class RedisAddress(Secret):
-    """An address such as ``rediss://:password@host:6379/0``; only `place` may be shown.
+    """The address of a Redis, such as ``rediss://:password@host:6379/0``. Show only its `place`.
 
     Raises:
         ValueError: It is no address of a Redis. The message does not repeat it.

@@ -25,7 +25,7 @@ from llmeval_sdk.fleet._wire import UnreadableError
 from llmeval_sdk.pipeline import Job, Judging, Outlet, Plan, not_run
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.keeper import BudgetKeeper
-from llmeval_sdk.policy.shared.client import connect
+from llmeval_sdk.policy.shared.client import connect, is_redis_error
 from llmeval_sdk.protocols import Judge
 
 
@@ -126,7 +126,7 @@ class Answering(Judging):
             try:
                 return ask()
             except Exception as error:
-                if not type(error).__module__.startswith("redis"):
+                if not is_redis_error(error):
                     raise
                 tell("fleet", f"Redis does not answer: {type(error).__name__}")
                 if monotonic() > until:

@@ -13,6 +13,7 @@ from typing import Any
 from llmeval_sdk._process.shield import shield, tell
 from llmeval_sdk.fleet._keys import WORKERS
 from llmeval_sdk.fleet._register import Register
+from llmeval_sdk.policy.shared.client import is_redis_error
 
 
 BEAT_SECONDS = 5.0
@@ -104,7 +105,7 @@ class Presence:
                 try:
                     self._beat()
                 except Exception as error:
-                    if not type(error).__module__.startswith("redis"):
+                    if not is_redis_error(error):
                         raise
                     tell("fleet", f"Redis does not answer: {type(error).__name__}")
             if self._ending.wait(BEAT_SECONDS):

@@ -23,7 +23,7 @@ from llmeval_sdk.fleet._outcome import Outcome, outcome_of
 from llmeval_sdk.fleet._wire import UnreadableError
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.pipeline import Outlet
-from llmeval_sdk.policy.shared.client import connect
+from llmeval_sdk.policy.shared.client import connect, is_redis_error
 from llmeval_sdk.tracing._inner import off
 
 
@@ -89,7 +89,7 @@ class Returning:
                 except OSError as error:
                     tell("fleet", f"no verdicts can return: {type(error).__name__}")
                 except Exception as error:
-                    if not type(error).__module__.startswith("redis"):
+                    if not is_redis_error(error):
                         raise
                     tell("fleet", f"no verdicts can return: {type(error).__name__}")
         with shield("fleet"):

@@ -15,7 +15,7 @@ from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
 from llmeval_sdk.fleet._presence import GONE_SECONDS, Worker, now, release, workers
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.fleet.roles import check
-from llmeval_sdk.policy.shared.client import connect
+from llmeval_sdk.policy.shared.client import connect, is_redis_error
 
 
 Finding = tuple[bool | None, str, str]
@@ -87,7 +87,7 @@ def findings(settings: Settings, judges: Sequence[str]) -> Iterator[Finding]:
         present = workers(redis)
         account = Register(redis, expiry=own.fleet_expiry).account()
     except Exception as error:
-        if not type(error).__module__.startswith("redis"):
+        if not is_redis_error(error):
             raise
         yield False, own.judge_queue.place, f"cannot be used: {type(error).__name__}: {error}"
         return

@@ -15,9 +15,10 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import answers as readings
 from llmeval_sdk.judges._base import BaseJudge
 from llmeval_sdk.judges._cases import cases_of, height, yes_and_no
-from llmeval_sdk.judges._template import Template, sections_for, title_of
+from llmeval_sdk.judges._chunk_questions import NO_TEXT, ChunkQuestion, of_chunk
+from llmeval_sdk.judges._template import Template
 from llmeval_sdk.judges.prompt import Section
-from llmeval_sdk.model import Answer, Chunk, Evaluation, Failure, Option, Question, Record
+from llmeval_sdk.model import Answer, Chunk, Evaluation, Option, Question, Record
 
 
 MOST_OPTIONS, MOST_LEVELS = 255, 10
@@ -143,7 +144,7 @@ class Forms:
         def form(record: Record) -> TypedForm:
             common = sections(record)
 
-            def ask(rank: int, chunk: Chunk) -> _ChunkQuestion | None:
+            def ask(rank: int, chunk: Chunk) -> ChunkQuestion | None:
                 text = chunk.content or ""
                 if not text.strip():
                     return None
@@ -151,7 +152,7 @@ class Forms:
                 wording = instructions.replace('section "chunk"', f'section "{title}"')
                 shown = [*common, Section(title, text)]
                 name = f"{self._judge}.{rank}"
-                return _ChunkQuestion(
+                return ChunkQuestion(
                     self._question("yes_no", wording, shown, options, name), shown, text
                 )
 
@@ -199,10 +200,10 @@ class Forms:
                     self._question(kind, template.rubric, shown, options), shown, read
                 )
 
-            def ask(rank: int, chunk: Chunk) -> _ChunkQuestion:
-                wording, shown, own = _of_chunk(template, record, chunk, rank)
+            def ask(rank: int, chunk: Chunk) -> ChunkQuestion:
+                wording, shown, own = of_chunk(template, record, chunk, rank)
                 name = f"{self._judge}.{rank}"
-                return _ChunkQuestion(
+                return ChunkQuestion(
                     self._question(kind, wording, shown, options, name), shown, own
                 )
 
@@ -242,11 +243,11 @@ class Forms:
         )
 
     def _per_chunk(
-        self, record: Record, ask: Callable[[int, Chunk], _ChunkQuestion | None], read: Reader
+        self, record: Record, ask: Callable[[int, Chunk], ChunkQuestion | None], read: Reader
     ) -> TypedForm:
         """Ask about each chunk once; chunks of which the same is shown share their answer."""
         asked = [ask(rank, chunk) for rank, chunk in enumerate(record.retrieved_context or (), 1)]
-        distinct: dict[Hashable, _ChunkQuestion] = {}
+        distinct: dict[Hashable, ChunkQuestion] = {}
         for one in asked:
             if one is not None:
                 distinct.setdefault(one.same, one)
@@ -257,7 +258,7 @@ class Forms:
         ) -> Evaluation:
             return readings.chunks(
                 [
-                    Evaluation(self._judge, error=_NO_TEXT)
+                    Evaluation(self._judge, error=NO_TEXT)
                     if question is None
                     else read(question, answers[question.name], threshold, odds)
                     for question in questions
@@ -287,35 +288,3 @@ class Forms:
                 f"more than {MOST_LEVELS}: join some, or leave it to a judge model"
             )
         return tuple(Option(label, description) for label, description in levels)
-
-
-@dataclass(frozen=True, slots=True)
-class _ChunkQuestion:
-    """A question about one chunk, and what is shown with it."""
-
-    question: Question
-    shown: Sections
-    same: Hashable
-    """Equal for chunks of which the question shows the same."""
-
-
-_NO_TEXT = Failure("bad_input", "the chunk holds no text")
-
-
-def _of_chunk(
-    template: Template, record: Record, chunk: Chunk, rank: int
-) -> tuple[str, list[Section], Hashable]:
-    """Return a prompt and its sections with the chunk's number in all of their titles."""
-    wording = template.rubric
-    shown: list[Section] = []
-    own: list[str] = []
-    for name in template.names:
-        sections = sections_for(name, record, chunk)
-        if name.startswith("chunk."):
-            former = title_of(name)
-            title = f"chunk {rank}{former.removeprefix('chunk')}"
-            wording = wording.replace(f"[section: {former}]", f"[section: {title}]")
-            sections = [Section(title, section.text) for section in sections]
-            own += [section.text for section in sections]
-        shown += sections
-    return wording, shown, tuple(own)

@@ -4,6 +4,7 @@
 epoch unless a name says seconds. Ids are W3C hex: 32 characters for a trace, 16 for a span.
 """
 
+from llmeval_sdk.model._completions import Completion, Message, ModelCall
 from llmeval_sdk.model._delivered import Batch, EvaluationEvent, NotRun, SpanData, Target
 from llmeval_sdk.model._nouns import (
     JUDGE_TAG,
@@ -11,13 +12,10 @@ from llmeval_sdk.model._nouns import (
     NOTHING,
     STAND_IN,
     Chunk,
-    Completion,
     Evaluation,
     EvaluatorKind,
     Extraction,
     Failure,
-    Message,
-    ModelCall,
     Prompt,
     Record,
     Request,

@@ -276,48 +276,4 @@ def is_stand_in(evaluation: Evaluation) -> bool:
     return evaluation.metadata.get("model") == STAND_IN
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of a chat with a judge model.
-
-    Args:
-        role: Who speaks: ``system``, ``user`` or ``assistant``.
-        content: The text.
-    """
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """The answer of a judge model.
-
-    Args:
-        text: What the model wrote.
-        model: The exact name of the model that answered.
-        usage: Tokens and money that the call used.
-        finish_reason: Why the model stopped, such as ``stop`` or ``length``.
-    """
-
-    text: str
-    model: str = ""
-    usage: Usage | None = None
-    finish_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCall:
-    """One call of a model that a judgement made elsewhere, for its trace."""
-
-    name: str
-    start_ns: int
-    end_ns: int
-    model: str = ""
-    usage: Usage | None = None
-    response: str | None = None
-    error: str | None = None
-    """The low-cardinality type of what went wrong."""
-
-
 quicken(Chunk, Extraction, Step, Record, Evaluation)  # made at each request

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._process.shield import shield, swallow, tell
-from llmeval_sdk.evaluation import Crew, addressed, own_copy
+from llmeval_sdk.evaluation import Crew, own_copy
 from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
-from llmeval_sdk.evaluation.deciding import Decided, Decider
+from llmeval_sdk.evaluation.deciding import Decider
 from llmeval_sdk.evaluation.decision_budget import BUDGET
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.judges.typed import typed_form_of
@@ -21,7 +20,7 @@ from llmeval_sdk.pipeline._judges_loop import JudgesLoop
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Turn, not_run
 from llmeval_sdk.pipeline._undecided import Ask, Undecided, all_done, not_decided
-from llmeval_sdk.policy.admission import NOT_RUN_REASONS, Admitted, Refused
+from llmeval_sdk.policy.admission import Admitted, Refused
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.store.files import path_of
 
@@ -186,7 +185,8 @@ class Deciding:
         try:
             decider = await self._made()
             decided = await decider.decide(own_copy(undecided.case.record), judges)
-            items, evaluations = self._outcome(undecided, decided)
+            items, evaluations = undecided.decided_by(decided)
+            self._add_usage(evaluations.values())
         except asyncio.CancelledError:
             if self._shut:
                 raise
@@ -244,36 +244,10 @@ class Deciding:
         elif not is_cut:
             turn.done.set_result(None)
 
-    def _outcome(
-        self, undecided: Undecided, decided: Decided
-    ) -> tuple[list[Any], dict[str, Evaluation]]:
-        """Return what there is to tell of a decided record, and the evaluations by name."""
-        items: list[Any] = []
-        evaluations: dict[str, Evaluation] = {}
-        target = undecided.case.target
-        for name, (judge, admitted) in undecided.asked.items():
-            evaluation = decided.evaluations[name]
-            error = evaluation.error
-            if error is not None:
-                is_known = error.type in NOT_RUN_REASONS
-                detail = error.message if is_known else f"{error.type}: {error.message}"
-                reason = error.type if is_known else "error"
-                items.append(not_decided(judge, target, reason, detail))
-                if is_known and error.type != "timeout" and not decided.calls:
-                    continue
-                tell(f"decision {name}", f"gave no answer: {error.type}")
-            elif evaluation.metadata.get("cached"):
-                why = "an identical question was answered a moment ago"
-                items.append(not_decided(judge, target, "cached", why))
+    def _add_usage(self, evaluations: Iterable[Evaluation]) -> None:
+        for evaluation in evaluations:
             if evaluation.usage is not None:
                 self.usage += evaluation.usage
-            evaluations[name] = replace(
-                evaluation,
-                inclusion_probability=admitted.probability,
-                metadata={**evaluation.metadata, "why": admitted.why},
-            )
-            items.append(addressed(evaluations[name], target))
-        return items, evaluations
 
     # -- wherever the decision has come ----------------------------------------------------------
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk._process.shield import tell
+from llmeval_sdk.evaluation import addressed
+from llmeval_sdk.evaluation.deciding import Decided
 from llmeval_sdk.model import Evaluation, NotRun, Target, tier_name
 from llmeval_sdk.pipeline._turns import not_run
-from llmeval_sdk.policy.admission import Admitted
+from llmeval_sdk.policy.admission import NOT_RUN_REASONS, Admitted
 from llmeval_sdk.protocols import Judge
 
 
@@ -40,6 +43,33 @@ class Undecided:
         return [
             not_decided(judge, self.case.target, reason, detail) for judge, _ in self.asked.values()
         ]
+
+    def decided_by(self, decided: Decided) -> tuple[list[Any], dict[str, Evaluation]]:
+        """Return what there is to tell of the decisions, and their evaluations by name."""
+        items: list[Any] = []
+        evaluations: dict[str, Evaluation] = {}
+        target = self.case.target
+        for name, (judge, admitted) in self.asked.items():
+            evaluation = decided.evaluations[name]
+            error = evaluation.error
+            if error is not None:
+                is_known = error.type in NOT_RUN_REASONS
+                detail = error.message if is_known else f"{error.type}: {error.message}"
+                reason = error.type if is_known else "error"
+                items.append(not_decided(judge, target, reason, detail))
+                if is_known and error.type != "timeout" and not decided.calls:
+                    continue
+                tell(f"decision {name}", f"gave no answer: {error.type}")
+            elif evaluation.metadata.get("cached"):
+                why = "an identical question was answered a moment ago"
+                items.append(not_decided(judge, target, "cached", why))
+            evaluations[name] = replace(
+                evaluation,
+                inclusion_probability=admitted.probability,
+                metadata={**evaluation.metadata, "why": admitted.why},
+            )
+            items.append(addressed(evaluations[name], target))
+        return items, evaluations
 
 
 def not_decided(judge: Judge, target: Target, reason: str, detail: str) -> NotRun:

@@ -287,13 +287,7 @@ class Unlimited(BudgetKeeper):
         super().__init__(Budget(calls_per_minute=None, usd_per_day=None))
 
     def reserve(
-        self,
-        judge: str,
-        *,
-        calls: int = 1,
-        tokens: int = 0,
-        usd: float | None = None,
-        ahead: bool = False,
+        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None, **how: Any
     ) -> Reservation:
         """Grant the reservation."""
         return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)

@@ -36,8 +36,7 @@ def record_of(
         cls = type(item)
         if cls is Step:
             steps.append(item)
-            continue
-        if cls is tuple:
+        elif cls is tuple:
             if span.extractions is None:
                 extractions = item if extractions is None else extractions + item
         elif cls is dict:

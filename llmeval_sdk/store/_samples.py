@@ -102,9 +102,11 @@ def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> s
 _IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
 
 
-_Weights: TypeAlias = "dict[tuple[Any, ...], tuple[int, float, float, float]]"
-"""By group of a word: how many have an inclusion probability, the least of them, the sum of their
-inverses, and that of the squares."""
+_Weight: TypeAlias = tuple[int, float, float, float]
+"""How many have an inclusion probability, the least of them, the sum of their inverses, and that of
+the squares."""
+_Weights: TypeAlias = dict[tuple[Any, ...], _Weight]
+"""By group of a word."""
 
 
 def _weights(
@@ -193,20 +195,21 @@ class _Summing:
         elif count:
             y, passes = number - sample.origin, number >= PASS
             sums = Sums(count, number, number, count * y)
-            number_known = part.known or 0
-            weights: tuple[int, float, float, float] | None = (
-                (number_known, 1.0, float(number_known), float(number_known))
-                if part.is_whole
-                else self._weights.get(part[:6])  # rows may have gone since the groups were read
-            )
-            if number_known and weights is not None:
-                known, least, w, ww = weights
+            known, least, w, ww = self._weight(part)
+            if known:
                 sums = Sums(
                     *sums[:4], known, least, w, ww, w * y, ww * y,
                     ww * y * y, known * passes, w * passes,
                 )  # fmt: skip
             sample.versions.add(part.version or "")
             sample.add(sums)
+
+    def _weight(self, part: Group) -> _Weight:
+        """Return what the words of a group weigh; rows may have gone since the groups were read."""
+        known = part.known or 0
+        if part.is_whole:
+            return known, 1.0, float(known), float(known)
+        return self._weights.get(part[:6], (0, 1.0, 0.0, 0.0))
 
 
 def _by(period: str) -> str:

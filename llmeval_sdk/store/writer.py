@@ -102,7 +102,7 @@ class StoreWriter:
         return refused or None
 
     def note_losses(self, key: str, lost: losses.Losses) -> None:
-        """Store how much this process could not deliver, for readers who have only the store."""
+        """Note what this process could not deliver, for readers who see nothing but the store."""
         self._transact(partial(losses.note, key=key, lost=lost))
 
     def prune(self) -> int:

@@ -13,6 +13,7 @@ from itertools import islice
 from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
+from llmeval_sdk._coerce import TRUNCATED
 from llmeval_sdk.tracing._classes import dict_of, is_written_in_python, mro_of, name_of
 from llmeval_sdk.tracing._well_known import plain_reading
 
@@ -91,7 +92,7 @@ _WIDE = 1 << 63
 def _cut(text: str, room: Room) -> str:
     keep = max(0, min(MAX_TEXT, room[0]))
     room[0] -= keep
-    return f"{text[:keep]}<truncated {len(text) - keep} characters>"
+    return f"{text[:keep]}{TRUNCATED}{len(text) - keep} characters>"
 
 
 def _int(value: int, room: Room, depth: int) -> Any:

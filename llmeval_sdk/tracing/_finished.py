@@ -15,6 +15,7 @@ from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
 from llmeval_sdk.records import (
     ANSWERED,
     OWNERS,
+    Left,
     Retrieved,
     Spent,
     chunks_of_arguments,
@@ -35,7 +36,7 @@ def settle(span: Span) -> None:
         span._usage = to_usage(span._response.get("usage"))
 
 
-def leave_to_owner(span: Span) -> None:  # noqa: C901
+def leave_to_owner(span: Span) -> None:
     """Leave to the evaluated span above what belongs to it: documents, usage, annotations."""
     owner, kind = span.owner, span.spec.kind
     if owner is None or owner.end_ns or kind in OWNERS:
@@ -56,16 +57,21 @@ def leave_to_owner(span: Span) -> None:  # noqa: C901
             return
     scores = tuple(span.scored or ()) if kind == "retrieval" else ()
     for item in left_by(span, span.gathered, keeps=span.is_evaluated, scores=scores):
-        if item is ANSWERED:
-            above: Span | None = owner
-            while above is not None:
-                if ANSWERED not in (above.gathered or ()):
-                    above.collect(item)
-                above = above.owner
-        elif type(item) is Spent:
-            (_call_above(span, owner) or owner).collect(item)
-        elif type(item) is not Step or owner._has_room_for(span.size):
-            owner.collect(item)
+        _leave(item, span, owner)
+
+
+def _leave(item: Left, span: Span, owner: Span) -> None:
+    """Leave one thing to the span that it belongs to, which mostly is the owner."""
+    if item is ANSWERED:
+        above: Span | None = owner
+        while above is not None:
+            if ANSWERED not in (above.gathered or ()):
+                above.collect(item)
+            above = above.owner
+    elif type(item) is Spent:
+        (_call_above(span, owner) or owner).collect(item)
+    elif type(item) is not Step or owner._has_room_for(span.size):
+        owner.collect(item)
 
 
 def _call_above(span: Span, owner: Span) -> Span | None:

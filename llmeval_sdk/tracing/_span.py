@@ -258,7 +258,7 @@ class Span:
         self.gathered.append(item)
 
     def _has_room_for(self, size: int) -> bool:
-        """Say whether the steps of a run, which are held until it ends, may take so many bytes."""
+        """Say whether a run may hold a step of this size, beside those that it holds already."""
         self.held += size
         return self.held <= MOST_HELD
 

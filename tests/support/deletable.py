@@ -41,7 +41,7 @@ PARTS = {
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/answers.py", "judges/_cases.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "judges/answers.py", "judges/_cases.py", "judges/_chunk_questions.py", "judges/typed.py", "evaluation/_inquiry.py",
         "evaluation/_outcomes.py",
         "evaluation/calibrations.py", "evaluation/deciding.py",
         "evaluation/decision_budget.py", "llms/decisions",

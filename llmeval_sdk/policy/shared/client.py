@@ -17,6 +17,11 @@ KEYS = "llmeval."
 """With this begins the name of every key."""
 
 
+def is_redis_error(error: BaseException) -> bool:
+    """Say whether the library raised an error, without importing it where nobody has."""
+    return type(error).__module__.partition(".")[0] == "redis"
+
+
 def connect(
     address: str | Secret, *, connect_seconds: float = 2.0, answer_seconds: float = 5.0
 ) -> Redis:

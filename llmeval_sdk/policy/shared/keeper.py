@@ -109,15 +109,11 @@ class SharedKeeper(BudgetKeeper):
     # -- what judges ask ------------------------------------------------------------------------
 
     def reserve(
-        self,
-        judge: str,
-        *,
-        calls: int = 1,
-        tokens: int = 0,
-        usd: float | None = None,
-        ahead: bool = False,
+        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None, **how: Any
     ) -> Reservation | Refused:
         """Reserve the most that a judgement may use, out of the lease; see `BudgetKeeper`.
+
+        The lease is ahead of use itself, so the host's books are written for one call at a time.
 
         It waits for at most `PATIENCE_SECONDS`, and not at all while Redis is away.
         """
@@ -143,7 +139,7 @@ class SharedKeeper(BudgetKeeper):
         usd: float | None = None,
         **how: Any,
     ) -> None:
-        """Record what was used, in the lease and in the host's books; see `BudgetKeeper`."""
+        """Settle a reservation in the lease and in the host's books; see `BudgetKeeper.settle`."""
         with self._lease.lock:
             self._lease.settle_reservation(reservation, Want(calls, tokens, usd), elapsed())
         super().settle(reservation, calls=calls, tokens=tokens, usd=usd, **how)

@@ -117,7 +117,7 @@ class Lease(Locked):
         return self._lock
 
     def take(self, need: Need, now: float) -> Held | None:
-        """Take amounts out of what is free; ``None`` where there is too little."""
+        """Hold what a call needs, out of what is free; ``None`` where too little is free."""
         if now >= self.ends:
             return None
         for name, amounts in need.items():
