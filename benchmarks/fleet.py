@@ -45,7 +45,7 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
     from types import SimpleNamespace
 
     from llmeval_sdk.config import Secret
-    from llmeval_sdk.fleet._asking import Asking
+    from llmeval_sdk.fleet._asking import FleetAsking
     from llmeval_sdk.model import Chunk, Record, Target
     from llmeval_sdk.pipeline._turns import Job, Turn
     from llmeval_sdk.policy.admission import Admitted
@@ -58,7 +58,7 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
         redactor=SimpleNamespace(has_custom=False),
     )  # fmt: skip
     outlet = SimpleNamespace(emit_judged=print)
-    asking = Asking(plan, outlet, Settings(extensions={FleetSettings: own}))  # type: ignore[arg-type]
+    asking = FleetAsking(plan, outlet, Settings(extensions={FleetSettings: own}))  # type: ignore[arg-type]
     record = Record(
         request="What is the roof made of, and when was it last repaired?" * 2,
         response="The roof is made of slate and was last repaired in 2019." * 4,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from benchmarks.quality.sampling import BAD, SHARE, requests
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.sequence import Evidence, Seen
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 from llmeval_sdk.store.course import AlertCourse, Bound
 from llmeval_sdk.store.hours import Hour
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.mean import population_mean
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 
 
 class Case(NamedTuple):

@@ -25,7 +25,7 @@ from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Labelled, corrected_mean
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 
 
 class Judge(NamedTuple):

@@ -28,7 +28,7 @@ from llmeval_sdk.heuristics.risk import _response, groundedness
 from llmeval_sdk.learning._course import FEWEST, LATER, LearningCourse, Source, advanced
 from llmeval_sdk.learning._fit import Outcome, Slices, fitted
 from llmeval_sdk.learning._weights import logit_of
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 
 
 VERDICTS, STREAM, MOST_STREAMED = 200, 1_000, 0.7

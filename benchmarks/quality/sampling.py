@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 
 
 LIFT = NormalDist().inv_cdf(0.80) * sqrt(2)

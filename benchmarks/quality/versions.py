@@ -19,7 +19,7 @@ from benchmarks.quality.sampling import LIFT, SHARE
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 
 
 PER_DAY, DAYS, ALPHA = 1_000, 30, 0.05

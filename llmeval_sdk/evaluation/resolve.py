@@ -111,10 +111,10 @@ def standing_judges(settings: Settings) -> list[Judge]:
     Online none does: a judge must be named, by an escalation or as an evaluator.
     """
     judges = (resolve(name, settings) for name in registry.installed(registry.JUDGES))
-    return [judge for judge in judges if judge.kind == "judge" and runs_unasked(judge)]
+    return [judge for judge in judges if judge.kind == "judge" and _runs_unasked(judge)]
 
 
-def runs_unasked(judge: Judge) -> bool:
+def _runs_unasked(judge: Judge) -> bool:
     """Say whether a judge declares itself ``automatic``."""
     return bool(getattr(judge, "automatic", False))
 
@@ -139,7 +139,7 @@ def escalations_in_force(
                 control_rate=_control_rate(settings),
                 of=records,
             )
-            for judge, records in sharing_judges()
+            for judge, records in _sharing_judges()
             if judge not in named
         ]
     return escalations
@@ -151,7 +151,7 @@ def _control_rate(settings: Settings) -> float | None:
     return rate if rate is None or share is None else min(rate, share)
 
 
-def sharing_judges() -> list[tuple[str, str]]:
+def _sharing_judges() -> list[tuple[str, str]]:
     """Return the judges that ``Settings.judge_share`` is for, each with the records that it gets.
 
     They divide the traffic by what a record has: ``extractions`` or ``answers``.

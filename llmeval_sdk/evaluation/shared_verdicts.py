@@ -14,7 +14,7 @@ from llmeval_sdk.evaluation.verdicts import (
 )
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.policy.shared.client import KEYS
-from llmeval_sdk.policy.shared.link import Link
+from llmeval_sdk.policy.shared.link import RedisLink
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
@@ -50,7 +50,7 @@ class SharedVerdicts:
     """
 
     def __init__(
-        self, link: Link, *, seconds: float = SECONDS, most_entries: int = MOST_ENTRIES
+        self, link: RedisLink, *, seconds: float = SECONDS, most_entries: int = MOST_ENTRIES
     ) -> None:
         self._own = RecentVerdicts(seconds=seconds)
         self._link = link

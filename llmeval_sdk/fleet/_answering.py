@@ -17,8 +17,8 @@ from llmeval_sdk import registry
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.evaluation import own_copy
-from llmeval_sdk.fleet._message import Asked, Message, RefusedError, message_of
-from llmeval_sdk.fleet._outcome import Outcome, outcome_of
+from llmeval_sdk.fleet._message import Asked, FleetMessage, RefusedError, message_of
+from llmeval_sdk.fleet._outcome import JudgementOutcome, outcome_of
 from llmeval_sdk.fleet._register import Claim, Register
 from llmeval_sdk.fleet._sending import Sending
 from llmeval_sdk.fleet._wire import UnreadableError
@@ -90,22 +90,22 @@ class Answering(Judging):
         if not self._loop.is_ready():
             raise GiveBackError("no thread can be started")
         for serial in message.unreadable:
-            self.note_outcome(Outcome(serial, []), "refused:unreadable", None)
+            self.note_outcome(JudgementOutcome(serial, []), "refused:unreadable", None)
         wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
         sending = Sending(self._outlet, self._note_sent)
-        _Answer(self, message, sending).run()
+        _MessageWork(self, message, sending).run()
         if not sending.finish(DELIVERY_SECONDS):
             raise GiveBackError("exporters have not taken the verdicts yet")
 
     def _refuse(self, error: RefusedError) -> None:
         tell("fleet", f"a message is refused: {error.reason}")
         for serial in error.ids:
-            self.note_outcome(Outcome(serial, []), f"refused:{error.reason}", None)
+            self.note_outcome(JudgementOutcome(serial, []), f"refused:{error.reason}", None)
         if not error.ids:
             self.patiently(lambda: self._register.refuse_message(error.reason))
 
     def note_outcome(
-        self, outcome: Outcome, field: str, host: str | None, owner: str = ""
+        self, outcome: JudgementOutcome, field: str, host: str | None, owner: str = ""
     ) -> bytes | None:
         """Note an outcome, unless there is one already, and return that."""
         text = outcome.text(self.key)
@@ -183,10 +183,10 @@ class Answering(Judging):
             self._emit(item)
 
 
-class _Answer:
+class _MessageWork:
     """The work on one message, on the thread of its task."""
 
-    def __init__(self, by: Answering, message: Message, sending: Sending) -> None:
+    def __init__(self, by: Answering, message: FleetMessage, sending: Sending) -> None:
         self._by = by
         self._me = uuid4().hex
         """Who holds its claims: one process works on several messages, and two may be the same."""
@@ -263,13 +263,13 @@ class _Answer:
         self._ended.put((asked, future))
 
     def _refuse(self, asked: Asked, reason: str, counted: str, detail: str) -> None:
-        judge: Any = _Named(asked.judge)
+        judge: Any = _NamedJudge(asked.judge)
         item = not_run(judge, asked.target, reason, f"{counted}: {detail}")
         self._end(asked, [item], f"refused:{counted}")
 
     def _end(self, asked: Asked, items: list[Any], field: str = "") -> None:
         """Settle a judgement, and emit it where its outcome does not return to its host."""
-        outcome = Outcome(asked.id, items)
+        outcome = JudgementOutcome(asked.id, items)
         owner = self._me if self._host is None else ""
         first = self._by.note_outcome(outcome, field or outcome.field, self._host, owner)
         if self._host is not None:
@@ -293,7 +293,7 @@ class _Answer:
         self._sending.add(asked.id)
 
 
-class _Named:
+class _NamedJudge:
     """Stands for a judge that is known by name only."""
 
     def __init__(self, name: str) -> None:

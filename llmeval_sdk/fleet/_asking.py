@@ -40,7 +40,7 @@ END_SECONDS = 0.3
 """How long the end waits for a message that is under way."""
 
 
-class Asking(Judging):
+class FleetAsking(Judging):
     """Takes judgements as `Judging` does, and has a fleet make them.
 
     A judgement is done, for whoever waits for it, when the fleet has it.
@@ -51,7 +51,7 @@ class Asking(Judging):
         self._own = settings.of(FleetSettings)
         assert self._own.judge_queue is not None
         self._queue = self._own.judge_queue
-        self._host = host_of(settings) if returns(plan.exporters) else None
+        self._host = _host_of(settings) if returns(plan.exporters) else None
         self.fleet = Counts()
         self._wake = threading.Event()
         self._urgent = threading.Event()
@@ -233,7 +233,7 @@ class Asking(Judging):
         return not self._is_away
 
 
-def host_of(settings: Settings) -> str:
+def _host_of(settings: Settings) -> str:
     """Name the host to which verdicts return: all processes that share a store are one."""
     place = f"{gethostname()}\0{Path(settings.store).absolute()}"
     return blake2b(place.encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -53,7 +53,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class FleetMessage:
     """A message that was read.
 
     Those of its judgements that cannot be read are in ``unreadable`` by id.
@@ -167,7 +167,7 @@ def envelope(body: str, signed: str, serial: str) -> str:
     return text.replace(_BODY, body, 1)
 
 
-def message_of(body: Any, signed: Any, key: Secret) -> Message:
+def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:
     """Read a message.
 
     Raises:
@@ -197,7 +197,7 @@ def message_of(body: Any, signed: Any, key: Secret) -> Message:
         raise RefusedError("unreadable", ids) from None
 
 
-def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> Message:
+def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> FleetMessage:
     asked, host = [], message["host"]
     if host is not None and not _HOST.fullmatch(host):
         raise UnreadableError("no host")
@@ -209,7 +209,7 @@ def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> Message:
         except (ValueError, TypeError, KeyError):
             continue
     known = {each.id for each in asked}
-    return Message(host, tuple(asked), tuple(each for each in ids if each not in known))
+    return FleetMessage(host, tuple(asked), tuple(each for each in ids if each not in known))
 
 
 def _asked(fields: Any, ids: Sequence[str]) -> Asked:
@@ -227,6 +227,6 @@ def _asked(fields: Any, ids: Sequence[str]) -> Asked:
     return Asked(serial, judge, built(Record, fields["record"]), target, admitted)
 
 
-READS: Mapping[int, Callable[[Mapping[str, Any], Sequence[str]], Message]] = {1: _read_1}
+READS: Mapping[int, Callable[[Mapping[str, Any], Sequence[str]], FleetMessage]] = {1: _read_1}
 """What reads each version. The next version keeps the reader of the one before it, so that workers
 can be renewed before the apps."""

@@ -15,7 +15,7 @@ _SIGNATURE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JudgementOutcome:
     """What a judgement emits: the verdict or why there is none, and the trace of its run."""
 
     id: str
@@ -36,7 +36,7 @@ class Outcome:
         return f"{signature(body, key)}{body}"
 
 
-def outcome_of(text: bytes, key: Secret) -> Outcome:
+def outcome_of(text: bytes, key: Secret) -> JudgementOutcome:
     """Read an outcome; raises `UnreadableError` where it is none, or is not signed with the key."""
     try:
         whole = text.decode()
@@ -48,4 +48,4 @@ def outcome_of(text: bytes, key: Secret) -> Outcome:
     fields = parsed(body)
     if type(fields) is not dict or fields.get("v") != 1 or not isinstance(fields.get("id"), str):
         raise UnreadableError("its version is unknown")
-    return Outcome(fields["id"], items_of(fields.get("items")))
+    return JudgementOutcome(fields["id"], items_of(fields.get("items")))

@@ -23,7 +23,7 @@ FORGOTTEN_SECONDS = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class WorkerPresence:
     """What one worker says of itself."""
 
     name: str
@@ -58,7 +58,7 @@ def now(redis: Any) -> float:
     return float(seconds + micros / 1e6)
 
 
-def workers(redis: Any) -> list[Worker]:
+def workers(redis: Any) -> list[WorkerPresence]:
     """Return the workers that said something in the last hour, by name; forget the others."""
     present, at = [], now(redis)
     for name, text in sorted(redis.hgetall(WORKERS).items()):
@@ -74,10 +74,10 @@ def workers(redis: Any) -> list[Worker]:
     return present
 
 
-def _worker(said: Mapping[str, Any]) -> Worker:
+def _worker(said: Mapping[str, Any]) -> WorkerPresence:
     """Make a worker of what it said; the fields that only a newer release knows are left out."""
-    known = {field.name for field in fields(Worker)}
-    return Worker(**{name: value for name, value in said.items() if name in known})
+    known = {field.name for field in fields(WorkerPresence)}
+    return WorkerPresence(**{name: value for name, value in said.items() if name in known})
 
 
 class Presence:
@@ -113,6 +113,6 @@ class Presence:
 
     def _beat(self) -> None:
         at = now(self._redis)
-        worker = Worker(**{**self._worker, "at": at, "ahead": time() - at})
+        worker = WorkerPresence(**{**self._worker, "at": at, "ahead": time() - at})
         self._redis.hset(WORKERS, worker.name, json.dumps(asdict(worker)))
         self._register.sweep()

@@ -124,7 +124,7 @@ class Claim(NamedTuple):
     """How long another worker may hold it."""
 
 
-class Account(NamedTuple):
+class FleetAccount(NamedTuple):
     """The fleet's own account."""
 
     asked: int
@@ -225,7 +225,7 @@ class Register:
         swept: int = self._sweep(keys=[OPEN, ACCOUNT], args=[self._expiry, MAX_SWEPT])
         return swept
 
-    def account(self) -> Account:
+    def account(self) -> FleetAccount:
         """Read the account at one moment."""
         pipe = self._redis.pipeline(transaction=True)
         pipe.hgetall(ACCOUNT)
@@ -233,7 +233,7 @@ class Register:
         pipe.llen(QUEUE_KEY)
         fields, waiting, queued = pipe.execute()
         counts = {name.decode(): int(number) for name, number in fields.items()}
-        return Account(
+        return FleetAccount(
             counts.get("asked", 0),
             counts.get("judged", 0),
             _below("refused:", counts),

@@ -19,7 +19,7 @@ from llmeval_sdk._process.shield import shield, tell
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.fleet._keys import READER, RESULTS
-from llmeval_sdk.fleet._outcome import Outcome, outcome_of
+from llmeval_sdk.fleet._outcome import JudgementOutcome, outcome_of
 from llmeval_sdk.fleet._wire import UnreadableError
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.pipeline import Outlet
@@ -128,7 +128,7 @@ class Returning:
     def _emit(self, text: bytes) -> None:
         assert self._own.fleet_key is not None
         try:
-            outcome: Outcome = outcome_of(text, self._own.fleet_key)
+            outcome: JudgementOutcome = outcome_of(text, self._own.fleet_key)
         except UnreadableError as error:
             self._counts.add("unreadable")
             tell("fleet", f"a verdict is left out: {error}")

@@ -12,7 +12,7 @@ from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
 from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
-from llmeval_sdk.fleet._presence import GONE_SECONDS, Worker, now, release, workers
+from llmeval_sdk.fleet._presence import GONE_SECONDS, WorkerPresence, now, release, workers
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.fleet.roles import check
 from llmeval_sdk.policy.shared.client import connect, is_redis_error
@@ -133,7 +133,7 @@ def _clock(whose: str, ahead: float) -> Iterator[Finding]:
         yield False, whose, words
 
 
-def _worker(worker: Worker, at: float, key: str) -> Iterator[Finding]:
+def _worker(worker: WorkerPresence, at: float, key: str) -> Iterator[Finding]:
     subject = f"worker {worker.name}"
     if at - worker.at >= GONE_SECONDS:
         yield None, subject, f"has said nothing for {at - worker.at:.0f} s: it ended, or is cut off"
@@ -154,7 +154,7 @@ def _worker(worker: Worker, at: float, key: str) -> Iterator[Finding]:
     yield from _clock(f"clock of {worker.name}", worker.ahead)
 
 
-def _judges(names: Sequence[str], alive: Sequence[Worker]) -> Iterator[Finding]:
+def _judges(names: Sequence[str], alive: Sequence[WorkerPresence]) -> Iterator[Finding]:
     for name in names:
         lacking = [
             worker.name

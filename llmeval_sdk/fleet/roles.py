@@ -49,9 +49,9 @@ def make(settings: Settings, problems: list[str], *, strict: bool) -> Factory | 
         from llmeval_sdk.fleet._answering import Answering
 
         return lambda plan, outlet: Answering(plan, outlet, own)
-    from llmeval_sdk.fleet._asking import Asking
+    from llmeval_sdk.fleet._asking import FleetAsking
 
-    return lambda plan, outlet: Asking(plan, outlet, settings)
+    return lambda plan, outlet: FleetAsking(plan, outlet, settings)
 
 
 def check(settings: Settings) -> None:

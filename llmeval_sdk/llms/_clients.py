@@ -71,7 +71,7 @@ def endpoint(name: str, base_url: str | None = None, *, role: Role = JUDGE) -> M
     if not name.strip() or (slash and not (provider and model)):
         raise ConfigurationError(f"{name!r} is not a model: expected `model` or `provider/model`")
     if base_url is not None:
-        check_address(base_url, role)
+        _check_address(base_url, role)
     if slash and provider == "azure":
         if base_url is None:
             raise ConfigurationError(
@@ -100,7 +100,7 @@ def access(base_url: str | None, api_key: Secret | str | None) -> tuple[str | No
     return base_url, Secret(api_key) if isinstance(api_key, str) else api_key
 
 
-def check_address(base_url: str, role: Role) -> None:
+def _check_address(base_url: str, role: Role) -> None:
     """Refuse an address that nothing should be sent to; warn once of one without encryption.
 
     Raises:

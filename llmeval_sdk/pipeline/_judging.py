@@ -192,7 +192,7 @@ class Judging:
         self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(verdict.metadata)
         items: list[Emitted] = [
             addressed(verdict, job.target),
-            *judge_spans(job, verdict, begun, judgement.calls, content=self._plan.content),
+            *_judge_spans(job, verdict, begun, judgement.calls, content=self._plan.content),
         ]
         if error is not None:
             tell(f"judge {job.judge.name}", f"gave no verdict: {error.type}")
@@ -206,7 +206,7 @@ def _is_refusal(error: Failure) -> bool:
     return error.type in NOT_RUN_REASONS and error.type != "timeout"
 
 
-def judge_spans(
+def _judge_spans(
     job: Job,
     verdict: Evaluation,
     begun_ns: int,

@@ -16,7 +16,7 @@ from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.policy.shared.host import Host
 from llmeval_sdk.policy.shared.keeper import SharedKeeper
-from llmeval_sdk.policy.shared.link import Link
+from llmeval_sdk.policy.shared.link import RedisLink
 from llmeval_sdk.policy.shared.scores import SharedGate
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.ledger import HostLedger
@@ -50,7 +50,7 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         if strict or config.source_of("shared") == "default":
             raise
         problems.append(f"{config.source_of('shared')}: {error}; until then no judge pays")
-    link = Link(own.shared)
+    link = RedisLink(own.shared)
     host = Host(HostLedger(path_of(settings.store).with_suffix(".shared")))
 
     def shared(keeper: BudgetKeeper, name: str) -> SharedKeeper:

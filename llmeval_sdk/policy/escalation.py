@@ -11,10 +11,10 @@ from llmeval_sdk._values import ABSTENTION
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.allocation import default_control
 from llmeval_sdk.policy._condition import Condition, Evaluations
+from llmeval_sdk.policy._draw import escalation_draw
+from llmeval_sdk.policy._quota import Quota
 from llmeval_sdk.policy.admission import Ruling
 from llmeval_sdk.policy.conditions import below, flagged, score_of
-from llmeval_sdk.policy.draw import escalation_draw
-from llmeval_sdk.policy.quota import Quota
 from llmeval_sdk.protocols import Judge
 
 

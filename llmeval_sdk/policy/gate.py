@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from llmeval_sdk._needs import lacking
 from llmeval_sdk.model import Record
 from llmeval_sdk.policy._condition import Evaluations
+from llmeval_sdk.policy._quota import Quota
 from llmeval_sdk.policy.admission import Admitted, NotRunReason, Refused, Ruling
 from llmeval_sdk.policy.escalation import Escalation
-from llmeval_sdk.policy.quota import Quota
 from llmeval_sdk.policy.sampling import SamplingRules
 from llmeval_sdk.protocols import Judge
 

@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.policy.draw import sampling_draw
+from llmeval_sdk.policy._draw import sampling_draw
 
 
 _KEYS = ("sample_rate", "evaluator", "evaluator_label", "span_name")

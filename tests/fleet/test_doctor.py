@@ -11,7 +11,7 @@ from fleet_parts import KEY, environment, free_port, judging, until, worker
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.fleet._message import VERSION, fingerprint
-from llmeval_sdk.fleet._presence import Worker, release, workers
+from llmeval_sdk.fleet._presence import WorkerPresence, release, workers
 from llmeval_sdk.fleet._register import Register
 
 
@@ -33,7 +33,9 @@ def present(broker, **what):
         "name": "w", "release": release(), "messages": [VERSION], "judges": ["groundedness"],
         "key": fingerprint(Secret(KEY)), "pool": "threads", "slots": 2, "model": "m", "at": at,
     }  # fmt: skip
-    broker.client().hset("llmeval.workers", "w", json.dumps(asdict(Worker(**{**known, **what}))))
+    broker.client().hset(
+        "llmeval.workers", "w", json.dumps(asdict(WorkerPresence(**{**known, **what})))
+    )
 
 
 def test_a_fleet_that_is_well(broker, judge_server, tmp_path):

@@ -26,7 +26,7 @@ from llmeval_sdk.fleet._message import (
     message_of,
     signature,
 )
-from llmeval_sdk.fleet._outcome import Outcome, outcome_of
+from llmeval_sdk.fleet._outcome import JudgementOutcome, outcome_of
 from llmeval_sdk.fleet._wire import UnreadableError, built, parsed, written
 from llmeval_sdk.model import (
     Chunk,
@@ -242,7 +242,7 @@ def test_an_outcome_arrives_as_it_was_made():
         span,
         NotRun("c", TARGET, "groundedness", "timeout", "", 7),
     ]
-    text = Outcome("0" * 32, items).text(KEY).encode()
+    text = JudgementOutcome("0" * 32, items).text(KEY).encode()
     assert outcome_of(text, KEY).items == items
     with pytest.raises(UnreadableError):
         outcome_of(text, Secret("another-key-of-tests"))

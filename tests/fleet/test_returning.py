@@ -12,7 +12,7 @@ from llmeval_sdk._process.counters import Counts
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.fleet import _returning
 from llmeval_sdk.fleet._keys import READER, RESULTS
-from llmeval_sdk.fleet._outcome import Outcome
+from llmeval_sdk.fleet._outcome import JudgementOutcome
 from llmeval_sdk.model import NotRun, Target
 
 
@@ -42,7 +42,7 @@ def host(broker, monkeypatch):
     redis = broker.client()
     for number in range(3):
         item = NotRun(f"{number}", Target("t", "s"), "polite", "timeout", "", 7)
-        redis.rpush(RESULTS + HOST, Outcome(f"{number}", [item]).text(own.fleet_key))
+        redis.rpush(RESULTS + HOST, JudgementOutcome(f"{number}", [item]).text(own.fleet_key))
     yield SimpleNamespace(start=start, emitted=emitted, delivered=delivered, redis=redis)
     delivered.set()
     for reader in readers:

@@ -17,7 +17,7 @@ from llmeval_sdk.learning._course import (
 )
 from llmeval_sdk.learning._fit import HEAVIEST, Outcome, auroc, fitted, importance
 from llmeval_sdk.learning._weights import logit_of, risk_of
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 
 
 JUDGE = Source("groundedness", "1", "gpt-4o")

@@ -8,7 +8,7 @@ from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.learning._course import LearningCourse, Source, advanced
 from llmeval_sdk.learning._fit import Outcome
 from llmeval_sdk.learning._weights import risk_of
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 
 
 JUDGE = Source("groundedness", "1", "gpt-4o")

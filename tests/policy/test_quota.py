@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from llmeval_sdk.estimates.allocation import Allocation, default_control
 from llmeval_sdk.model import Evaluation
+from llmeval_sdk.policy._quantile import RecentScores
+from llmeval_sdk.policy._quota import Quota
 from llmeval_sdk.policy.escalation import Escalation
-from llmeval_sdk.policy.quantile import RecentScores
-from llmeval_sdk.policy.quota import Quota
 
 
 LENGTH = 10_000
@@ -204,7 +204,7 @@ def test_an_escalation_with_a_budget_goes_by_its_score():
 
 FORK = """
 import os, sys, threading
-from llmeval_sdk.policy.quota import Quota
+from llmeval_sdk.policy._quota import Quota
 quota = Quota(0.2, 0.02)
 held, done = threading.Event(), threading.Event()
 def hold():

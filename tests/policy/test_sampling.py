@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.policy.draw import escalation_draw, sampling_draw
+from llmeval_sdk.policy._draw import escalation_draw, sampling_draw
 from llmeval_sdk.policy.sampling import SamplingRule, SamplingRules, parse_rules
 
 

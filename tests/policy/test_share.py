@@ -7,8 +7,8 @@ import pytest
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation
+from llmeval_sdk.policy._quota import Quota
 from llmeval_sdk.policy.escalation import Escalation
-from llmeval_sdk.policy.quota import Quota
 
 
 def scores(**values):

@@ -18,7 +18,7 @@ from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.shared.host import Host
 from llmeval_sdk.policy.shared.keeper import SharedKeeper
-from llmeval_sdk.policy.shared.link import Link
+from llmeval_sdk.policy.shared.link import RedisLink
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -35,7 +35,7 @@ def keeper_of(folder, address, *, budget, **options):
         budget,
         HostLedger(folder / "llmeval.budget", timeout=5.0),
         host=Host(HostLedger(folder / "llmeval.shared", timeout=5.0)),
-        link=Link(RedisAddress(address), beat=options.pop("beat", 0.3)),
+        link=RedisLink(RedisAddress(address), beat=options.pop("beat", 0.3)),
         **options,
     )
 

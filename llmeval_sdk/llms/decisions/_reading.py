@@ -57,14 +57,14 @@ def malformed(message: str) -> Answer:
     return failed("malformed", message)
 
 
-def is_probability(number: Any) -> bool:
+def _is_probability(number: Any) -> bool:
     """Say whether something is a number from 0 to 1; NaN, true and "0.5" are not."""
     return type(number) in (int, float) and 0 <= number <= 1
 
 
 def yes_no(probability: Any) -> Answer:
     """Return the answer to a yes/no question by the probability of yes."""
-    if not is_probability(probability):
+    if not _is_probability(probability):
         return malformed("the probability is no number from 0 to 1")
     return Answer({"yes": float(probability), "no": 1.0 - probability})
 
@@ -78,7 +78,7 @@ def distribution(question: Question, chances: Iterable[tuple[Any, Any]]) -> Answ
             return malformed("an option has a probability that was not on offer")
         if value in chance_of:
             return malformed("an option has two probabilities")
-        if not is_probability(chance):
+        if not _is_probability(chance):
             return malformed("a probability is no number from 0 to 1")
         chance_of[value] = float(chance)
     if len(chance_of) < len(values):

@@ -11,10 +11,10 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.shared import SharedSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.policy.shared._lease import MICROS, limits_of
+from llmeval_sdk.policy.shared._script import keys, script
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.policy.shared.keeper import LEASE_SECONDS, REBUILD_SECONDS
-from llmeval_sdk.policy.shared.lease import MICROS, limits_of
-from llmeval_sdk.policy.shared.script import keys, script
 
 
 if TYPE_CHECKING:

@@ -19,19 +19,19 @@ from llmeval_sdk.policy.backoff import Breaker
 from llmeval_sdk.policy.books import DAY, Reservation, Want
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import HOLD_SECONDS, BudgetKeeper, Ledger
-from llmeval_sdk.policy.shared.breaker import SharedBreaker
-from llmeval_sdk.policy.shared.host import Host
-from llmeval_sdk.policy.shared.lease import (
+from llmeval_sdk.policy.shared._breaker import SharedBreaker
+from llmeval_sdk.policy.shared._lease import (
     AMOUNTS,
+    BudgetLease,
     Held,
-    Lease,
     Need,
     limits_of,
     micros,
     need_of,
 )
-from llmeval_sdk.policy.shared.link import Link, elapsed
-from llmeval_sdk.policy.shared.script import keys, script, why_closed, why_refused
+from llmeval_sdk.policy.shared._script import keys, script, why_closed, why_refused
+from llmeval_sdk.policy.shared.host import Host
+from llmeval_sdk.policy.shared.link import RedisLink, elapsed
 
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SharedKeeper(BudgetKeeper):
         ledger: Ledger,
         *,
         host: Host,
-        link: Link,
+        link: RedisLink,
         name: str = "judges",
         concurrency: int | None = None,
         longest: float = 60.0,
@@ -223,7 +223,7 @@ class SharedKeeper(BudgetKeeper):
 
     def forked(self) -> None:
         """Begin without the parent's lease: it is the parent's alone."""
-        self._lease = Lease(self._limits_of)
+        self._lease = BudgetLease(self._limits_of)
         self._pending = None
         self._refusals: dict[str, tuple[float, Refused]] = {}
         self._offset: float | None = None

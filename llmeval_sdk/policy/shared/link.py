@@ -52,7 +52,7 @@ class Member(Protocol):
         """Let go of what belongs to the process that this one was forked from."""
 
 
-class Link:
+class RedisLink:
     """Runs all commands on one daemon thread, which starts with the first of them.
 
     A Redis that hangs holds up this thread alone, for `ANSWER_SECONDS` at a time. Whoever asks
@@ -106,7 +106,7 @@ class Link:
         if self.is_away or process.questions.qsize() >= MAX_WAITING:
             self.counts.add("not asked")
             return None
-        answer = _Answer(question)
+        answer = _Errand(question)
         process.questions.put(answer)
         if process.is_new and patience > 0:
             process.is_new, patience = False, max(patience, ANSWER_SECONDS)
@@ -173,7 +173,7 @@ class Link:
                     self._try(member.leave, redis)
             redis.close()
 
-    def _run(self, question: _Answer, redis: Redis) -> None:
+    def _run(self, question: _Errand, redis: Redis) -> None:
         if not self.is_away:
             question.result = self._try(question.question, redis)
         question.done.set()
@@ -207,7 +207,7 @@ class Link:
         return result
 
 
-class _Answer:
+class _Errand:
     __slots__ = ("done", "question", "result")
 
     def __init__(self, question: Callable[[Redis], Any]) -> None:
@@ -222,7 +222,7 @@ class _OfProcess:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.lock = threading.Lock()
-        self.questions: SimpleQueue[_Answer | None] = SimpleQueue()
+        self.questions: SimpleQueue[_Errand | None] = SimpleQueue()
         self.thread: threading.Thread | None = None
         self.is_new = True
         self.is_woken = False

@@ -14,7 +14,7 @@ from llmeval_sdk.policy.admission import Admitted, Refused
 from llmeval_sdk.policy.conditions import score_of
 from llmeval_sdk.policy.gate import JudgeGate
 from llmeval_sdk.policy.shared.client import KEYS
-from llmeval_sdk.policy.shared.link import Link
+from llmeval_sdk.policy.shared.link import RedisLink
 from llmeval_sdk.protocols import Judge
 
 
@@ -42,7 +42,7 @@ class SharedGate(JudgeGate):
 
     __slots__ = ("_link", "_new", "_read", "_seen", "_self")
 
-    def __init__(self, gate: JudgeGate, link: Link) -> None:
+    def __init__(self, gate: JudgeGate, link: RedisLink) -> None:
         super().__init__()
         self._rules, self._escalations = gate._rules, gate._escalations
         self._link = link

@@ -18,8 +18,8 @@ from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.escalation import Escalation
 from llmeval_sdk.policy.gate import JudgeGate
-from llmeval_sdk.policy.shared.breaker import SharedBreaker
-from llmeval_sdk.policy.shared.link import Link
+from llmeval_sdk.policy.shared._breaker import SharedBreaker
+from llmeval_sdk.policy.shared.link import RedisLink
 from llmeval_sdk.policy.shared.scores import STREAM, SharedGate
 from llmeval_sdk.testing.judge_server import JudgeServer
 
@@ -39,7 +39,7 @@ def link_of(redis):
     links = []
 
     def make():
-        links.append(Link(RedisAddress(redis.address), beat=0.1))
+        links.append(RedisLink(RedisAddress(redis.address), beat=0.1))
         links[-1].start()
         return links[-1]
 
@@ -129,7 +129,7 @@ def test_one_host_finds_the_model_dead_and_one_probes_it_for_all(link_of):
 def test_without_redis_each_process_has_a_breaker_of_its_own(redis):
     """It opens, probes and closes as one that is not shared."""
     redis.kill()
-    link = Link(RedisAddress(redis.address), beat=0.1)
+    link = RedisLink(RedisAddress(redis.address), beat=0.1)
     breaker = SharedBreaker(Model(), link, failures=1, cool_down=0.2)
     breaker.failed(breaker.admit())
     assert isinstance(breaker.admit(), Refused)

@@ -15,18 +15,18 @@ from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.books import DAY
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import MemoryLedger
+from llmeval_sdk.policy.shared import _script as script_module
 from llmeval_sdk.policy.shared import keeper as keeper_module
-from llmeval_sdk.policy.shared import script as script_module
 from llmeval_sdk.policy.shared.host import Host
 from llmeval_sdk.policy.shared.keeper import SharedKeeper
-from llmeval_sdk.policy.shared.link import Link
+from llmeval_sdk.policy.shared.link import RedisLink
 
 
 CALLS, USD, SLOTS, USD_A_CALL = 40, 1.0, 3, 0.01
 OPTIONS = {"lease": 5.0, "rebuild": 10.0, "longest": 4.0, "concurrency": SLOTS}
 
 
-class ByHand(Link):
+class ByHand(RedisLink):
     """Talks to Redis when the test says so, and has no thread."""
 
     is_away = True

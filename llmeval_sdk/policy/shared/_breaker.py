@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.backoff import Breaker
 from llmeval_sdk.policy.shared.client import KEYS
-from llmeval_sdk.policy.shared.link import Link
+from llmeval_sdk.policy.shared.link import RedisLink
 
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class SharedBreaker(Breaker):
 
     __slots__ = ("_key", "_link", "_seconds")
 
-    def __init__(self, model: Any, link: Link, *, cool_down: float = 30.0, **options: Any) -> None:
+    def __init__(
+        self, model: Any, link: RedisLink, *, cool_down: float = 30.0, **options: Any
+    ) -> None:
         super().__init__(getattr(model, "model", ""), cool_down=cool_down, **options)
         self._seconds = cool_down
         self._link = link

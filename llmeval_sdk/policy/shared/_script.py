@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from llmeval_sdk.policy.shared._lease import MICROS, Limits
 from llmeval_sdk.policy.shared.client import KEYS
-from llmeval_sdk.policy.shared.lease import MICROS, Limits
 
 
 _PARTS = ("books", "leases", "generations", "exchange")

@@ -84,7 +84,7 @@ class Held(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Account:
+class _LeasedAccount:
     free: Amounts = field(default_factory=lambda: dict.fromkeys(AMOUNTS, 0))
     held: Amounts = field(default_factory=lambda: dict.fromkeys(AMOUNTS, 0))
     used: Amounts = field(default_factory=lambda: dict.fromkeys(AMOUNTS, 0))
@@ -94,13 +94,13 @@ class _Account:
     """Taken in a second, lately."""
 
 
-class Lease(Locked):
+class BudgetLease(Locked):
     """What this process may use. Whoever uses it holds its `lock`. Clocks are monotonic seconds."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
         self._limits = limits
-        self._accounts = {name: _Account() for name in limits}
+        self._accounts = {name: _LeasedAccount() for name in limits}
         self.epoch = 0
         """Grows when the data of Redis have begun anew: what was held before counts no more."""
         self.ends = float("-inf")
@@ -178,7 +178,7 @@ class Lease(Locked):
         """Forget everything but the calls under way: Redis knows none of it any more."""
         self.epoch += 1
         self.ends = float("-inf")
-        self._accounts = {name: _Account() for name in self._limits}
+        self._accounts = {name: _LeasedAccount() for name in self._limits}
 
     def is_low(self) -> bool:
         """Return whether less is free than half of what will be used soon."""

@@ -7,9 +7,9 @@ from math import isfinite
 
 from llmeval_sdk._process.locks import Locked
 from llmeval_sdk.estimates.allocation import Allocation
+from llmeval_sdk.policy._draw import escalation_draw
+from llmeval_sdk.policy._quantile import RecentScores
 from llmeval_sdk.policy.admission import Ruling
-from llmeval_sdk.policy.draw import escalation_draw
-from llmeval_sdk.policy.quantile import RecentScores
 
 
 WARM_UP = 20
