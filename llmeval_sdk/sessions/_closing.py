@@ -164,7 +164,7 @@ class Sessions:
         self._shelf.close()
 
     def _work(self, now: float) -> bool:
-        if self._pending and now >= self._write_at:
+        if self._pending and now >= self._retry_at:
             return self._write()
         self._renew()
         if self._under_way and now >= self._settle_at:

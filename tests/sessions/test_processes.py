@@ -79,6 +79,9 @@ def host(tmp_path, until):
             except sqlite3.OperationalError:  # its tables are being made
                 return []
 
+        def talks(self):
+            return [row for row in self.rows() if row[0] != "ready"]
+
         def due(self):
             with closing(sqlite3.connect(self.store.with_suffix(".sessions"))) as database:
                 query = "SELECT count(*) FROM sessions WHERE due IS NOT NULL"
@@ -95,23 +98,32 @@ def host(tmp_path, until):
 def test_four_processes_that_share_sessions_judge_each_once(host):
     """Turns of one session come from all of them; one verdict is made of all turns."""
     code = """
+talk("ready", "one?")
+llmeval.flush(20)
+say("ready")
+sys.stdin.readline()
 for number in range(20):
-    talk(f"s{number}", "one " + sys.argv[-1] if len(sys.argv) > 1 else "one?")
+    talk(f"s{number}", "one?")
 say("talked")
 sys.stdin.readline()
 """
-    apps = [host.start(code) for _ in range(4)]
+    apps = [host.start(code, LLMEVAL_SESSION_IDLE="8") for _ in range(4)]
+    for process in apps:
+        host.heard(process, "ready")
+    for process in apps:
+        process.stdin.write("go\n")
+        process.stdin.flush()
     for process in apps:
         host.heard(process, "talked")
-    expected = [(f"s{number}", 1) for number in range(20)]
-    rows = host.wait(lambda: len(found := host.rows()) >= 20 and found)
-    assert sorted(rows) == sorted(expected)
-    host.wait(lambda: host.due() == 0)
-    assert host.server.calls == 20
+    expected = sorted((f"s{number}", 1) for number in range(20))
+    host.wait(lambda: len(set(host.talks())) >= 20 and host.due() == 0, 120)
+    assert host.talks() == expected
     for process in apps:
-        process.communicate("\n", timeout=30)
-    assert sorted(host.rows()) == sorted(expected)
-    assert host.server.calls == 20
+        process.communicate("\n", timeout=60)
+    assert host.talks() == expected
+    asked = [str(request.body) for request in host.server.chats]
+    assert sum("The answer to one?" in text for text in asked) == len(host.rows())
+    assert all(text.count("step ") >= 8 for text in asked)
 
 
 def test_a_later_process_judges_what_an_earlier_one_left(host):
