@@ -22,14 +22,8 @@ from pathlib import Path
 
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from deletable import (
-    CEILINGS,
-    PARTS,
-    built_upon,
-    core_figures,
-    core_imports_of_parts,
-    without,
-)
+from cutting import without
+from deletable import CEILINGS, PARTS, built_upon, core_figures, core_imports_of_parts
 
 
 ROOT = Path(__file__).resolve().parents[2]
