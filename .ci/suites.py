@@ -157,9 +157,11 @@ def run(suite: Suite) -> Outcome:
         outcome.state = "CANNOT RUN"
         return outcome
     path = RESULTS / f"{suite.name.replace(' ', '-')}.xml"
-    exits = path.with_suffix(".exits")
-    for old in (*results_of(path), exits):
+    exits, trouble = path.with_suffix(".exits"), path.with_suffix(".trouble")
+    for old in (*results_of(path), exits, trouble):
         old.unlink(missing_ok=True)
+    # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install.
+    written = {"TEST_EXITS_FILE": str(exits), "SUITE_TROUBLE": str(trouble)}
     account = f"--junitxml={path}" if suite.counts_tests else ""
     # Named also where it is empty: else a target takes the ARGS that `make suites` was given.
     arguments = [f"ARGS={suite.arguments} {account}".rstrip()]
@@ -168,7 +170,7 @@ def run(suite: Suite) -> Outcome:
     ended = subprocess.run(
         ["make", "--no-print-directory", suite.target, *suite.variables, *arguments],
         cwd=ROOT,
-        env={**os.environ, "TEST_EXITS_FILE": str(exits)},  # written by tests/conftest.py
+        env={**os.environ, **written},
         check=False,
     )
     outcome.seconds = time.monotonic() - begun
@@ -178,6 +180,7 @@ def run(suite: Suite) -> Outcome:
         ended = once_more(suite, outcome)
     if ended.returncode:
         outcome.state = "FAILED"
+        outcome.reason = "; ".join(trouble.read_text().splitlines() if trouble.is_file() else ())
     elif suite.counts_tests and not outcome.ran:
         outcome.state, outcome.reason = "FAILED", "no test ran"
     return outcome
@@ -236,9 +239,10 @@ def main(names: list[str]) -> int:
             print(f"             failed: {test}")
         for test in sorted(outcome.unsteady):
             print(f"             UNSTEADY, passed when it ran again: {test}")
+    print(f"{'all of them':<27} {sum(outcome.seconds for outcome in outcomes):5.0f} s")
     left_out = never_run(outcomes)
-    if left_out and not names:
-        print(f"\n{len(left_out)} tests ran in none of the suites:")
+    if left_out:
+        print(f"\n{len(left_out)} tests ran in none of these suites:")
         for name, reason in sorted(left_out.items()):
             print(f"  {name}: {reason}")
     failed = [outcome for outcome in outcomes if outcome.state == "FAILED"]
