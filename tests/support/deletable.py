@@ -48,9 +48,11 @@ PARTS = {
         "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
         "pipeline/_undecided.py",
     ),
-    "agents": ("agents", "heuristics/agent"),
+    "agents": ("agents", "heuristics/agent", "judges/agent"),
     "fleet": ("fleet", "config/fleet.py"),
-    "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
+    "ground-truth": (
+        "judges/correctness.py", "judges/context_sufficiency.py", "heuristics/document_recall.py",
+    ),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",
         "evaluation/shared_verdicts.py", "pipeline/sharing.py"),
