@@ -142,7 +142,7 @@ test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
 	@$(BIN)/python tests/backends/demo.py $* --backends $(BACKENDS) $(ARGS)
 
-core: $(VENV)/.dev  ## Delete each part that is no core, run the core's tests, and compare its size with the ceilings.
+core: $(VENV)/.dev  ## Delete all that is no core, run the core's tests, compare its size with the ceilings; ARGS=--each: each part in turn.
 	@$(BIN)/python tests/core/deletion.py $(ARGS)
 
 faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
