@@ -54,8 +54,17 @@ JUDGES = {
     "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
     "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
     "extraction_correctness": "llmeval_sdk.judges.extraction_correctness:extraction_correctness",
-}
+    **{
+        name: f"llmeval_sdk.judges.agent.{name}:{name}"
+        for name in (
+            "task_completion", "tool_selection", "tool_arguments", "plan_adherence", "handoff",
+        )
+    },
+}  # fmt: skip
 """In the order of reports."""
+
+PER = {"step": "llmeval_sdk.judges.agent.per_step:StepJudge"}
+"""What makes a judge of a function that rates something else than answers and chunks."""
 
 LIBRARY_JUDGES = {
     "ragas_faithfulness": "llmeval_sdk.judges.ragas:ragas_faithfulness",

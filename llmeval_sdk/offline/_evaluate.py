@@ -143,6 +143,7 @@ def evaluate(
             tick(1)
 
         def report(**more: Any) -> Report:
+            out.aggregate.put_in_order(work.chosen.names)
             return Report(
                 out.rows,
                 out.aggregate,
@@ -159,6 +160,7 @@ def evaluate(
         except KeyboardInterrupt:
             out.rows.flush()
             raise Interrupted(report()) from None
+        out.aggregate.put_in_order(work.chosen.names)
         out.finish({"skipped": bad.count, "problems": bad.told})
         return report(delivery=delivery)
 

@@ -137,6 +137,7 @@ def load(path: Path) -> tuple[Saved, Rows, Aggregate]:
     aggregate = Aggregate()
     for row in rows:
         aggregate.add(row)
+    aggregate.put_in_order(saved.header.get("evaluators", ()))
     return saved, rows, aggregate
 
 
