@@ -270,7 +270,7 @@ sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a pla
 matrix: | $(BIN)/python  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
 	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(BIN)/python tests/matrix.py $(ARGS)
 
-suites:  ## Run every suite there is and print a table of them (45 minutes; ARGS="datadog viewer" for some).
+suites:  ## Run every suite there is, as .ci/run does, and print a table of them (45 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
 test-package:  ## Build wheel and sdist, install them into clean environments and use them.
