@@ -50,7 +50,10 @@ PARTS = {
     ),
     "agents": ("agents", "heuristics/agent"),
     "fleet": ("fleet", "config/fleet.py"),
-    "ground-truth": ("judges/correctness.py", "heuristics/document_recall.py"),
+    "ground-truth": (
+        "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",
+        "heuristics/document_recall.py",
+    ),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",
         "evaluation/shared_verdicts.py", "pipeline/sharing.py"),
