@@ -50,7 +50,8 @@ PARTS = {
     "agents": ("agents", "heuristics/agent", "judges/agent"),
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
-        "judges/correctness.py", "judges/context_sufficiency.py", "heuristics/document_recall.py",
+        "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",
+        "heuristics/document_recall.py",
     ),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",
