@@ -41,6 +41,8 @@ class FunctionHeuristic(Generic[R_co]):
     """Where its outcomes stand in a report; ``None``: under its name."""
     metric_path: str | None = None
     """What its aggregate is called; ``None`` follows from ``report_path``."""
+    per: Literal["answer", "session"] = "answer"
+    """Whether it scores each request, or a conversation when that has been idle."""
     kind: Literal["heuristic"] = "heuristic"
 
     def __call__(self, record: Record, /) -> R_co:
@@ -60,6 +62,7 @@ def heuristic(
     needs: Iterable[str] = (),
     inline: bool = False,
     automatic: bool = True,
+    per: Literal["answer", "session"] = "answer",
 ) -> Callable[[Callable[[Record], R_co]], FunctionHeuristic[R_co]]: ...
 
 
@@ -72,6 +75,7 @@ def heuristic(
     needs: Iterable[str] = (),
     inline: bool = False,
     automatic: bool = True,
+    per: Literal["answer", "session"] = "answer",
 ) -> Any:
     """Make a heuristic of a function of one Record, and register it by its name.
 
@@ -87,6 +91,8 @@ def heuristic(
             ``"retrieved_context.content"`` by retrieved chunks of which one has text.
         inline: Run it on the caller's thread, for what stays in microseconds.
         automatic: Attach it to every evaluated span; else only where it is asked for by name.
+        per: ``session`` scores a whole conversation in the background, when that has been idle; the
+            Record holds all of it in ``steps``.
 
     Raises:
         ConfigurationError: It cannot be a heuristic; the message says why.
@@ -96,6 +102,9 @@ def heuristic(
         ... def cites_a_page(record: llmeval.Record) -> bool:
         ...     return "page" in (record.response or "")
     """
+    if per not in ("answer", "session"):
+        raise ConfigurationError(f"@heuristic: per is 'answer' or 'session', not {per!r}")
+    applies = registry.load(registry.CONVERSATIONS) if per == "session" else None
 
     def make(function: Callable[[Record], Any]) -> FunctionHeuristic[Any]:
         made = FunctionHeuristic(
@@ -105,6 +114,8 @@ def heuristic(
             _checked_needs(needs, name or function.__name__),
             inline=inline,
             automatic=automatic,
+            applies=applies,
+            per=per,
         )
         registry.register(made)
         return made

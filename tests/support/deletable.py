@@ -48,6 +48,10 @@ PARTS = {
         "pipeline/_undecided.py",
     ),
     "agents": ("agents", "heuristics/agent", "judges/agent"),
+    "sessions": (
+        "sessions", "heuristics/session", "judges/session", "config/sessions.py",
+        "agents/conversation.py", "store/session_verdicts.py",
+    ),
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
         "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",
