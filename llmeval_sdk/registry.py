@@ -7,6 +7,7 @@ A new built-in is one file and one line here. Other packages use the entry point
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -225,6 +226,13 @@ def load(path: str) -> Any:
         raise ConfigurationError(f"{module} is not part of this installation") from None
 
 
+def part(path: str) -> Any:
+    """Return what makes a part of the package; ``None`` where its files were deleted."""
+    with suppress(ConfigurationError):
+        return load(path)
+    return None
+
+
 def installed(names: Iterable[str]) -> list[str]:
     """Return those of some built-in evaluators whose files are part of this installation.
 
@@ -233,11 +241,8 @@ def installed(names: Iterable[str]) -> list[str]:
     """
     here = []
     for name in names:
-        try:
-            evaluator(name)
-        except ConfigurationError:
-            continue
-        here.append(name)
+        with suppress(ConfigurationError):
+            here.append(evaluator(name).name)
     return here
 
 

@@ -17,7 +17,7 @@ from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Evaluator, Judge
-from llmeval_sdk.records import ANSWERED, record_of, spent_by
+from llmeval_sdk.records import ANSWERED, record_of, spent_by, with_steps
 from llmeval_sdk.registry import HEURISTICS
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._inner import span_data
@@ -99,7 +99,7 @@ class Evaluating:
         record = span.record or record_of(
             span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
-        record = self._priced(record, span)
+        record = self._priced(with_steps(record, span.gathered), span)
         if plan.sessions is not None and subject.is_whole:
             in_spool = subject.in_spool
             subject.judgements += plan.sessions.note(span, record, in_spool=in_spool)

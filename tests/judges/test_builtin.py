@@ -12,7 +12,7 @@ from llmeval_sdk.judges.prompt import sections_of
 from llmeval_sdk.model import Chunk, Failure, Record, Step, Usage
 
 
-NAMES = tuple(registry.JUDGES)
+NAMES = tuple(registry.installed(registry.JUDGES))
 YES = {"rationale": "fits", "rating": "yes"}
 NO = {"rationale": "lacks the year", "rating": "no"}
 FULL = Record(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from llmeval_sdk.agents.messages import definitions_of, steps_of
+from llmeval_sdk.agents.definitions import definitions_of
+from llmeval_sdk.agents.messages import steps_of
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Request, Step
 
