@@ -21,12 +21,12 @@ FULL = Record(
     value="1786",
     retrieved_context=(Chunk("The mill was built in 1786."), Chunk("Opening hours: 9 to 5.")),
     expected_response="In 1786.",
-    steps=(
-        Step("system", "Look it up before you answer."),
-        Step("user", "When was the mill built?"),
-        Step("tool", name="transfer_to_archive", arguments={"topic": "mill"}, result="1786"),
-        Step("assistant", "The mill was built in 1786."),
-    ),
+)
+STEPS = (
+    Step("system", "Look it up before you answer."),
+    Step("user", "When was the mill built?"),
+    Step("tool", name="transfer_to_archive", arguments={"topic": "mill"}, result="1786"),
+    Step("assistant", "The mill was built in 1786."),
 )
 RUN = {"rationale": "fits", "steps": [], "rating": "yes"}
 GOOD = {
@@ -56,6 +56,11 @@ GOOD = {
 }
 
 
+def full(name):
+    """The record with all that a judge needs: what tools returned is context for some."""
+    return replace(FULL, steps=STEPS) if GOOD[name][0] is RUN else FULL
+
+
 def shown(llm, call=0):
     """The sections that a call showed, by name."""
     return {section.name: section.text for section in sections_of(llm.asked[call][1].content)}
@@ -65,7 +70,7 @@ def shown(llm, call=0):
 def test_a_good_reply_becomes_a_value_with_its_reason(name, scripted, judged):
     """Value, explanation, kind, version, tokens and duration are filled in."""
     reply, value = GOOD[name]
-    found = judged(registry.evaluator(name), FULL, scripted(reply))
+    found = judged(registry.evaluator(name), full(name), scripted(reply))
     assert (found.name, found.value, found.error) == (name, value, None)
     assert (found.evaluator_kind, found.evaluator_version) == ("judge", "1")
     assert found.usage.total_tokens >= 15
@@ -77,7 +82,7 @@ def test_a_good_reply_becomes_a_value_with_its_reason(name, scripted, judged):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_failed_judge_invents_no_value(name, down, judged):
     """A model that cannot be reached gives an error with its type, and nothing else."""
-    found = judged(registry.evaluator(name), FULL, down)
+    found = judged(registry.evaluator(name), full(name), down)
     assert (found.value, found.explanation, found.label) == (None, None, None)
     assert found.error.type == "unavailable"
     assert "no connection" in found.error.message
@@ -92,7 +97,7 @@ def test_a_failed_judge_invents_no_value(name, down, judged):
 @pytest.mark.parametrize("reply", ["yes", "{}", '{"rationale": "x", "rating": "perhaps"}', "[1]"])
 def test_an_unusable_reply_is_malformed_and_no_value(name, reply, scripted, judged):
     """A judge never guesses what a model may have meant."""
-    found = judged(registry.evaluator(name), FULL, scripted(reply))
+    found = judged(registry.evaluator(name), full(name), scripted(reply))
     assert (found.value, found.error.type) == (None, "malformed")
 
 
@@ -158,14 +163,14 @@ def test_missing_inputs_are_not_applicable_and_cost_nothing(name, scripted, judg
 @pytest.mark.parametrize("name", NAMES)
 def test_an_exception_in_a_model_is_an_error(name, scripted, judged):
     """A user's LLM may raise anything; the judge turns it into a value."""
-    found = judged(registry.evaluator(name), FULL, scripted(ZeroDivisionError("oops")))
+    found = judged(registry.evaluator(name), full(name), scripted(ZeroDivisionError("oops")))
     assert (found.value, found.error.type) == (None, "ZeroDivisionError")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_judge_works_end_to_end_over_http(name, stand_in, judged):
     """Against the stand-in server each built-in judge comes to a verdict that says who gave it."""
-    found = judged(registry.evaluator(name), FULL, stand_in)
+    found = judged(registry.evaluator(name), full(name), stand_in)
     assert found.error is None
     assert found.value in ("yes", "no") or 0.0 <= found.value <= 1.0
     for rationale in found.metadata.get("rationales", [found.explanation]):
@@ -179,7 +184,7 @@ def test_every_judge_works_end_to_end_over_http(name, stand_in, judged):
 def test_one_judgement_is_one_call(name, scripted, judged):
     """Cost is predictable: one call per judgement."""
     llm = scripted(GOOD[name][0])
-    judged(registry.evaluator(name), FULL, llm)
+    judged(registry.evaluator(name), full(name), llm)
     assert len(llm.asked) == 1
 
 
