@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from llmeval_sdk import registry
-from llmeval_sdk._needs import CHUNK_TEXT, FIELDS, alternatives
+from llmeval_sdk._needs import CHUNK_TEXT, FIELDS, TOOL_RESULTS, alternatives
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import Evaluation, Record, Score
 
@@ -17,7 +17,7 @@ from llmeval_sdk.model import Evaluation, Record, Score
 R_co = TypeVar("R_co", bound="Evaluation | Score", covariant=True)
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")
-_NEEDS = (*FIELDS, CHUNK_TEXT)
+_NEEDS = (*FIELDS, CHUNK_TEXT, TOOL_RESULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class FunctionHeuristic(Generic[R_co]):
     per: Literal["answer", "session"] = "answer"
     """Whether it scores each request, or a conversation when that has been idle."""
     kind: Literal["heuristic"] = "heuristic"
+    live: Callable[[Any], Any] | None = None
+    """Scores an open span in its own, quicker way, without a Record."""
 
     def __call__(self, record: Record, /) -> R_co:
         """Call the plain function."""
