@@ -32,5 +32,5 @@ def compiled(pattern: str, *, who: str) -> Any:
 
 
 def searched(pattern: Any, text: str) -> Any | None:
-    """Search a text; raises `TimeoutError` after `SECONDS`, and lets other threads run meanwhile."""
+    """Search a text; raises `TimeoutError` after `SECONDS`. Other threads run meanwhile."""
     return pattern.search(text, timeout=SECONDS, concurrent=True)

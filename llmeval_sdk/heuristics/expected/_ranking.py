@@ -25,7 +25,7 @@ class Ranking(NamedTuple):
     """The grades of all relevant passages, the greatest first."""
 
 
-def ranking_of(record: Record) -> Ranking | str | None:
+def _ranking_of(record: Record) -> Ranking | str | None:
     """Compare what was retrieved with what should have been.
 
     Passages are the same if their ``chunk_id`` is, else their ``doc_uri``, else their text: what
@@ -56,25 +56,17 @@ def ranking_of(record: Record) -> Ranking | str | None:
     return Ranking(gains, ideal)
 
 
-def ranked(
-    name: str, measure: Callable[[Ranking], float]
-) -> FunctionHeuristic[Evaluation | None]:
+def ranked(name: str, measure: Callable[[Ranking], float]) -> FunctionHeuristic[Evaluation | None]:
     """Make a heuristic that measures a ranking."""
 
     def evaluate(record: Record) -> Evaluation | None:
-        ranking = ranking_of(record)
+        ranking = _ranking_of(record)
         if isinstance(ranking, str):
-            return Evaluation(
-                name,
-                explanation=f"not applicable: no retrieved chunk has a {ranking.rpartition('.')[2]}",
-                metadata={"missing_inputs": ranking},
-            )
+            why = f"not applicable: no retrieved chunk has a {ranking.rpartition('.')[2]}"
+            return Evaluation(name, explanation=why, metadata={"missing_inputs": ranking})
         return None if ranking is None else Evaluation(name, measure(ranking))
 
-    return FunctionHeuristic(
-        evaluate, name, needs=NEEDS, automatic=False, output="score",
-        report_path=f"retrieval/ground_truth/{name}",
-    )  # fmt: skip
+    return FunctionHeuristic(evaluate, name, needs=NEEDS, automatic=False, output="score")
 
 
 def rank_in(name: str, text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
@@ -26,7 +26,7 @@ class Texts(NamedTuple):
     expected: str
 
 
-def texts_of(record: Record) -> Texts | None:
+def _texts_of(record: Record) -> Texts | None:
     """Return both texts of a Record; ``None`` where one is missing or no text."""
     answer, expected = answer_of(record), record.expected_response
     if answer is None or not isinstance(expected, str):
@@ -54,6 +54,7 @@ def comparing(
     name: str,
     compare: Callable[[Texts], float | bool],
     *,
+    output: Literal["score"] | None = None,
     most_letters: int | None = None,
 ) -> FunctionHeuristic[Evaluation | None]:
     """Make a heuristic that compares the answer with the expected one.
@@ -61,12 +62,13 @@ def comparing(
     Args:
         name: What it is called.
         compare: Returns the value.
+        output: ``score`` where that is a number.
         most_letters: The longest text that is compared; for a longer one there is no value, and the
             explanation says so.
     """
 
     def evaluate(record: Record) -> Evaluation | None:
-        texts = texts_of(record)
+        texts = _texts_of(record)
         if texts is None:
             return None
         if most_letters is not None and max(map(len, texts)) > most_letters:
@@ -74,4 +76,4 @@ def comparing(
             return Evaluation(name, explanation=why)
         return Evaluation(name, compare(texts))
 
-    return FunctionHeuristic(evaluate, name, needs=NEEDS, automatic=False)
+    return FunctionHeuristic(evaluate, name, needs=NEEDS, automatic=False, output=output)

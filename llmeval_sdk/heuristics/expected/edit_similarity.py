@@ -16,4 +16,4 @@ def _compare(texts: Texts) -> float:
     return Levenshtein.normalized_similarity(*texts)
 
 
-edit_similarity = comparing("edit_similarity", _compare, most_letters=MOST_LETTERS)
+edit_similarity = comparing("edit_similarity", _compare, output="score", most_letters=MOST_LETTERS)

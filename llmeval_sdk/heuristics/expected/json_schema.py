@@ -33,7 +33,7 @@ def by_file(path: str) -> FunctionHeuristic[Evaluation | None]:
     return of_schema(schema)
 
 
-def of_schema(schema: Mapping[str, Any] | bool) -> FunctionHeuristic[Evaluation | None]:
+def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]:
     """Make a heuristic that says whether the answer is JSON that a schema allows.
 
     The answer is the response, which may stand in a Markdown fence, else the extracted value. The
@@ -54,13 +54,14 @@ def of_schema(schema: Mapping[str, Any] | bool) -> FunctionHeuristic[Evaluation 
         raise ConfigurationError(
             "json_schema needs the package jsonschema: pip install 'llmeval-sdk[schemas]'"
         ) from error
-    kind = validators.validator_for(schema, default=validators.Draft202012Validator)
+    kind: Any = validators.validator_for(schema, default=validators.Draft202012Validator)
     try:
         kind.check_schema(schema)
     except exceptions.SchemaError as error:
         raise ConfigurationError(f"json_schema: this is no schema: {error.message}") from error
-    bounded = validators.extend(kind, {"pattern": _pattern, "patternProperties": _properties})
-    validator = bounded(schema, registry=Registry())  # type: ignore[call-arg]  # its own attrs class
+    extend: Any = validators.extend
+    bounded = extend(kind, {"pattern": _pattern, "patternProperties": _properties})
+    validator = bounded(schema, registry=Registry())
 
     def evaluate(record: Record) -> Evaluation | None:
         answer = answer_of(record)
@@ -70,19 +71,15 @@ def of_schema(schema: Mapping[str, Any] | bool) -> FunctionHeuristic[Evaluation 
             why = f"not checked: the answer is longer than {MOST_LETTERS:,} characters"
             return Evaluation(_NAME, explanation=why)
         try:
-            instance = json.loads(_unfenced(answer))
-        except (ValueError, RecursionError) as error:
-            return Evaluation(_NAME, value=False, explanation=f"no JSON: {error!s:.200}")
-        try:
-            fault = next(validator.iter_errors(instance), None)
+            fault = next(validator.iter_errors(json.loads(_unfenced(answer))), None)
         except TimeoutError:
             return Evaluation(_NAME, explanation="not checked: a pattern takes too long on it")
-        except (Unresolvable, RecursionError) as error:
-            return Evaluation(_NAME, explanation=f"not checked: {type(error).__name__}")
-        if fault is None:
-            return Evaluation(_NAME, value=True)
-        why = f"{fault.json_path}: {fault.message}"[:_MOST_MESSAGE]
-        return Evaluation(_NAME, value=False, explanation=why)
+        except Unresolvable as error:
+            return Evaluation(_NAME, explanation=f"not checked: {error!s:.200} is not followed")
+        except (ValueError, RecursionError) as error:
+            return Evaluation(_NAME, value=False, explanation=f"no JSON: {error!s:.200}")
+        reason = None if fault is None else f"{fault.json_path}: {fault.message}"[:_MOST_MESSAGE]
+        return Evaluation(_NAME, value=fault is None, explanation=reason)
 
     return FunctionHeuristic(evaluate, _NAME, needs=("response|value",), automatic=False)
 

@@ -30,4 +30,4 @@ def _compare(texts: Texts) -> float:
     return 2 * LCSseq.similarity(answer, expected) / (len(answer) + len(expected))
 
 
-rouge_l = comparing("rouge_l", _compare, most_letters=MOST_LETTERS)
+rouge_l = comparing("rouge_l", _compare, output="score", most_letters=MOST_LETTERS)

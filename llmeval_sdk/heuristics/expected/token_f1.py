@@ -20,4 +20,4 @@ def _compare(texts: Texts) -> float:
     return 2 * (answer & expected).total() / total if total else 1.0
 
 
-token_f1 = comparing("token_f1", _compare)
+token_f1 = comparing("token_f1", _compare, output="score")
