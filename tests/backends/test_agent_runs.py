@@ -13,7 +13,7 @@ import pytest
 
 
 ROOT = Path(__file__).resolve().parents[2]
-APP = Path(__file__).with_name("apps") / "agents.py"
+APP = Path(__file__).with_name("apps") / "agent_runs.py"
 TRACED = [
     ("openinference", "langgraph"),
     ("traceloop", "langgraph"),

@@ -1,6 +1,6 @@
 """A small agent that one library runs and another traces; prints the records that came of it.
 
-python agents.py TRACER FRAMEWORK SCENARIO [stream]
+python agent_runs.py TRACER FRAMEWORK SCENARIO [stream]
 
 TRACER: openinference, traceloop or ddtrace. FRAMEWORK: langgraph, openai_agents or none (ddtrace's
 own decorators). SCENARIO: a script of the model below. Nothing but the tracer knows of us.
