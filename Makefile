@@ -139,13 +139,18 @@ PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
 PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2 logfire==5.2.0 \
 	opentelemetry-instrumentation-openai-v2==2.4b0 opentelemetry-util-genai==0.4b0 httpx \
 	opentelemetry-instrumentation-openai==0.62.4 openinference-instrumentation-openai==0.1.66
+# agents that real libraries trace; the clients of OpenAI above and here have to agree with langchain
+PACKAGE_agents := openai-agents==0.24.0 langchain==1.4.7 langchain-openai==1.7.3 langgraph==1.2.22 openai==3.54.0 \
+	openinference-instrumentation-langchain==0.1.80 openinference-instrumentation-openai-agents==2.6.0 \
+	opentelemetry-instrumentation-langchain==0.62.4 opentelemetry-instrumentation-openai-agents==0.62.4 \
+	opentelemetry-sdk==1.45.2 ddtrace==4.16.0 tenacity==9.2.1
 
 $(BACKENDS)/ddapm/.ready: $(DATADOG_AGENT)  # the environment that the tests of Datadog use
 	@mkdir -p $(BACKENDS)
 	@ln -sfn $(CURDIR)/$(VENV)-datadog-agent $(BACKENDS)/ddapm
 	@touch $@
 
-test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
+test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented agents))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
 	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)
 
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
@@ -231,6 +236,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
+	$$python -m benchmarks.quality.agents --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \
 	$$python -m benchmarks.quality.interval_coverage --runs 100 --records 2000 || missed=1; \
 	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \
