@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -231,14 +232,16 @@ def _check_options(work: Work, save: Any, *, resume: bool, workers: int | None) 
 def _summaries(cluster: Cluster, opened: Opened, task: Task) -> Iterator[BlockSummary]:
     """Send the blocks through the workers; yield their summaries in the order of the data."""
     ray = cluster.ray
-    evaluated = opened.dataset.map_batches(
-        BlockEvaluator,
-        fn_constructor_args=(task,),
-        batch_size=None,
-        batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=cluster.workers),
-        num_cpus=1,
-    )
+    blocks: dict[str, Any] = {"batch_size": None, "batch_format": "pyarrow", "num_cpus": 1}
+    if task.only_check:  # tasks begin at once, where actors are started first
+        evaluated = opened.dataset.map_batches(partial(_check, task), **blocks)
+    else:
+        evaluated = opened.dataset.map_batches(
+            BlockEvaluator,
+            fn_constructor_args=(task,),
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=cluster.workers),
+            **blocks,
+        )
     context = evaluated.context
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
@@ -251,6 +254,10 @@ def _summaries(cluster: Cluster, opened: Opened, task: Task) -> Iterator[BlockSu
                 yield summary
     except ray.exceptions.RayError as error:
         raise _plain_error(error) from None
+
+
+def _check(task: Task, table: Any) -> Any:
+    return BlockEvaluator(task)(table)
 
 
 def _plain_error(error: BaseException) -> LlmevalError:
