@@ -7,6 +7,7 @@ A new built-in is one file and one line here. Other packages use the entry point
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -37,6 +38,10 @@ HEURISTICS = {
             "tool_call_accuracy", "tool_call_f1",
         )
     },
+    **{
+        name: f"llmeval_sdk.heuristics.session.{name}:{name}"
+        for name in ("repetition", "unanswered_questions", "turn_count", "session_seconds")
+    },
     "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
     "total_input_token_count": "llmeval_sdk.heuristics.usage:total_input_token_count",
     "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",
@@ -53,8 +58,26 @@ JUDGES = {
     "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
     "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
     "extraction_correctness": "llmeval_sdk.judges.extraction_correctness:extraction_correctness",
-}
+    **{
+        name: f"llmeval_sdk.judges.agent.{name}:{name}"
+        for name in (
+            "task_completion", "tool_selection", "tool_arguments", "plan_adherence", "handoff",
+        )
+    },
+    **{
+        name: f"llmeval_sdk.judges.session.{name}:{name}"
+        for name in (
+            "conversation_completeness", "user_frustration", "goal_reached", "knowledge_retention",
+        )
+    },
+}  # fmt: skip
 """In the order of reports."""
+
+PER = {
+    "step": "llmeval_sdk.judges.agent.per_step:StepJudge",
+    "session": "llmeval_sdk.judges.session.function:SessionFunction",
+}
+"""What makes a judge of a function that rates something else than answers and chunks."""
 
 LIBRARY_JUDGES = {
     "ragas_faithfulness": "llmeval_sdk.judges.ragas:ragas_faithfulness",
@@ -74,6 +97,12 @@ LEARNING = "llmeval_sdk.learning.background:make"
 
 SHARED = "llmeval_sdk.pipeline.sharing:share"
 """What lets the budget, the verdicts and more of a plan be shared by all hosts."""
+
+CONVERSATIONS = "llmeval_sdk.agents.conversation:is_conversation"
+"""What says whether a Record holds a conversation."""
+
+SESSIONS = "llmeval_sdk.sessions.start:make"
+"""What has the sessions of a plan evaluated when they have been idle."""
 
 DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
 """What says in the place of which judges a decision model is asked."""
@@ -197,6 +226,13 @@ def load(path: str) -> Any:
         raise ConfigurationError(f"{module} is not part of this installation") from None
 
 
+def part(path: str) -> Any:
+    """Return what makes a part of the package; ``None`` where its files were deleted."""
+    with suppress(ConfigurationError):
+        return load(path)
+    return None
+
+
 def installed(names: Iterable[str]) -> list[str]:
     """Return those of some built-in evaluators whose files are part of this installation.
 
@@ -205,11 +241,8 @@ def installed(names: Iterable[str]) -> list[str]:
     """
     here = []
     for name in names:
-        try:
-            evaluator(name)
-        except ConfigurationError:
-            continue
-        here.append(name)
+        with suppress(ConfigurationError):
+            here.append(evaluator(name).name)
     return here
 
 

@@ -159,12 +159,9 @@ def rules(settings: Settings) -> Iterator[Finding]:
 
 def learning(settings: Settings) -> Iterator[Finding]:
     """Say whether learned weights are in use, where that part is there."""
-    try:
-        findings = registry.load("llmeval_sdk.learning.findings:findings")
-    except ConfigurationError:
-        return
-    for finding in findings(settings):
-        yield Finding(*finding)
+    if (findings := registry.part("llmeval_sdk.learning.findings:findings")) is not None:
+        for finding in findings(settings):
+            yield Finding(*finding)
 
 
 def fleet(settings: Settings) -> Iterator[Finding]:
@@ -181,12 +178,9 @@ def fleet(settings: Settings) -> Iterator[Finding]:
 
 def shared(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     """Say what this host shares with others and what is left of it, where that part is there."""
-    try:
-        findings = registry.load("llmeval_sdk.policy.shared.findings:findings")
-    except ConfigurationError:
-        return
-    for finding in findings(settings, offline=offline):
-        yield Finding(*finding)
+    if (findings := registry.part("llmeval_sdk.policy.shared.findings:findings")) is not None:
+        for finding in findings(settings, offline=offline):
+            yield Finding(*finding)
 
 
 def store(settings: Settings) -> Finding:

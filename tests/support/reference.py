@@ -158,13 +158,20 @@ def evaluators() -> str:
     parts += ["| name | needs | one rating for |", "| --- | --- | --- |"]
     for name in (*registry.JUDGES, *registry.LIBRARY_JUDGES):
         found = registry.evaluator(name)
-        scope = "each chunk" if found.per == "chunk" else "the answer"
+        scope = SCOPES[found.per]
         parts.append(f"| `{name}` | {_needs(found.needs)} | {scope} |")
     parts += [
         "\nRagas' other metrics go by name, such as `ragas:context_recall`; see",
         "[I lost my Ragas evaluators](../how-to/ragas.md#other-metrics-of-ragas).",
     ]
     return "\n".join(parts) + "\n"
+
+
+SCOPES = {
+    "answer": "the answer", "chunk": "each chunk", "step": "each tool call",
+    "session": "the conversation",
+}  # fmt: skip
+"""What a judge rates at a time, as the page says it."""
 
 
 def _needs(needs: tuple[str, ...]) -> str:

@@ -278,5 +278,9 @@ class Engine:
         """Return the seconds for a judgement; its calls wait for each other, each has its own."""
         if self.is_throttled:
             return DAY
-        calls = len(record.retrieved_context or ()) if judge.per == "chunk" else 1
+        calls = 1
+        if judge.per == "chunk":
+            calls = len(record.retrieved_context or ())
+        elif judge.per == "step":
+            calls = sum(step.role == "tool" for step in record.steps or ())
         return self.judge_timeout * max(calls, 1)

@@ -279,7 +279,8 @@ def _check_judges(
     if without and not _is_named(llm, settings):
         raise ConfigurationError(
             f"{', '.join(without)} needs a judge model: pass llm= (on the command line "
-            "--model-judge), or set LLMEVAL_JUDGE_MODEL, with OPENAI_API_KEY or OPENAI_BASE_URL"
+            "--model-judge, or --model of agreement), or set LLMEVAL_JUDGE_MODEL, with "
+            "OPENAI_API_KEY or OPENAI_BASE_URL"
         )
     for judge in asking:
         model = models.check(judge)
