@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -261,14 +262,15 @@ def _check(task: Task, table: Any) -> Any:
 
 
 def _plain_error(error: BaseException) -> LlmevalError:
-    """Return our own error where one is at the root of Ray's, else one that says what Ray says."""
-    inner: BaseException | None = error
-    while inner is not None:
-        if isinstance(inner, LlmevalError):
-            return inner
-        inner = getattr(inner, "cause", None) or inner.__cause__
+    """Say in one line what Ray says in a hundred."""
     lines = [line for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if _NAMED.match(line)]
+    why = (causes or lines or [""])[0]
     return LlmevalError(
-        f"Ray could not evaluate a block: {type(error).__name__}: {lines[-1] if lines else ''}; "
-        "what is done is saved, and resume=True (--resume) goes on"
+        f"Ray could not read or evaluate a block: {type(error).__name__}: {why}; what is done is "
+        "saved, and resume=True (--resume) goes on"
     )
+
+
+_NAMED = re.compile(r"(?!ray\.)[\w.]+(Error|Exception)\b")
+"""How the line of a traceback begins that names what was raised."""
