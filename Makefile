@@ -11,7 +11,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -66,13 +66,15 @@ HOLDS_servers := gunicorn, uvicorn and Celery
 INSTALLS_servers := -e . --group servers
 HOLDS_fleet := Celery, the client of Redis and gevent
 INSTALLS_fleet := -e '.[fleet,openai,cli]' --group fleet
+HOLDS_ray := Ray Data
+INSTALLS_ray := -e '.[ray,openai,cli,demo]' --group tests
 HOLDS_viewer := the viewer and Playwright
 INSTALLS_viewer := -e '.[demo]' --group tests --group browser
 HOLDS_quality := what fitting and measuring scores needs
 INSTALLS_quality := -e '.[stats,demo]' --group quality
 HOLDS_docs := Zensical and mkdocstrings
 INSTALLS_docs := --group docs
-ENVIRONMENTS := coverage ragas datadog servers fleet viewer quality docs
+ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
@@ -172,6 +174,15 @@ demo-fleet: $(VENV)-fleet/.ready redis-server  ## Show two apps, two workers of 
 bench-fleet: $(VENV)-fleet/.ready redis-server  ## Print what handing judgements over costs, and the pace of a fleet (3 minutes).
 	@missed=0; for name in fleet fleet_shared; do \
 		$(VENV)-fleet/bin/python -m benchmarks.$$name $(ARGS) || missed=1; done; exit $$missed
+
+test-ray: $(VENV)-ray/.ready  ## Run the tests of offline evaluation on Ray Data: a real Ray on this machine.
+	@$(VENV)-ray/bin/python -m pytest tests/ray $(ARGS)
+
+demo-ray: $(VENV)-ray/.ready  ## Evaluate the demo's records on two Ray workers and compare the report with the local one (a minute).
+	@$(VENV)-ray/bin/python tests/ray/demo.py $(ARGS)
+
+bench-ray: $(VENV)-ray/.ready  ## Print rows a second on two Ray workers beside the local engine's (10 minutes).
+	@$(VENV)-ray/bin/python -m benchmarks.ray_offline $(ARGS)
 
 soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
@@ -277,4 +288,4 @@ test-package:  ## Build wheel and sdist, install them into clean environments an
 	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build

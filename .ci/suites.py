@@ -60,6 +60,7 @@ SUITES = (
         "the judge fleet and what many hosts share: Redis, Celery's workers, kill -9",
         commands=("redis-server",),
     ),
+    Suite("ray", "test-ray", "offline evaluation on Ray Data: the same report, kill -9, resuming"),
     Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),
     Suite(
         "viewer",

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
     from llmeval_sdk._stats import Stats
     from llmeval_sdk.heuristics import heuristic
-    from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
+    from llmeval_sdk.judges import LLMJudge, judge
+    from llmeval_sdk.judges.context_recall import ContextRecall
     from llmeval_sdk.model import (
         Chunk,
         Completion,
@@ -63,7 +64,8 @@ _HOMES = {
     "policy.conditions": "below above between flagged",
     "policy.budget": "Budget",
     "heuristics": "heuristic",
-    "judges": "judge LLMJudge ContextRecall",
+    "judges": "judge LLMJudge",
+    "judges.context_recall": "ContextRecall",
     "offline": "evaluate Report",
     "model": "Record Chunk Extraction Evaluation Prompt Message Completion Step",
     "protocols": "LLM Exporter",

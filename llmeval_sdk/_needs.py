@@ -13,6 +13,12 @@ from llmeval_sdk.model import Chunk, Record
 CHUNK_TEXT = "retrieved_context.content"
 """The need of an evaluator that reads what the retrieved chunks say."""
 
+TOOL_RESULTS = "steps.result"
+"""Tool calls of which one brought a result or an error."""
+
+EVIDENCE = f"{CHUNK_TEXT}|{TOOL_RESULTS}"
+"""The need of an evaluator that compares the answer with all that the app had to go by."""
+
 FIELDS = tuple(field.name for field in fields(Record))
 """The fields of Record, of which each can be needed."""
 
@@ -55,6 +61,12 @@ def _chunks_with_text(record: Record) -> Sequence[Chunk] | None:
     return chunks if chunks is None or not chunks or any(map(_has_text, chunks)) else None
 
 
+def _tool_results(record: Record) -> bool | None:
+    """Return ``True`` where a tool brought something."""
+    steps = record.steps or ()
+    return any(step.result is not None or step.error is not None for step in steps) or None
+
+
 def _nothing(_: Record) -> None:
     """Read a field that no Record has, which a judge of another package may name."""
 
@@ -62,12 +74,13 @@ def _nothing(_: Record) -> None:
 _READERS: dict[str, Callable[[Record], Any]] = {
     **{field: attrgetter(field) for field in FIELDS},
     CHUNK_TEXT: _chunks_with_text,
+    TOOL_RESULTS: _tool_results,
 }
 
 
 def _shown(record: Record, need: str) -> str:
-    if need != CHUNK_TEXT:
-        return need
+    if CHUNK_TEXT not in alternatives(need):
+        return need.partition(f"|{TOOL_RESULTS}")[0]
     return "retrieved_context" if record.retrieved_context is None else "text in retrieved_context"
 
 

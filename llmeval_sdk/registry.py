@@ -38,6 +38,10 @@ HEURISTICS = {
             "tool_call_accuracy", "tool_call_f1",
         )
     },
+    **{
+        name: f"llmeval_sdk.heuristics.session.{name}:{name}"
+        for name in ("repetition", "unanswered_questions", "turn_count", "session_seconds")
+    },
     "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
     "total_input_token_count": "llmeval_sdk.heuristics.usage:total_input_token_count",
     "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",
@@ -60,10 +64,19 @@ JUDGES = {
             "task_completion", "tool_selection", "tool_arguments", "plan_adherence", "handoff",
         )
     },
+    **{
+        name: f"llmeval_sdk.judges.session.{name}:{name}"
+        for name in (
+            "conversation_completeness", "user_frustration", "goal_reached", "knowledge_retention",
+        )
+    },
 }  # fmt: skip
 """In the order of reports."""
 
-PER = {"step": "llmeval_sdk.judges.agent.per_step:StepJudge"}
+PER = {
+    "step": "llmeval_sdk.judges.agent.per_step:StepJudge",
+    "session": "llmeval_sdk.judges.session.function:SessionFunction",
+}
 """What makes a judge of a function that rates something else than answers and chunks."""
 
 LIBRARY_JUDGES = {
@@ -84,6 +97,12 @@ LEARNING = "llmeval_sdk.learning.background:make"
 
 SHARED = "llmeval_sdk.pipeline.sharing:share"
 """What lets the budget, the verdicts and more of a plan be shared by all hosts."""
+
+CONVERSATIONS = "llmeval_sdk.agents.conversation:is_conversation"
+"""What says whether a Record holds a conversation."""
+
+SESSIONS = "llmeval_sdk.sessions.start:make"
+"""What has the sessions of a plan evaluated when they have been idle."""
 
 DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
 """What says in the place of which judges a decision model is asked."""

@@ -22,8 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "tests/docs")
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
-OWN_ENVIRONMENT = ("tests/fleet",)
-"""What only ``make test-fleet`` can run, with a client of Redis and Celery."""
+OWN_ENVIRONMENT = ("tests/fleet", "tests/ray")
+"""What only ``make test-fleet`` and ``make test-ray`` can run, with Redis and Celery, or Ray."""
 IN_OTHER_PROCESSES = (
     "tests/test_examples.py", "tests/test_peers.py", "tests/demo", "tests/child", "tests/core",
     "tests/frozen", "tests/cli/test_in_process.py", "tests/offline/test_pytest_plugin.py",

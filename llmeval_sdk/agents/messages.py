@@ -1,10 +1,10 @@
 """Chat messages with tool calls, in the formats that people have, become the steps of a run.
 
 OpenAI's chat messages and the items of its Responses API, Anthropic's and Google's content parts,
-the parts of OpenTelemetry's conventions, LangChain's messages, the turns of ShareGPT, and steps as
-this project writes them. A result is joined to its call by the call's id; without one, to the
-oldest call of that tool that has no result yet. Odd values are read as far as they can be: nothing
-is raised.
+the parts of OpenTelemetry's conventions, LangChain's messages (also as LangGraph's state serialises
+them), Datadog's, the turns of ShareGPT, and steps as this project writes them. A result is joined
+to its call by the call's id; without one, to the oldest call of that tool that has no result yet.
+Odd values are read as far as they can be: nothing is raised.
 """
 
 from __future__ import annotations
@@ -89,24 +89,6 @@ def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
     return (*steps[:half], note, *steps[-half:])
 
 
-_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
-
-
-def definitions_of(tools: Any) -> tuple[Mapping[str, Any], ...] | None:
-    """Read tools as ``{name, description, parameters}``, in OpenAI's, Anthropic's or MCP's form."""
-    if not isinstance(tools, (list, tuple)):
-        return None
-    read = []
-    for tool in tools:
-        inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
-        if isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
-            held = (inner.get(key) for key in _SCHEMAS)
-            schema = next((schema for schema in held if isinstance(schema, Mapping)), {})
-            about = {"name": inner["name"], "description": inner.get("description") or ""}
-            read.append({**about, "parameters": schema})
-    return tuple(read) or None
-
-
 def _oldest(steps: Sequence[Step], name: str | None) -> int | None:
     """Return the first of the latest calls that has no result yet and may have had this one."""
     best = None
@@ -129,9 +111,7 @@ def _events(messages: Iterable[Any]) -> Iterator[Step | _TextPart | _CallPart | 
 
 
 def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _TextPart | _CallPart | _ResultPart]:
-    inner = message.get("message")
-    if isinstance(inner, Mapping):  # as OpenInference flattens them
-        message = inner
+    message = unwrapped(message)
     kind = _type(message)
     if kind in _CALL_TYPES or kind in _RESULT_TYPES:
         yield from _of_part(message, "assistant", 0)  # an item of the Responses API
@@ -154,6 +134,26 @@ def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _TextPart | _Call
         yield from _of_turn(role, content, message)
 
 
+def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take a message out of what libraries wrap it in.
+
+    OpenInference has it under ``message``; LangChain writes ``{"type": "ai", "data": {...}}``, or
+    ``{"lc": 1, "id": [..., "AIMessage"], "kwargs": {...}}``.
+    """
+    inner = message.get("message")
+    if isinstance(inner, Mapping):
+        return inner
+    if "content" in message or "role" in message:
+        return message
+    inner = message.get("data", message.get("kwargs"))
+    if not isinstance(inner, Mapping):
+        return message
+    path = message.get("id")
+    name = path[-1] if isinstance(path, (list, tuple)) and path else message.get("type")
+    kind = str(name).removesuffix("Chunk").removesuffix("Message").lower()
+    return {"type": kind, **inner}
+
+
 def _of_turn(role: str, content: Any, message: Mapping[str, Any]) -> Iterator[Any]:
     """Read what somebody said, and the calls of it."""
     if isinstance(content, str):
@@ -167,6 +167,10 @@ def _of_turn(role: str, content: Any, message: Mapping[str, Any]) -> Iterator[An
             yield _call(call.get("tool_call", call))
     if isinstance(message.get("function_call"), Mapping):
         yield _call(message["function_call"])
+    results = message.get("tool_results")
+    for result in results if isinstance(results, (list, tuple)) else ():
+        if isinstance(result, Mapping):
+            yield _result(result, _text(result.get("result")), is_error=False)
 
 
 def _of_parts(content: Any, role: str, depth: int) -> Iterator[Any]:
@@ -257,9 +261,9 @@ def _result(part: Mapping[str, Any], text: str | None, *, is_error: bool) -> _Re
 
 
 def _id(part: Mapping[str, Any]) -> str | None:
-    keys = ("tool_call_id", "tool_use_id", "call_id", "id", "tool_call_name")
-    found = next((part[key] for key in keys if isinstance(part.get(key), (str, int))), None)
-    return None if found is None or found == "" else str(found)
+    keys = ("tool_call_id", "tool_use_id", "call_id", "tool_id", "id", "tool_call_name")
+    number = next((part[key] for key in keys if isinstance(part.get(key), (str, int))), None)
+    return None if number is None or number == "" else str(number)
 
 
 def _own_step(message: Mapping[str, Any]) -> Step:

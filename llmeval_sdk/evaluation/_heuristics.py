@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
-from llmeval_sdk._needs import CHUNK_TEXT, alternatives, missing, reader_of
+from llmeval_sdk._needs import CHUNK_TEXT, TOOL_RESULTS, alternatives, missing, reader_of
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.evaluation._running import is_built_in, outcome, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
@@ -15,6 +15,7 @@ from llmeval_sdk.protocols import Heuristic, Learner
 _METADATA = frozenset((
     "retrieved_context", CHUNK_TEXT, "extractions", "confidence", "expected_facts",
     "expected_response", "expected_retrieved_context", "retrieval", "field_config", "steps",
+    TOOL_RESULTS,
 ))  # fmt: skip
 """Fields of a Record that are only there when the app retrieved or annotated something."""
 

@@ -100,6 +100,8 @@ def place_of(
         settings: those in force; ``heuristics`` decides.
         requested: whether it was asked for: by ``configure()``, the settings or an escalation.
     """
+    if getattr(heuristic, "per", "answer") == "session":  # scored when a session has been idle
+        return None
     if not (requested or (heuristic.automatic and settings.heuristics != "off")):
         return None
     return "caller" if heuristic.inline and settings.heuristics == "inline" else "worker"

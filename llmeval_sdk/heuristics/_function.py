@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from llmeval_sdk import registry
-from llmeval_sdk._needs import CHUNK_TEXT, FIELDS, alternatives
+from llmeval_sdk._needs import CHUNK_TEXT, FIELDS, TOOL_RESULTS, alternatives
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import Evaluation, Record, Score
 
@@ -17,7 +17,7 @@ from llmeval_sdk.model import Evaluation, Record, Score
 R_co = TypeVar("R_co", bound="Evaluation | Score", covariant=True)
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")
-_NEEDS = (*FIELDS, CHUNK_TEXT)
+_NEEDS = (*FIELDS, CHUNK_TEXT, TOOL_RESULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,11 @@ class FunctionHeuristic(Generic[R_co]):
     """Where its outcomes stand in a report; ``None``: under its name."""
     metric_path: str | None = None
     """What its aggregate is called; ``None`` follows from ``report_path``."""
+    per: Literal["answer", "session"] = "answer"
+    """Whether it scores each request, or a conversation when that has been idle."""
     kind: Literal["heuristic"] = "heuristic"
+    live: Callable[[Any], Any] | None = None
+    """Scores an open span in its own, quicker way, without a Record."""
 
     def __call__(self, record: Record, /) -> R_co:
         """Call the plain function."""
@@ -60,6 +64,7 @@ def heuristic(
     needs: Iterable[str] = (),
     inline: bool = False,
     automatic: bool = True,
+    per: Literal["answer", "session"] = "answer",
 ) -> Callable[[Callable[[Record], R_co]], FunctionHeuristic[R_co]]: ...
 
 
@@ -72,6 +77,7 @@ def heuristic(
     needs: Iterable[str] = (),
     inline: bool = False,
     automatic: bool = True,
+    per: Literal["answer", "session"] = "answer",
 ) -> Any:
     """Make a heuristic of a function of one Record, and register it by its name.
 
@@ -87,6 +93,8 @@ def heuristic(
             ``"retrieved_context.content"`` by retrieved chunks of which one has text.
         inline: Run it on the caller's thread, for what stays in microseconds.
         automatic: Attach it to every evaluated span; else only where it is asked for by name.
+        per: ``session`` scores a whole conversation in the background, when that has been idle; the
+            Record holds all of it in ``steps``.
 
     Raises:
         ConfigurationError: It cannot be a heuristic; the message says why.
@@ -96,6 +104,9 @@ def heuristic(
         ... def cites_a_page(record: llmeval.Record) -> bool:
         ...     return "page" in (record.response or "")
     """
+    if per not in ("answer", "session"):
+        raise ConfigurationError(f"@heuristic: per is 'answer' or 'session', not {per!r}")
+    applies = registry.load(registry.CONVERSATIONS) if per == "session" else None
 
     def make(function: Callable[[Record], Any]) -> FunctionHeuristic[Any]:
         made = FunctionHeuristic(
@@ -105,6 +116,8 @@ def heuristic(
             _checked_needs(needs, name or function.__name__),
             inline=inline,
             automatic=automatic,
+            applies=applies,
+            per=per,
         )
         registry.register(made)
         return made

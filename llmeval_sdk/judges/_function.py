@@ -82,7 +82,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
         """Call the function, aside on a daemon thread where it blocks."""
         if self.blocking:
             return await self._aside.call_async(self._judge_blocking, record, llm)
-        if self.per == "answer":
+        if self.per != "chunk":
             return outcome(self.name, await self.function(record, llm))
 
         async def rate(chunk: Chunk) -> Evaluation:
@@ -91,7 +91,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
         return await rate_chunks(self.name, record.retrieved_context or (), rate)
 
     def _judge_blocking(self, record: Record, llm: LLM) -> Evaluation:
-        if self.per == "answer":
+        if self.per != "chunk":
             return self._call(record, llm)
         return combine(
             self.name, [self._rate(record, chunk, llm) for chunk in record.retrieved_context or ()]

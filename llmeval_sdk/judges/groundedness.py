@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk._needs import CHUNK_TEXT
+from llmeval_sdk._needs import EVIDENCE
 from llmeval_sdk.judges._yes_no import YesNoJudge
 from llmeval_sdk.judges.prompt import Example
 from llmeval_sdk.judges.request import context, request, response
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
+from llmeval_sdk.records import evidence_of
 
 
 RUBRIC = """
@@ -61,11 +62,11 @@ def _by_shared_words(sections: Sections) -> dict[str, Any]:
 groundedness = YesNoJudge(
     name="groundedness",
     version="1",
-    needs=("request", "response", CHUNK_TEXT),
+    needs=("request", "response", EVIDENCE),
     rubric=RUBRIC,
     sections=lambda record: [
         *request(record),
-        *context(record.retrieved_context),
+        *context(evidence_of(record)),
         *response(record),
     ],
     examples=EXAMPLES,

@@ -141,6 +141,7 @@ class Step:
         effect: Whether the call changes something; by default the tool's name tells.
         start_ns: When the call began, in nanoseconds since the epoch.
         end_ns: When it ended.
+        agent: The agent that made the call, where it is one below the agent of the run.
     """
 
     role: Literal["user", "assistant", "system", "tool"]
@@ -152,6 +153,7 @@ class Step:
     effect: Literal["read", "write"] | None = None
     start_ns: int | None = None
     end_ns: int | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

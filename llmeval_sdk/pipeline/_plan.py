@@ -89,6 +89,8 @@ class Plan:
     """Makes what takes judgements, of the plan and its outlet; ``None`` judges in this process."""
     verdicts: Callable[[], Verdicts] = RecentVerdicts
     """Makes what finds the verdicts of identical judgements."""
+    sessions: Any = None
+    """Has sessions evaluated when they have been idle; ``None`` where nobody asked for it."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
@@ -96,7 +98,7 @@ class Plan:
 
     def close(self) -> None:
         """Let go of the files of the budgets and of the learned weights."""
-        for part in (self.keeper, self.tier, self.learning):
+        for part in (self.keeper, self.tier, self.learning, self.sessions):
             if part is not None:
                 with shield("the files of a plan"):
                     part.close()
@@ -227,6 +229,9 @@ def make_plan(
     )
     if (share := registry.part(registry.SHARED)) is not None:
         plan = share(plan, settings, problems, strict=strict)
+    wanted = (*judges, *requested, *registry.own_evaluators())
+    if any(getattr(evaluator, "per", "answer") == "session" for evaluator in wanted):
+        plan = registry.load(registry.SESSIONS)(plan, settings, requested)
     return plan
 
 
@@ -239,7 +244,7 @@ def recording_plan(
         ConfigurationError: an exporter that is not known or lacks its library.
     """
     plan = make_plan(settings, problems, exporters=exporters, escalations=[], strict=True)
-    plan = replace(plan, background=Heuristics(), judges=(), tier=None)
+    plan = replace(plan, background=Heuristics(), judges=(), tier=None, sessions=None)
     return plan if exports else replace(plan, exporters=())
 
 

@@ -6,6 +6,8 @@ span above it (`left_by`): the documents of a retrieval, the tokens of a model c
 annotated for the request. `record_of` makes a Record of a span and of what was left to it.
 """
 
+from llmeval_sdk.records._conversation import Conversation, with_steps
+from llmeval_sdk.records._evidence import evidence_of
 from llmeval_sdk.records._left import (
     ANSWERED,
     CONTEXT_ARGUMENTS,
@@ -19,12 +21,15 @@ from llmeval_sdk.records._left import (
     context_of,
     gathered_below,
     left_by,
+    steps_above,
+    tool_call,
 )
 from llmeval_sdk.records._record import early_record, record_of, request_of, spent_by
 
 
 __all__ = [
-    "ANSWERED", "CONTEXT_ARGUMENTS", "EFFECT_TAG", "OWNERS", "FinishedSpan", "Left", "Retrieved",
-    "Spent", "chunks_of_arguments", "context_of", "early_record", "gathered_below", "left_by",
-    "record_of", "request_of", "spent_by",
+    "ANSWERED", "CONTEXT_ARGUMENTS", "EFFECT_TAG", "OWNERS", "Conversation", "FinishedSpan", "Left",
+    "Retrieved", "Spent", "chunks_of_arguments", "context_of", "early_record", "evidence_of",
+    "gathered_below",
+    "left_by", "record_of", "request_of", "spent_by", "steps_above", "tool_call", "with_steps",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ once, such as those of another library or of a store, `gathered_below` collects 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from llmeval_sdk._coerce import to_chunks
@@ -21,6 +22,7 @@ from llmeval_sdk.model import (
     Step,
     Usage,
 )
+from llmeval_sdk.records._conversation import conversation_of
 
 
 OWNERS = ("workflow", "agent")
@@ -106,8 +108,8 @@ ANSWERED = object()
 """An ``llm`` span with a prompt and a response leaves this: judges can look at it itself."""
 
 Left = Any
-"""One thing that a span left: `Retrieved`, `Spent`, a tuple of Extractions, `ANSWERED`, the `Step`
-of a tool call, or a mapping of what was annotated for the request, by the field of Record."""
+"""One thing that a span left: `Retrieved`, `Spent`, `Conversation`, a tuple of Extractions,
+`ANSWERED`, the `Step` of a tool call, or a mapping of what was annotated, by field of Record."""
 
 EFFECT_TAG = "tool.effect"
 """The tag in which a tool's span says whether the tool reads or writes."""
@@ -127,6 +129,16 @@ def tool_call(span: FinishedSpan) -> Step:
         span.start_ns,
         span.end_ns,
     )
+
+
+def named(item: Left, agent: str) -> Left:
+    """Say on a step of an agent below another one whose it is."""
+    return replace(item, agent=agent) if type(item) is Step and item.agent is None else item
+
+
+def steps_above(span: FinishedSpan, gathered: Iterable[Left] | None) -> list[Left]:
+    """Return the steps of an evaluated span below an agent, which are steps of that one, too."""
+    return [named(item, span.name) for item in gathered or () if type(item) is Step]
 
 
 def left_by(  # noqa: C901, PLR0912
@@ -158,9 +170,13 @@ def left_by(  # noqa: C901, PLR0912
         left.append(Retrieved(span.start_ns, chunks, scores))
     if kind == "tool":
         left.append(tool_call(span))
+    if kind == "agent":
+        left = [named(item, span.name) for item in left]
     if kind == "llm":
         if usage is not None:
             left.append(Spent(usage, span.model_name))
+        if (conversation := conversation_of(span)) is not None:
+            left.append(conversation)
         if span.prompt is not None and span.response is not None:
             left.append(ANSWERED)
     if keeps:
@@ -199,8 +215,10 @@ def gathered_below(top: _Span, spans: Iterable[_Span], *, whole: bool = False) -
         gathered = [item for child in below for item in left[child.span_id]]
         if span is top:
             return gathered
-        keeps = span.kind in OWNERS and not whole
-        left[span.span_id] = [] if keeps else left_by(span, _nested(span, gathered), keeps=False)
+        if span.kind in OWNERS and not whole:
+            left[span.span_id] = steps_above(span, gathered) if top.kind == "agent" else []
+        else:
+            left[span.span_id] = left_by(span, _nested(span, gathered), keeps=False)
     return []
 
 

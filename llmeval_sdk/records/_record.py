@@ -77,7 +77,7 @@ def record_of(
         span.name,
         span.kind,
         tuple(sorted(steps, key=lambda step: step.start_ns or 0)) if steps else None,
-        None,
+        expected.get("tools"),
         expected.get("expected_trajectory"),
     )
 

@@ -63,7 +63,7 @@ def may_matter(attributes: Attributes) -> bool:
     return any(key.startswith(_PREFIXES) or key == "request_data" for key in attributes)
 
 
-def kind_of(attributes: Attributes) -> SpanKind | None:
+def kind_of(attributes: Attributes) -> SpanKind | None:  # noqa: PLR0911
     """Return which of our kinds a span is; ``None`` for others, and for evaluators' own spans."""
     for name, kinds in _KINDS:
         word = attributes.get(name)
@@ -77,6 +77,8 @@ def kind_of(attributes: Attributes) -> SpanKind | None:
         return "task"  # of a kind that the app or its library made up
     if "pydantic_ai.all_messages" in attributes or "all_messages_events" in attributes:
         return "agent"
+    if "gen_ai.tool.name" in attributes:
+        return "tool"
     if "gen_ai.request.model" in attributes or _is_chat(parsed(attributes.get("request_data"))):
         return "llm"
     return None
@@ -89,9 +91,9 @@ def request_of(attributes: Attributes) -> Any:
         if chat is not None:
             return _with_system(chat, attributes)
     for prefix in ("llm.input_messages", "gen_ai.prompt"):
-        chat = messages.chat(_indexed(attributes, prefix))
-        if chat is not None:
-            return chat
+        chat = messages.chat(indexed(attributes, prefix))
+        if chat is not None and any(turn["content"] for turn in chat["messages"]):
+            return chat  # OpenInference may know of a message nothing but who wrote it
     for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
         value = parsed(attributes.get(name))
         if value is not None:
@@ -106,7 +108,7 @@ def response_of(attributes: Attributes) -> Any:
         if text is not None:
             return text
     for prefix in ("llm.output_messages", "gen_ai.completion"):
-        text = messages.answer(_indexed(attributes, prefix))
+        text = messages.answer(indexed(attributes, prefix))
         if text is not None:
             return text
     for name in (
@@ -120,11 +122,33 @@ def response_of(attributes: Attributes) -> Any:
     return None
 
 
+def conversation_of(attributes: Attributes) -> tuple[Any, ...]:
+    """Return the messages of a model call as they were written, its answer with them."""
+    for asked, answered in (
+        ("gen_ai.input.messages", "gen_ai.output.messages"),
+        ("pydantic_ai.all_messages", ""),
+        ("gen_ai.prompt", "gen_ai.completion"),
+        ("input.value", "output.value"),
+        ("mlflow.spanInputs", "mlflow.spanOutputs"),
+        ("request_data", "response_data"),
+    ):
+        turns = messages.listed(parsed(attributes.get(asked)))
+        if turns:
+            return (*turns, *messages.listed(parsed(attributes.get(answered))))
+        if asked == "pydantic_ai.all_messages":  # the flattened dialects come before what is raw
+            turns = indexed(attributes, "llm.input_messages") or indexed(
+                attributes, "gen_ai.prompt"
+            )
+            if turns:
+                answer = indexed(attributes, "llm.output_messages")
+                return (*turns, *(answer or indexed(attributes, "gen_ai.completion")))
+    return ()
+
+
 def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
     """Return the documents that a retrieval found."""
     documents = [
-        _document(item.get("document", item))
-        for item in _indexed(attributes, "retrieval.documents")
+        _document(item.get("document", item)) for item in indexed(attributes, "retrieval.documents")
     ]
     for name in ("gen_ai.retrieval.documents", "mlflow.spanOutputs", "output.value"):
         if documents:
@@ -238,16 +262,26 @@ def parsed(value: Any) -> Any:
         return value
 
 
-def _indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
     """Read a list of mappings that was flattened into ``prefix.0.key`` attributes."""
-    found: dict[int, dict[str, Any]] = {}
+    items: dict[int, dict[str, Any]] = {}
     for place, path, value in _below(attributes, f"{prefix}."):
-        where = found.setdefault(place, {})
+        where = items.setdefault(place, {})
         for key in path[:-1]:
             inner = where.setdefault(key, {})
             where = inner if isinstance(inner, dict) else {}
         where[path[-1]] = value
-    return [found[place] for place in sorted(found)]
+    return [_with_lists(items[place]) for place in sorted(items)]
+
+
+def _with_lists(value: Any) -> Any:
+    """Turn mappings by number, which were lists before they were flattened, into lists again."""
+    if not isinstance(value, dict):
+        return value
+    items = {key: _with_lists(held) for key, held in value.items()}
+    if items and all(key.isdecimal() for key in items):
+        return [items[key] for key in sorted(items, key=int)]
+    return items
 
 
 def _below(attributes: Attributes, prefix: str) -> Iterator[tuple[int, list[str], Any]]:

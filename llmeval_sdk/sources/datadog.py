@@ -20,12 +20,14 @@ from typing import Any
 
 from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_usage
 from llmeval_sdk._process.shield import swallow
+from llmeval_sdk.agents.definitions import definitions_of
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.model import Chunk, Failure, Prompt, SpanData
+from llmeval_sdk.model import Chunk, Failure, Prompt
 from llmeval_sdk.records import ANSWERED
-from llmeval_sdk.sources import messages
+from llmeval_sdk.sources import _tools, messages
 from llmeval_sdk.sources.conventions import parsed
 from llmeval_sdk.sources.reading import SCORED, scored
+from llmeval_sdk.sources.runs import ForeignSpan
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._inner import Link, adopted, capture, current, recorder
 
@@ -155,7 +157,7 @@ def evaluated(  # noqa: C901
     The topmost is scored, and so is an ``llm`` span with a prompt, by the judges that look at
     those. The others, which have an owner, are only kept where the exporter is the store.
     """
-    known: dict[str, SpanData] = {}
+    known: dict[str, ForeignSpan] = {}
     below_ours = set()
     for event, is_below_ours in events:
         if not any(str(tag).startswith(RUNNER) for tag in event.get("tags") or ()):
@@ -164,7 +166,7 @@ def evaluated(  # noqa: C901
                 known[data.span_id] = data
                 if is_below_ours:
                     below_ours.add(data.span_id)
-    families: dict[str, list[SpanData]] = {}
+    families: dict[str, list[ForeignSpan]] = {}
     for span_id, data in known.items():
         families.setdefault(_topmost(span_id, known), []).append(data)
     for span_id, family in families.items():
@@ -185,7 +187,7 @@ def evaluated(  # noqa: C901
             yield above
 
 
-def _topmost(span_id: str, known: Mapping[str, SpanData]) -> str:
+def _topmost(span_id: str, known: Mapping[str, ForeignSpan]) -> str:
     for _ in range(len(known)):
         parent = known[span_id].parent_id
         if parent is None or parent not in known:
@@ -194,7 +196,7 @@ def _topmost(span_id: str, known: Mapping[str, SpanData]) -> str:
     return span_id
 
 
-def finished(event: Mapping[str, Any]) -> SpanData | None:
+def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
     """Read an event; ``None`` for one that is no span of LLM Observability."""
     meta = event.get("meta") or {}
     kind = (meta.get("span") or {}).get("kind")
@@ -203,7 +205,12 @@ def finished(event: Mapping[str, Any]) -> SpanData | None:
     parent, metadata = str(event.get("parent_id")), meta.get("metadata") or {}
     start = int(event.get("start_ns") or 0)
     extractions = metadata.get("extractions")
-    return SpanData(
+    request, response, error = _request(meta), _response(meta), _error(event, meta)
+    if kind == "tool":
+        request = capture(_tools.arguments_in(parsed((meta.get("input") or {}).get("value"))))
+        result = _tools.result_in(response)
+        response, error = capture(result.result), error or result.error
+    return ForeignSpan(
         f"{int(str(event['trace_id']), 16):032x}",
         f"{int(event['span_id']):016x}",
         f"{int(parent):016x}" if parent.isdecimal() and int(parent) else None,
@@ -211,17 +218,25 @@ def finished(event: Mapping[str, Any]) -> SpanData | None:
         kind,
         start,
         start + int(event.get("duration") or 0),
-        request=_request(meta),
-        response=_response(meta),
+        request=request,
+        response=response,
         retrieved_context=_chunks(meta) if kind == "retrieval" else None,
         extractions=to_extractions(capture(extractions)) if isinstance(extractions, list) else None,
         usage=to_usage(dict(event.get("metrics") or {})) if kind == "llm" else None,
         prompt=_prompt(meta) if kind == "llm" else None,
-        error=_error(event, meta),
+        error=error,
         session_id=event.get("session_id"),
         model_name=meta.get("model_name"),
         model_provider=meta.get("model_provider"),
+        conversation=_conversation(meta) if kind == "llm" else (),
+        offered=definitions_of(meta.get("tool_definitions")),
     )
+
+
+def _conversation(meta: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the messages of a model call and its answer."""
+    asked, answered = ((meta.get(side) or {}).get("messages") for side in ("input", "output"))
+    return (*messages.listed(asked), *messages.listed(answered))
 
 
 def _prompt(meta: Mapping[str, Any]) -> Prompt | None:

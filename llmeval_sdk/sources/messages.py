@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from llmeval_sdk.agents.messages import unwrapped
+
 
 def chat(value: Any) -> dict[str, Any] | None:
     """Read messages, bare or under ``messages``; ``None`` where there are none.
@@ -11,7 +13,8 @@ def chat(value: Any) -> dict[str, Any] | None:
     What a model answered at the end of a whole conversation is no part of what was asked.
     """
     if isinstance(value, dict):
-        value = value.get("messages")
+        inner = value.get("inputs")  # as Traceloop wraps what a chain was given
+        value = (inner if isinstance(inner, dict) else value).get("messages")
         if isinstance(value, list) and value and isinstance(value[0], list):
             value = value[0]  # one conversation of a batch
     if not isinstance(value, list) or not value:
@@ -24,6 +27,23 @@ def chat(value: Any) -> dict[str, Any] | None:
     return {"messages": turns} if turns else None
 
 
+def listed(value: Any) -> list[Any]:
+    """Return the messages of a question or of an answer, as they were written."""
+    if isinstance(value, dict):
+        for name in ("messages", "choices"):
+            inner = value.get(name)
+            if isinstance(inner, list) and inner:
+                return listed(inner)
+        message = unwrapped(value)
+        return [message] if "role" in message else []
+    if isinstance(value, list) and value:
+        if isinstance(value[0], list):
+            return value[0]  # one conversation of a batch
+        if all(isinstance(item, dict) for item in value):
+            return [unwrapped(item) for item in value]
+    return []
+
+
 def answer(value: Any) -> str | None:  # noqa: PLR0911
     """Read the text of the last message of an answer; ``None`` where there is none."""
     if isinstance(value, str):
@@ -34,8 +54,11 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
             if isinstance(inner, list) and inner:
                 last = inner[-1]
                 return answer(last[-1] if isinstance(last, list) and last else last)
-        if isinstance(value.get("message"), dict):
-            return answer(value["message"])
+        inner = unwrapped(value)
+        if inner is not value:
+            return answer(inner)
+        if isinstance(value.get("outputs"), (dict, list)):  # as Traceloop wraps what a chain gave
+            return answer(value["outputs"])
         for name in ("content", "parts", "text", "output_text", "answer", "output", "response"):
             text = text_of(value.get(name))
             if text is not None:
@@ -73,6 +96,7 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
+        value = value.get("message_content", value)
         return next((value[k] for k in ("content", "text") if isinstance(value.get(k), str)), None)
     if not isinstance(value, list):
         return None
@@ -84,9 +108,7 @@ def _turn(message: Any) -> dict[str, Any] | None:
     """Read one message; the flattened dialects have it under ``message``."""
     if not isinstance(message, dict):
         return None
-    inner = message.get("message")
-    if isinstance(inner, dict):
-        message = inner
+    message = unwrapped(message)
     role = message.get("role") or message.get("type")
     if not isinstance(role, str):
         return None

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from llmeval_sdk.model import Failure, SpanData
-from llmeval_sdk.records import OWNERS, gathered_below
-from llmeval_sdk.sources import conventions
+from llmeval_sdk.model import Failure
+from llmeval_sdk.records import OWNERS
+from llmeval_sdk.sources import _tools, conventions
+from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._inner import adopted
+from llmeval_sdk.tracing._inner import adopted, capture
 
 
 SCORED = (*OWNERS, "llm", "retrieval", "task")
@@ -25,7 +26,7 @@ def finished(
     parent_id: str | None,
     name: str,
     times: Sequence[Any],
-) -> SpanData | None:
+) -> ForeignSpan | None:
     """Read a span that speaks of models; ``None`` for any other.
 
     Args:
@@ -40,9 +41,29 @@ def finished(
     kind = conventions.kind_of(attributes)
     if kind is None:
         return None
+    agent = _tools.agent_of(attributes)
+    if kind in ("workflow", "task") and agent == attributes.get("traceloop.entity.name", name):
+        kind = "agent"  # LangGraph runs it as a chain
     model, provider = conventions.model_of(attributes)
     start, end = times
-    return SpanData(
+    error = _error(span, attributes)
+    if kind == "tool":
+        result = _tools.result_of(attributes)
+        return ForeignSpan(
+            trace_id,
+            span_id,
+            parent_id,
+            _tools.name_of(attributes, name),
+            kind,
+            start,
+            end,
+            request=capture(_tools.arguments_of(attributes, name)),
+            response=capture(result.result),
+            error=error or result.error,
+            session_id=conventions.session_of(attributes),
+            agent=agent,
+        )
+    return ForeignSpan(
         trace_id,
         span_id,
         parent_id,
@@ -54,21 +75,33 @@ def finished(
         response=conventions.response_of(attributes),
         retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
         usage=conventions.usage_of(attributes) if kind == "llm" else None,
-        error=_error(span, attributes),
+        error=error,
         attributes=_named(model, provider),
         session_id=conventions.session_of(attributes),
         model_name=model,
         model_provider=provider,
+        conversation=conventions.conversation_of(attributes) if kind == "llm" else (),
+        offered=_tools.definitions(attributes) if kind in ("llm", "agent") else None,
+        agent=agent,
     )
 
 
 def _error(span: Any, attributes: Mapping[str, Any]) -> Failure | None:
-    said = getattr(getattr(span, "status", None), "description", None)
+    """Read how a span failed: by its status, and by the exception that was recorded on it."""
+    message = getattr(getattr(span, "status", None), "description", None)
     kind = attributes.get("error.type")
-    return Failure(str(kind or "error"), (said or "")[:2_000]) if kind or said else None
+    if not (kind or message):
+        return None
+    for event in span.events or ():
+        about = event.attributes or {}
+        if event.name == "exception" and about.get("exception.type"):
+            kind = kind or str(about["exception.type"]).rpartition(".")[2]
+            message = about.get("exception.message") or message
+    message = str(message or "").partition("Traceback (most recent call last)")[0]
+    return Failure(str(kind or "error"), message[:2_000])
 
 
-def naming_its_model(top: SpanData, family: Sequence[SpanData]) -> SpanData:
+def naming_its_model(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
     """Say on a span which model was asked: its own, else that of the last call below it."""
     calls = (top, *(span for span in reversed(family) if span.kind == "llm"))
     asked = next((span for span in calls if span.model_name or span.model_provider), top)
@@ -82,10 +115,12 @@ def _named(model: str | None, provider: str | None) -> dict[str, str]:
     return {name: text for name, text in names.items() if text is not None}
 
 
-def scored(top: SpanData, family: Sequence[SpanData], evaluators: tuple[Any, ...] = ()) -> Span:
+def scored(
+    top: ForeignSpan, family: Sequence[ForeignSpan], evaluators: tuple[Any, ...] = ()
+) -> Span:
     """Make the span of ours that is scored, with all that the spans below it tell."""
-    span = adopted(top, evaluators=evaluators)
-    for left in gathered_below(top, family, whole=True):
+    span = adopted(answered(top, family), evaluators=evaluators)
+    for left in left_to(top, family):
         span.collect(left)
     return span
 
@@ -103,12 +138,12 @@ def evaluated(
     owner, are only kept where the exporter is the store. Their parents are the nearest spans that
     are kept too; that of a topmost one is ``above``, a span of ours, or none.
     """
-    known: dict[int, SpanData] = {}
+    known: dict[int, ForeignSpan] = {}
     for span in spans:
         data = _of_sdk(span)
         if data is not None and not (data.kind == "llm" and _is_opening(span, data)):
             known[span.context.span_id] = data
-    families: dict[int, list[SpanData]] = {}
+    families: dict[int, list[ForeignSpan]] = {}
     for here, data in known.items():
         nearest, top = _kept_above(here, known, parents), _topmost(here, known, parents)
         parent = nearest if here != top else above
@@ -130,7 +165,7 @@ def evaluated(
             yield span
 
 
-def _of_sdk(span: Any) -> SpanData | None:
+def _of_sdk(span: Any) -> ForeignSpan | None:
     context = span.context
     return finished(
         span,
@@ -142,7 +177,7 @@ def _of_sdk(span: Any) -> SpanData | None:
     )
 
 
-def _is_opening(span: Any, data: SpanData) -> bool:
+def _is_opening(span: Any, data: ForeignSpan) -> bool:
     """Say whether the answer of a call stands elsewhere.
 
     Logfire ends the span of a streamed call when the stream begins, and writes a second one, with
@@ -156,7 +191,7 @@ def _is_opening(span: Any, data: SpanData) -> bool:
     )
 
 
-def _topmost(here: int, known: Mapping[int, SpanData], parents: Mapping[int, int]) -> int:
+def _topmost(here: int, known: Mapping[int, ForeignSpan], parents: Mapping[int, int]) -> int:
     top = here
     while (above := parents.get(here)) is not None:
         here = above
@@ -165,7 +200,7 @@ def _topmost(here: int, known: Mapping[int, SpanData], parents: Mapping[int, int
     return top
 
 
-def _kept_above(here: int, known: Mapping[int, SpanData], parents: Mapping[int, int]) -> int:
+def _kept_above(here: int, known: Mapping[int, ForeignSpan], parents: Mapping[int, int]) -> int:
     """Return the nearest span above one that is kept too."""
     for _ in range(len(parents)):
         here = parents.get(here, 0)

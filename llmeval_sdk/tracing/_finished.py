@@ -15,12 +15,14 @@ from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
 from llmeval_sdk.records import (
     ANSWERED,
     OWNERS,
+    Conversation,
     Left,
     Retrieved,
     Spent,
     chunks_of_arguments,
     left_by,
     request_of,
+    steps_above,
 )
 from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._span import Link, Span, Spec
@@ -39,7 +41,10 @@ def settle(span: Span) -> None:
 def leave_to_owner(span: Span) -> None:
     """Leave to the evaluated span above what belongs to it: documents, usage, annotations."""
     owner, kind = span.owner, span.spec.kind
-    if owner is None or owner.end_ns or kind in OWNERS:
+    if owner is None or owner.end_ns:
+        return
+    if kind in OWNERS:
+        _leave_steps(span, owner)
         return
     has_notes = (
         span.gathered
@@ -60,6 +65,16 @@ def leave_to_owner(span: Span) -> None:
         _leave(item, span, owner)
 
 
+def _leave_steps(span: Span, owner: Span) -> None:
+    """Leave the steps of an agent to the agent above it; all else of it is its own."""
+    above: Span | None = owner
+    while above is not None and above.spec.kind != "agent":
+        above = above.owner
+    if above is not None and not above.end_ns and above._has_room_for(span.held):
+        for step in steps_above(span, span.gathered):
+            above.collect(step)
+
+
 def _leave(item: Left, span: Span, owner: Span) -> None:
     """Leave one thing to the span that it belongs to, which mostly is the owner."""
     if item is ANSWERED:
@@ -70,8 +85,20 @@ def _leave(item: Left, span: Span, owner: Span) -> None:
             above = above.owner
     elif type(item) is Spent:
         (_call_above(span, owner) or owner).collect(item)
+    elif type(item) is Conversation:
+        _hold(item, owner)
     elif type(item) is not Step or owner._has_room_for(span.size):
         owner.collect(item)
+
+
+def _hold(conversation: Conversation, owner: Span) -> None:
+    """Leave the messages of a model call in the place of shorter ones, or of those as long."""
+    gathered = owner.gathered or ()
+    place = next((place for place, item in enumerate(gathered) if type(item) is Conversation), None)
+    if place is None:
+        owner.collect(conversation)
+    elif len(conversation.messages) >= len(gathered[place].messages):
+        owner.gathered[place] = conversation  # type: ignore[index]
 
 
 def _call_above(span: Span, owner: Span) -> Span | None:

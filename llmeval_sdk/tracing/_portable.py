@@ -12,7 +12,7 @@ from typing import Any
 
 from llmeval_sdk._span_fields import SPAN_FIELDS, Part
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Step, Usage
-from llmeval_sdk.records import ANSWERED, Retrieved, Spent
+from llmeval_sdk.records import ANSWERED, Conversation, Retrieved, Spent
 from llmeval_sdk.tracing._capture import new_room
 from llmeval_sdk.tracing._span import Span, Spec
 
@@ -42,7 +42,16 @@ _chunk = attrgetter(
 )
 _extraction = attrgetter("value", "chunk_number", "confidence", "evidence")
 _step = attrgetter(
-    "role", "content", "name", "arguments", "result", "error", "effect", "start_ns", "end_ns"
+    "role",
+    "content",
+    "name",
+    "arguments",
+    "result",
+    "error",
+    "effect",
+    "start_ns",
+    "end_ns",
+    "agent",
 )
 _usage = attrgetter("input_tokens", "output_tokens", "total_tokens", "cost_usd")
 _scored = attrgetter(
@@ -52,7 +61,7 @@ _scored = attrgetter(
 _texts_of = attrgetter("explanation", "metadata")
 _prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
 _prompt_texts = attrgetter("id", "version", "template", "chat_template", "variables", "tags")
-_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED, _NOTES, _STEP = 0, 1, 2, 3, 4, 5
+_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED, _NOTES, _STEP, _CONVERSATION = range(7)
 
 Plain = tuple[tuple[Any, ...], "tuple[Any, ...] | None"]
 """``(known, content)``."""
@@ -174,13 +183,15 @@ def _of_expected(expected: dict[str, Any]) -> dict[str, Any]:
     return {key: _chunks(value) if key in _OF_CHUNKS else value for key, value in expected.items()}
 
 
-def _collected(item: Any) -> tuple[Any, ...]:
+def _collected(item: Any) -> tuple[Any, ...]:  # noqa: PLR0911
     if type(item) is Spent:
         return (_USAGE, _usage(item.usage), item.model)
     if type(item) is Retrieved:
         return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
     if type(item) is Step:
         return (_STEP, _step(item))
+    if type(item) is Conversation:
+        return (_CONVERSATION, tuple(item))
     if item is ANSWERED:
         return (_ANSWERED,)
     if type(item) is dict:
@@ -188,13 +199,15 @@ def _collected(item: Any) -> tuple[Any, ...]:
     return (_EXTRACTIONS, [_extraction(extraction) for extraction in item])
 
 
-def _item(item: tuple[Any, ...]) -> Any:
+def _item(item: tuple[Any, ...]) -> Any:  # noqa: PLR0911
     if item[0] == _USAGE:
         return Spent(Usage(*item[1]), *item[2:])
     if item[0] == _RETRIEVED:
         return Retrieved(item[1], _chunks(item[2]) or (), ())
     if item[0] == _STEP:
         return Step(*item[1])
+    if item[0] == _CONVERSATION:
+        return Conversation(*item[1])
     if item[0] == _ANSWERED:
         return ANSWERED
     if item[0] == _NOTES:

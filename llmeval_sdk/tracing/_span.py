@@ -77,8 +77,8 @@ class Span:
         "_arguments", "_attributes", "_confidence", "_error", "_expected", "_extractions",
         "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response",
         "_retrieval", "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags",
-        "gathered", "held", "links", "name", "owner", "parent", "parent_number", "record", "room",
-        "scored", "session_id", "span_number", "spec", "start_ns", "trace_number",
+        "gathered", "held", "links", "live", "name", "owner", "parent", "parent_number", "record",
+        "room", "scored", "session_id", "span_number", "spec", "start_ns", "trace_number",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, parent: Span | Link | None) -> None:  # noqa: PLR0915

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmeval_sdk.agents.messages import MOST_STEPS, definitions_of, steps_of
+from llmeval_sdk.agents.definitions import definitions_of
+from llmeval_sdk.agents.messages import MOST_STEPS, steps_of
 from llmeval_sdk.model import Step
 
 

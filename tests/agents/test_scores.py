@@ -320,3 +320,12 @@ def test_a_decorated_agent_is_scored_live():
     assert values["unsupported_action_claims"] == 1
     assert values["ignored_errors"] == 1
     assert values["run_faults"] > 0.5
+
+
+def test_a_lookup_that_failed_is_repaired_by_another_one():
+    """An agent that looked elsewhere has nothing to report; one that went on to act has."""
+    failed = call("search_files", {"q": "plan"}, "Error: no such file")
+    elsewhere = call("read_page", {"url": "b"}, "the plan")
+    assert score("ignored_errors", run(failed, elsewhere)).value == 0
+    acted = call("create_event", {"title": "plan"}, "done")
+    assert score("ignored_errors", run(failed, acted)).value == 1

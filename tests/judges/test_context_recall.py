@@ -7,8 +7,7 @@ import pytest
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges import ContextRecall
-from llmeval_sdk.judges.context_recall import RUBRIC
+from llmeval_sdk.judges.context_recall import RUBRIC, ContextRecall
 from llmeval_sdk.model import Chunk, Record
 
 

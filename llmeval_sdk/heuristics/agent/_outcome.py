@@ -18,7 +18,12 @@ Scored = tuple[float | None, Sequence[int], str | None]
 
 
 def of_a_run(
-    score: Callable[[Run], Scored], name: str, *, version: str = "1", output: Any = "count"
+    score: Callable[[Run], Scored],
+    name: str,
+    *,
+    version: str = "1",
+    output: Any = "count",
+    live: Callable[[Any], Evaluation | None] | None = None,
 ) -> FunctionHeuristic[Evaluation | None]:
     """Make a heuristic of a function of a `Run`; it applies to Records with steps."""
 
@@ -26,21 +31,26 @@ def of_a_run(
         if not is_run(record):
             return None
         run = run_of(record)
-        value, steps, explanation = score(run)
-        if value is None:
-            return None
-        metadata: dict[str, Any] = {}
-        if steps:
-            metadata["steps"] = list(steps[:MOST_SHOWN])
-        if run.cut_at is not None:
-            metadata["cut"] = True
-        return Evaluation(name, float(value), None, explanation, None, metadata)
+        return evaluation_of(name, score(run), is_cut=run.cut_at is not None)
 
     evaluate.__doc__ = score.__doc__
     evaluate.__name__ = name
     return FunctionHeuristic(
-        evaluate, name, version=version, needs=("steps",), output=output, applies=is_run
+        evaluate, name, version=version, needs=("steps",), output=output, applies=is_run, live=live
     )
+
+
+def evaluation_of(name: str, scored: Scored, *, is_cut: bool) -> Evaluation | None:
+    """Write a score as an Evaluation; ``None`` where there is no value."""
+    value, steps, explanation = scored
+    if value is None:
+        return None
+    metadata: dict[str, Any] = {}
+    if steps:
+        metadata["steps"] = list(steps[:MOST_SHOWN])
+    if is_cut:
+        metadata["cut"] = True
+    return Evaluation(name, float(value), None, explanation, None, metadata)
 
 
 def counted(faults: Iterable[tuple[int, str]]) -> Scored:

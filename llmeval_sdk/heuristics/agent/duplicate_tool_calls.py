@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from llmeval_sdk.agents.run import Run
+from llmeval_sdk.agents.live import LiveRun
+from llmeval_sdk.agents.repetition import Repeats
+from llmeval_sdk.agents.run import Run, ToolCall
+from llmeval_sdk.heuristics.agent._live import live
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, counted, of_a_run
 
 
@@ -14,20 +17,29 @@ def _score(run: Run) -> Scored:
     A repetition is none where another tool changed something in between, since asking again can
     then bring something else.
     """
-    return counted(_repetitions(run))
+    return counted(_told(_repetitions(run)))
 
 
-def _repetitions(run: Run) -> Iterator[tuple[int, str]]:
-    made: dict[str, dict[str, int]] = {}
-    """By tool and arguments, the step at which a call was made since anything last changed."""
+def _repetitions(run: Run) -> Iterator[tuple[ToolCall, int]]:
+    repeats = Repeats()
     for call in run.calls:
-        tool, arguments = call.signature
-        earlier = made.get(tool, {}).get(arguments)
+        earlier = repeats.earlier(call.signature)
         if earlier is not None:
-            yield call.number, at(call.number, tool, f"was called as at step {earlier}")
-        if call.writes and call.outcome == "done":
-            made = {tool: made.get(tool, {})}
-        made.setdefault(tool, {})[arguments] = call.number
+            yield call, earlier
+        repeats.add(call)
 
 
-duplicate_tool_calls = of_a_run(_score, "duplicate_tool_calls")
+def _told(repetitions: Iterable[tuple[ToolCall, int]]) -> Iterator[tuple[int, str]]:
+    for call, earlier in repetitions:
+        yield call.number, at(call.number, call.signature.tool, f"was called as at step {earlier}")
+
+
+def _live_score(run: LiveRun, pending: ToolCall | None) -> Scored:
+    repeated = run.repeated(pending)
+    explanation = next(iter(_told(repeated[-1:])), (0, None))[1]  # the latest is news
+    return float(len(repeated)), [call.number for call, _ in repeated[-1:]], explanation
+
+
+duplicate_tool_calls = of_a_run(
+    _score, "duplicate_tool_calls", live=live(_live_score, "duplicate_tool_calls")
+)

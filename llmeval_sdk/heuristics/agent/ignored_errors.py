@@ -23,8 +23,10 @@ def _score(run: Run) -> Scored:
     """Return how many tool calls failed without the agent repairing them or saying so.
 
     A failure is repaired if a later call of the same tool about the same thing succeeds, which is
-    one that shares an argument's value with it. It is mentioned if anything that the agent says
-    after it speaks of an error, a problem or something that was not possible.
+    one that shares an argument's value with it. A lookup that failed is repaired by any later one
+    that succeeds: the agent looked elsewhere, and nothing had to be undone. A failure is mentioned
+    if anything that the agent says after it speaks of an error, a problem or something that was not
+    possible.
     """
     return counted(_ignored(run))
 
@@ -46,13 +48,17 @@ class _Repairs:
 
     def __init__(self, run: Run) -> None:
         self._last: dict[tuple[str | None, str | None], int] = {}
+        self._last_lookup = 0
         for call in run.calls:
             if call.outcome == "done":
+                self._last_lookup = self._last_lookup if call.writes else call.number
                 for value in (None, *_values(call)):
                     self._last[call.step.name, value] = call.number
 
     def repair(self, failure: ToolCall) -> bool:
-        """Say whether a later call of the same tool about the same thing succeeded."""
+        """Say whether a later call did what a failed one was to do."""
+        if not failure.writes and self._last_lookup > failure.number:
+            return True
         about = _values(failure) or (None,)
         return any(
             self._last.get((failure.step.name, value), 0) > failure.number for value in about

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.agents.run import Run
-from llmeval_sdk.heuristics.agent._outcome import Scored, of_a_run
+from collections.abc import Sequence
 
-
-LONGEST_PERIOD = 4
-"""Calls in the longest circle that is looked for."""
+from llmeval_sdk.agents.live import LiveRun
+from llmeval_sdk.agents.repetition import Circle, Circles
+from llmeval_sdk.agents.run import Run, ToolCall
+from llmeval_sdk.heuristics.agent._live import live
+from llmeval_sdk.heuristics.agent._outcome import MOST_SHOWN, Scored, of_a_run
 
 
 def _score(run: Run) -> Scored:
@@ -15,22 +16,27 @@ def _score(run: Run) -> Scored:
 
     A circle has one to four calls, such as A A, or A B A B. 0 means that there is none.
     """
-    longest = end = period_of_it = 0
-    calls = run.calls
-    for period in range(1, LONGEST_PERIOD + 1):
-        repeated = 0
-        for place in range(period, len(calls)):
-            same = calls[place].signature == calls[place - period].signature
-            repeated = repeated + 1 if same else 0
-            if repeated >= period and repeated > longest:
-                longest, end, period_of_it = repeated, place, period
-    if not longest:
+    circles = Circles()
+    for call in run.calls:
+        circles.add(call.signature)
+    return _told(circles.longest, run.calls)
+
+
+def _live_score(run: LiveRun, pending: ToolCall | None) -> Scored:
+    circle = run.circle(pending)
+    calls = run.calls if pending is None or not circle.length else [*run.calls, pending]
+    return _told(circle, calls)
+
+
+def _told(circle: Circle, calls: Sequence[ToolCall]) -> Scored:
+    if not circle.length:
         return 0.0, (), None
-    steps = [call.number for call in calls[end - longest + 1 : end + 1]]
-    circle = calls[end - period_of_it + 1 : end + 1]
-    names = ", ".join((call.step.name or "a tool")[:80] for call in circle)
-    explanation = f"step {steps[0]}: from here on, {longest} calls repeat those before ({names})"
-    return float(longest), steps, explanation
+    first, last = circle.end - circle.length + 1, circle.end + 1
+    steps = [call.number for call in calls[first : min(last, first + MOST_SHOWN)]]
+    again = calls[last - circle.period : last]
+    names = ", ".join((call.step.name or "a tool")[:80] for call in again)
+    explanation = f"step {steps[0]}: from here on, {circle.length} calls repeat those before"
+    return float(circle.length), steps, f"{explanation} ({names})"
 
 
-tool_call_loop = of_a_run(_score, "tool_call_loop")
+tool_call_loop = of_a_run(_score, "tool_call_loop", live=live(_live_score, "tool_call_loop"))

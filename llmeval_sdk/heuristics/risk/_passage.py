@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 
 from llmeval_sdk import _chat
 from llmeval_sdk.heuristics.risk import _text
 from llmeval_sdk.heuristics.risk._text import BREAK
-from llmeval_sdk.model import Record
+from llmeval_sdk.model import Chunk, Record
 
 
 def question(record: Record) -> str:
@@ -17,10 +17,9 @@ def question(record: Record) -> str:
     return _chat.bounded_question(record.request)
 
 
-def passages(record: Record) -> tuple[str, ...]:
-    """Return the text of the retrieved chunks in rank order, without repeats."""
-    chunks = record.retrieved_context or ()
-    contents = (chunk.content for chunk in chunks)
+def passages(chunks: Iterable[Chunk] | None) -> tuple[str, ...]:
+    """Return the text of chunks in rank order, without repeats."""
+    contents = (chunk.content for chunk in chunks or ())
     return tuple(dict.fromkeys(c for c in contents if isinstance(c, str) and c.strip()))
 
 

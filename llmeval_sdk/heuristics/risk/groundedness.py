@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from llmeval_sdk._needs import TOOL_RESULTS
 from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import _context as contexts
@@ -23,6 +24,7 @@ from llmeval_sdk.heuristics.risk._draft import Draft, Reference, Sentence, draft
 from llmeval_sdk.heuristics.risk._resources import Additive, squashed
 from llmeval_sdk.heuristics.risk._words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.records import evidence_of
 
 
 NAME = "groundedness_risk"
@@ -151,7 +153,9 @@ def declines(claims: Sequence[Sentence]) -> bool:
 
 
 def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
-    """Return how likely the response says something that the retrieved context does not support.
+    """Return how likely the response says something that its context does not support.
+
+    The context are the retrieved chunks and what tools returned.
 
     The value lies between 0 and 1 and is near 1 if much of the response has no support. An answer
     that claims nothing, such as a refusal, is near 0. The value is ``None`` if response and context
@@ -171,9 +175,10 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     (their version, how many verdicts, and the value by the shipped weights).
     """
     answer = record.response
-    if not isinstance(answer, str) or record.retrieved_context is None:
+    evidence = evidence_of(record)
+    if not isinstance(answer, str) or evidence is None:
         return None
-    reference = compare(_passage.question(record), _passage.passages(record), answer)
+    reference = compare(_passage.question(record), _passage.passages(evidence), answer)
     if reference is None:
         why = "response and context are in different languages, so their words cannot be compared"
         return Evaluation(NAME, None, None, why, None, {"language": "other"})
@@ -220,5 +225,5 @@ def _explain(unsupported: int, count: int, absent: list[str]) -> str:
 
 
 groundedness_risk = FunctionHeuristic(
-    evaluated, NAME, version="2", needs=("response", "retrieved_context")
+    evaluated, NAME, version="2", needs=("response", f"retrieved_context|{TOOL_RESULTS}")
 )

@@ -25,13 +25,13 @@ def features(
     shipped background table; training uses it.
     """
     question = _passage.question(record)
-    context = contexts.of(_passage.passages(record))
+    context = contexts.of(_passage.passages(record.retrieved_context))
     spoken, written = _text.language((_text.tokens(question),)), context.language
     if spoken.sure and written.sure and spoken.english != written.english:
         return "question and context are in different languages, so their words cannot be compared"
     english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
-        context = contexts.of(_passage.passages(record), english=english)
+        context = contexts.of(_passage.passages(record.retrieved_context), english=english)
     weigh = _resources.weigher(table, english=english)
     terms = _query.terms(question, context, weigh, english=english)
     if not terms:
@@ -67,7 +67,7 @@ def _retrieval_risk(record: Record) -> Evaluation | None:
         return None
     if not chunks:
         return Evaluation(NAME, 1.0, None, "nothing was retrieved", None, {})
-    if not _passage.passages(record):
+    if not _passage.passages(record.retrieved_context):
         return Evaluation(NAME, None, None, "the chunks have no content to look at", None, {})
     measured = features(record)
     if isinstance(measured, str):

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, ClassVar, Literal
 
 from llmeval_sdk import config
-from llmeval_sdk._needs import missing
+from llmeval_sdk._needs import EVIDENCE, missing
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.ragas import RagasSettings
 from llmeval_sdk.errors import JudgeError
@@ -18,6 +18,7 @@ from llmeval_sdk.judges.ragas._columns import bounded, columns_of
 from llmeval_sdk.judges.ragas._metrics import DATADOG, Metric, variant
 from llmeval_sdk.model import Evaluation, Failure, ModelCall, Record, Usage
 from llmeval_sdk.protocols import LLM
+from llmeval_sdk.records import evidence_of
 
 
 _INSTRUCTIONS = 1_500
@@ -63,12 +64,18 @@ class RagasJudge:
         """Return this judge under the settings in force."""
         return replace(self, settings=settings)
 
+    def _with_evidence(self, record: Record) -> Record:
+        """Count what tools returned as context, where the metric compares an answer with it."""
+        if EVIDENCE not in self.needs:
+            return record
+        return replace(record, retrieved_context=evidence_of(record))
+
     async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
         """Judge one Record: a score, an error, or neither where inputs are missing."""
         absent = missing(record, self.needs)
         if absent is not None:
             return self._evaluation(metadata={"missing_inputs": absent})
-        columns, cut = bounded(columns_of(record))
+        columns, cut = bounded(columns_of(self._with_evidence(record)))
         contexts = len(columns.get("retrieved_contexts", ()))
         most = self.limits.most_calls(contexts)
         if not most and self.limits.calls_per_context:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmeval_sdk._needs import CHUNK_TEXT
+from llmeval_sdk._needs import CHUNK_TEXT, EVIDENCE
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
@@ -25,13 +25,14 @@ class Metric:
 
 _ANSWER = ("request", "response")
 _RAG = (*_ANSWER, CHUNK_TEXT)
+_GROUNDED = (*_ANSWER, EVIDENCE)
 _REFERENCE = "expected_response|expected_facts"
 _JUDGED = ("response", _REFERENCE)
 _RETRIEVED = ("request", _REFERENCE, CHUNK_TEXT)
 _SOURCES = (CHUNK_TEXT, "expected_retrieved_context")
 
 DATADOG = {
-    "faithfulness": Metric(needs=_RAG, calls=2, definition="faithful statements / statements"),
+    "faithfulness": Metric(needs=_GROUNDED, calls=2, definition="faithful statements / statements"),
     "answer_relevancy": Metric(
         needs=_ANSWER,
         calls=4,
@@ -44,7 +45,7 @@ DATADOG = {
 """As Datadog defined them; ``ragas_`` stands before each name."""
 
 VARIANTS = {
-    "faithfulness": Metric(needs=_RAG, calls=2),
+    "faithfulness": Metric(needs=_GROUNDED, calls=2),
     "answer_relevancy": Metric(needs=_ANSWER, calls=5),
     "context_precision": Metric(needs=_RETRIEVED, calls=0, calls_per_context=1),
     "context_precision_with_reference": Metric(needs=_RETRIEVED, calls=0, calls_per_context=1),
@@ -53,7 +54,7 @@ VARIANTS = {
     "context_recall": Metric(needs=_RETRIEVED, calls=1),
     "context_entity_recall": Metric(needs=(_REFERENCE, CHUNK_TEXT), calls=2),
     "context_relevance": Metric(needs=("request", CHUNK_TEXT), calls=10),
-    "response_groundedness": Metric(needs=("response", CHUNK_TEXT), calls=10),
+    "response_groundedness": Metric(needs=("response", EVIDENCE), calls=10),
     "answer_accuracy": Metric(needs=(*_ANSWER, _REFERENCE), calls=10),
     "answer_correctness": Metric(needs=(*_ANSWER, _REFERENCE), calls=5),
     "factual_correctness": Metric(needs=_JUDGED, calls=4),

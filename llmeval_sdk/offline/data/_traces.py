@@ -16,9 +16,10 @@ from llmeval_sdk._coerce import to_text, to_usage
 from llmeval_sdk.model import Record, SpanData, Usage
 from llmeval_sdk.offline.data.spans import read_span
 from llmeval_sdk.policy.prices import total
-from llmeval_sdk.records import gathered_below, record_of, spent_by
+from llmeval_sdk.records import gathered_below, record_of, spent_by, with_steps
 from llmeval_sdk.sources import conventions, messages
 from llmeval_sdk.sources.reading import finished, naming_its_model
+from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
 
 
 class OtlpEvent(NamedTuple):
@@ -143,10 +144,13 @@ def _trace(spans: Sequence[SpanData]) -> Trace:
     known = {span.span_id for span in spans}
     roots = [span for span in spans if span.parent_id not in known]
     top = min(roots or spans, key=lambda span: span.start_ns)
-    if not top.trace_id:  # another library's
-        top = naming_its_model(top, spans)
-    left = gathered_below(top, spans, whole=True)
-    record = record_of(top, left)
+    foreign = [span for span in spans if isinstance(span, ForeignSpan)]
+    if isinstance(top, ForeignSpan):
+        top = answered(naming_its_model(top, foreign), foreign)
+        left = left_to(top, foreign)
+    else:
+        left = gathered_below(top, spans, whole=True)
+    record = with_steps(record_of(top, left), left)
     fields = {name: getattr(record, name) for name in _TRACE_FIELDS}
     present = {name: value for name, value in fields.items() if value is not None and value != {}}
     return Trace(present, tuple(spent_by(top, left)))

@@ -1,0 +1,136 @@
+"""What the spans of another library tell of an agent's run, whoever of them tells it.
+
+The topmost span often has no question, and in the place of an answer the serialised state of a
+graph; the calls of tools stand in spans of their own, and the tools offered on the model calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from llmeval_sdk.model import NOTHING, SpanData
+from llmeval_sdk.records import OWNERS, Conversation, Left, gathered_below
+from llmeval_sdk.tracing._inner import capture
+
+
+_SPEAKS = (*OWNERS, "llm")
+"""Kinds of spans whose answer may be that of the whole run."""
+_MOST_TOOLS = 1_000
+_ROOM = 4_000_000, 20_000
+"""Characters and values that are kept of the messages of one model call."""
+_MOST_PLACES = 10_000
+"""Values of a state among which an answer is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSpan(SpanData):
+    """A finished span of another library, with what only its attributes say of a run."""
+
+    conversation: tuple[Any, ...] = ()
+    """The messages of a model call and its answer, as they were written."""
+    offered: tuple[Mapping[str, Any], ...] | None = None
+    """Definitions of the tools that a model or an agent was offered."""
+    agent: str | None = None
+    """The agent that it belongs to."""
+
+
+def answered(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
+    """Give a topmost span the question and the answer of its run, as people saw them.
+
+    Where it has none itself, the first question and the last answer below it count. A state of a
+    graph, which is no text, gives way to the last answer of a model if it contains that.
+    """
+    if top.kind not in OWNERS:
+        return top
+    request, response = top.request, top.response
+    asked = [span for span in family if span.kind in _SPEAKS and span.request is not None]
+    if request is None and asked:
+        request = min(asked, key=_start).request
+    if not isinstance(response, str):
+        answers = _answers(top, family)
+        if response is None or (answers and _holds(response, answers[-1])):
+            response = answers[-1] if answers else None
+    return replace(top, request=request, response=response)
+
+
+def left_to(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[Left]:
+    """Return what the spans below a topmost one leave to it: documents, usage, steps, tools."""
+    offered: dict[str, Mapping[str, Any]] = {}
+    for span in family:
+        for tool in (span.offered or ())[:_MOST_TOOLS]:
+            if len(offered) < _MOST_TOOLS:
+                offered.setdefault(str(tool["name"]), tool)
+    below = [_as_step(span, offered) for span in family if span is not top]
+    left = gathered_below(top, below, whole=True)
+    told = max((span.conversation for span in family), key=len, default=())
+    if told:
+        left.append(Conversation(capture(told, list(_ROOM)), None, None))
+    if offered:
+        left.append({"tools": tuple(offered.values())})
+    return left
+
+
+def _as_step(span: ForeignSpan, offered: Mapping[str, Mapping[str, Any]]) -> ForeignSpan:
+    """Give an agent its own name, and a tool's only argument that came without a name its name."""
+    if span.kind == "agent" and span.agent:
+        return replace(span, name=span.agent)
+    if span.kind == "tool" and isinstance(span.request, (str, int, float)):
+        parameters = offered.get(span.name, NOTHING).get("parameters") or NOTHING
+        names = list(parameters.get("properties") or ())
+        if len(names) == 1:  # LangChain passes the value of a lone argument bare
+            return replace(span, request={str(names[0]): span.request})
+    return span
+
+
+def _answers(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[str]:
+    """Return the texts that were answered, in order, but for those inside of a tool."""
+    parents = {span.span_id: span for span in family}
+
+    def is_aside(span: ForeignSpan) -> bool:
+        for _ in range(len(parents)):
+            above = parents.get(span.parent_id or "")
+            if above is None or above is top:
+                return False
+            if above.kind == "tool":
+                return True
+            span = above
+        return True
+
+    spoken = [
+        span
+        for span in family
+        if span is not top
+        and span.kind in _SPEAKS
+        and isinstance(span.response, str)
+        and span.response.strip()
+    ]
+    return [span.response for span in sorted(spoken, key=_end) if not is_aside(span)]
+
+
+def _holds(state: Any, text: str) -> bool:
+    """Say whether a state has a text among its values."""
+    return any(value == text for value in _values(state))
+
+
+def _values(state: Any) -> Iterator[Any]:
+    waiting = [state]
+    for _ in range(_MOST_PLACES):
+        if not waiting:
+            return
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting.extend(list(value.values())[:_MOST_PLACES])
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value[:_MOST_PLACES])
+        else:
+            yield value
+
+
+def _start(span: ForeignSpan) -> int:
+    return span.start_ns
+
+
+def _end(span: ForeignSpan) -> int:
+    return span.end_ns
