@@ -2,8 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One pip installs into every environment: one of its own would take each ten seconds more. What is
-# installed is compiled when it is first imported: Phoenix and MLflow hold much that never is.
+# One pip installs into every environment: one of its own would take each ten seconds more.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What cannot be installed is a failure that .ci/suites.py names in its table.
 failed = { echo "CANNOT INSTALL $(1)" | tee -a "$${SUITE_TROUBLE:-/dev/null}"; exit 1; }
@@ -79,7 +78,7 @@ ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
 	@$(PYTHON) -m venv --without-pip $(VENV)-$*
-	@$(PIP) --python $(VENV)-$*/bin/python install --no-compile -c $(or $(PINS_$*),constraints.txt) \
+	@$(PIP) --python $(VENV)-$*/bin/python install -c $(or $(PINS_$*),constraints.txt) \
 		$(INSTALLS_$*) || $(call failed,$(HOLDS_$*))
 	@touch $@
 
@@ -107,7 +106,7 @@ DATADOG_AGENT := $(VENV)-datadog-agent/bin/ddapm-test-agent
 $(DATADOG_AGENT): | $(BIN)/python
 	@echo "installing Datadog's test agent into $(VENV)-datadog-agent"
 	@$(PYTHON) -m venv --without-pip $(VENV)-datadog-agent
-	@$(PIP) --python $(VENV)-datadog-agent/bin/python install --no-compile ddapm-test-agent==1.69.1 \
+	@$(PIP) --python $(VENV)-datadog-agent/bin/python install ddapm-test-agent==1.69.1 \
 		|| $(call failed,Datadog's test agent)
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
@@ -127,7 +126,7 @@ BACKENDS := $(VENV)-backends
 $(BACKENDS)/%/.ready: | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(BACKENDS)/$*"
 	@$(PYTHON) -m venv --without-pip $(BACKENDS)/$*
-	@$(PIP) --python $(BACKENDS)/$*/bin/python install --no-compile $(PACKAGE_$*) || $(call failed,$(HOLDS_$*))
+	@$(PIP) --python $(BACKENDS)/$*/bin/python install $(PACKAGE_$*) || $(call failed,$(HOLDS_$*))
 	@touch $@
 
 HOLDS_phoenix := Phoenix (it takes minutes)
