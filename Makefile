@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -220,6 +220,9 @@ bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, RO
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
+
+bench-sessions: $(VENV)/.dev  ## Print what a million open sessions cost the app, and how many are evaluated a minute (12 minutes).
+	@$(BIN)/python -m benchmarks.sessions $(ARGS)
 
 bench-decisions: $(VENV)/.dev  ## Print what decisions cost and simulate what they are worth; ARGS=--quick, or its inputs (3 minutes).
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
