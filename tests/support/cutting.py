@@ -145,7 +145,9 @@ def _is_gone(node, gone, lost, helpers):
         return node.arg in gone.settings
     if isinstance(node, ast.Call):
         is_mark = isinstance(node.func, ast.Attribute) and node.func.attr == "part"
-        return is_mark and not gone.parts.isdisjoint(name.value for name in node.args)
+        return is_mark and not gone.parts.isdisjoint(
+            name.value for name in node.args if isinstance(name, ast.Constant)
+        )
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return (
             _is_named(node.value, gone.modules)
