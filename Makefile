@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -65,8 +65,8 @@ HOLDS_servers := gunicorn, uvicorn and Celery
 INSTALLS_servers := -e . --group servers
 HOLDS_fleet := Celery, the client of Redis and gevent
 INSTALLS_fleet := -e '.[fleet,openai,cli]' --group fleet
-HOLDS_ray := Ray Data
-INSTALLS_ray := -e '.[ray,openai,cli,demo]' --group tests
+HOLDS_ray := Ray Data and the client of Redis
+INSTALLS_ray := -e '.[ray,fleet,openai,cli,demo]' --group tests
 HOLDS_viewer := the viewer and Playwright
 INSTALLS_viewer := -e '.[demo]' --group tests --group browser
 HOLDS_quality := what fitting and measuring scores needs
@@ -138,13 +138,18 @@ PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
 PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2 logfire==5.2.0 \
 	opentelemetry-instrumentation-openai-v2==2.4b0 opentelemetry-util-genai==0.4b0 httpx \
 	opentelemetry-instrumentation-openai==0.62.4 openinference-instrumentation-openai==0.1.66
+# agents that real libraries trace; the clients of OpenAI above and here have to agree with langchain
+PACKAGE_agents := openai-agents==0.24.0 langchain==1.4.7 langchain-openai==1.7.3 langgraph==1.2.22 openai==3.54.0 \
+	openinference-instrumentation-langchain==0.1.80 openinference-instrumentation-openai-agents==2.6.0 \
+	opentelemetry-instrumentation-langchain==0.62.4 opentelemetry-instrumentation-openai-agents==0.62.4 \
+	opentelemetry-sdk==1.45.2 ddtrace==4.16.0 tenacity==9.2.1
 
 $(BACKENDS)/ddapm/.ready: $(DATADOG_AGENT)  # the environment that the tests of Datadog use
 	@mkdir -p $(BACKENDS)
 	@ln -sfn $(CURDIR)/$(VENV)-datadog-agent $(BACKENDS)/ddapm
 	@touch $@
 
-test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
+test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented agents))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
 	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)
 
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
@@ -216,6 +221,9 @@ bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, RO
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
 
+bench-sessions: $(VENV)/.dev  ## Print what a million open sessions cost the app, and how many are evaluated a minute (12 minutes).
+	@$(BIN)/python -m benchmarks.sessions $(ARGS)
+
 bench-decisions: $(VENV)/.dev  ## Print what decisions cost and simulate what they are worth; ARGS=--quick, or its inputs (3 minutes).
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
 
@@ -230,6 +238,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
+	$$python -m benchmarks.quality.agents --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \
 	$$python -m benchmarks.quality.interval_coverage --runs 100 --records 2000 || missed=1; \
 	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \

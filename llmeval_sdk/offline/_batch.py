@@ -101,7 +101,11 @@ class BatchEvaluator:
             rows[row.number - 1] = row
 
         work.fresh().run(items, emit)
-        return arrow_table([*self._columns.values(rows), problems], self.schema)
+        ids, *values = self._columns.values(rows)
+        if "request_id" in table.schema.names:  # a row that could not be read has one too
+            pairs = zip(ids, table.column("request_id").to_pylist(), strict=True)
+            ids = [read if read or raw is None else text_of(raw) for read, raw in pairs]
+        return arrow_table([ids, *values, problems], self.schema)
 
 
 class _NotedBad(Bad):

@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            item.add_marker(pytest.mark.timeout(300))
+            item.add_marker(pytest.mark.timeout(600))
             item.add_marker(pytest.mark.filterwarnings("default"))  # Ray warns of what it renames
             if MISSING:
                 item.add_marker(pytest.mark.skip(reason=MISSING))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import socket
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -124,8 +125,12 @@ class BlockEvaluator:
                 self._evaluate(table, summary)
         except DataError as error:
             summary.refusal = str(error)
-        except (ConfigurationError, OSError) as error:
+        except ConfigurationError as error:
             summary.failure = str(error)
+        except Exception as error:  # a full disk, an environment that is not the driver's
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            at = f"{Path(place.filename).name}:{place.lineno}, on {socket.gethostname()}"
+            summary.failure = f"a block was not evaluated: {type(error).__name__}: {error} ({at})"
         return pa.table({"summary": [pickle.dumps(summary)]})
 
     def _evaluate(self, table: Any, summary: BlockSummary) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -231,14 +233,16 @@ def _check_options(work: Work, save: Any, *, resume: bool, workers: int | None) 
 def _summaries(cluster: Cluster, opened: Opened, task: Task) -> Iterator[BlockSummary]:
     """Send the blocks through the workers; yield their summaries in the order of the data."""
     ray = cluster.ray
-    evaluated = opened.dataset.map_batches(
-        BlockEvaluator,
-        fn_constructor_args=(task,),
-        batch_size=None,
-        batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=cluster.workers),
-        num_cpus=1,
-    )
+    blocks: dict[str, Any] = {"batch_size": None, "batch_format": "pyarrow", "num_cpus": 1}
+    if task.only_check:  # tasks begin at once, where actors are started first
+        evaluated = opened.dataset.map_batches(partial(_check, task), **blocks)
+    else:
+        evaluated = opened.dataset.map_batches(
+            BlockEvaluator,
+            fn_constructor_args=(task,),
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=cluster.workers),
+            **blocks,
+        )
     context = evaluated.context
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
@@ -253,15 +257,20 @@ def _summaries(cluster: Cluster, opened: Opened, task: Task) -> Iterator[BlockSu
         raise _plain_error(error) from None
 
 
+def _check(task: Task, table: Any) -> Any:
+    return BlockEvaluator(task)(table)
+
+
 def _plain_error(error: BaseException) -> LlmevalError:
-    """Return our own error where one is at the root of Ray's, else one that says what Ray says."""
-    inner: BaseException | None = error
-    while inner is not None:
-        if isinstance(inner, LlmevalError):
-            return inner
-        inner = getattr(inner, "cause", None) or inner.__cause__
+    """Say in one line what Ray says in a hundred."""
     lines = [line for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if _NAMED.match(line)]
+    why = (causes or lines or [""])[0]
     return LlmevalError(
-        f"Ray could not evaluate a block: {type(error).__name__}: {lines[-1] if lines else ''}; "
-        "what is done is saved, and resume=True (--resume) goes on"
+        f"Ray could not read or evaluate a block: {type(error).__name__}: {why}; what is done is "
+        "saved, and resume=True (--resume) goes on"
     )
+
+
+_NAMED = re.compile(r"(?!ray\.)[\w.]+(Error|Exception)\b")
+"""How the line of a traceback begins that names what was raised."""
