@@ -47,13 +47,13 @@ class BlockJournal:
         row = read_row(line)
         if row.digest != item.digest:
             return None
+        if not any(evaluation.error for evaluation in row.evaluations.values()):
+            return row
         verdicts = {
             name: evaluation
             for name, evaluation in row.evaluations.items()
             if evaluation.evaluator_kind != "heuristic" and evaluation.error is None
         }
-        if row.error is None and not any(each.error for each in row.evaluations.values()):
-            return row
         self._verdicts.setdefault((item.number, item.digest), {}).update(verdicts)
         return None
 
@@ -86,7 +86,7 @@ class BlockJournal:
             if not self._seal.holds(line):
                 continue
             plain: dict[str, Any] = json.loads(line)
-            verdicts = map(evaluation_from, plain["verdicts"])
+            verdicts = map(evaluation_from, plain.get("verdicts", ()))
             known = self._verdicts.setdefault((plain["number"], plain["digest"]), {})
             known.update({verdict.name: verdict for verdict in verdicts})
 
