@@ -21,6 +21,8 @@ class Cluster(NamedTuple):
     ray: Any
     workers: int
     machines: int
+    processors: float
+    """What a worker takes of Ray's processors, so that something is left for what reads."""
 
 
 def import_ray() -> Any:
@@ -57,7 +59,7 @@ def connected(ray: Any, workers: int | None) -> Iterator[Cluster]:
                 f"reads; pass at most {most}"
             )
         machines = sum(bool(node["Alive"]) for node in ray.nodes())
-        yield Cluster(ray, workers or most, machines)
+        yield Cluster(ray, workers or most, machines, 1.0 if processors > 1 else 0.5)
     finally:
         if started:
             ray.shutdown()
