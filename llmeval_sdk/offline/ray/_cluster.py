@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -67,6 +68,7 @@ def connected(ray: Any, workers: int | None) -> Iterator[Cluster]:
 
 def _start(ray: Any, workers: int | None) -> None:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"ray\.")  # they are about code of ours and of Ray
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # noqa: TID251 - Ray's own
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     try:
