@@ -2,8 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One pip installs into every environment: one of its own would take each ten seconds more. What is
-# installed is compiled when it is first imported: Phoenix and MLflow hold much that never is.
+# One pip installs into every environment: one of its own would take each ten seconds more.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What cannot be installed is a failure that .ci/suites.py names in its table.
 failed = { echo "CANNOT INSTALL $(1)" | tee -a "$${SUITE_TROUBLE:-/dev/null}"; exit 1; }
@@ -11,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -79,7 +78,7 @@ ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
 	@$(PYTHON) -m venv --without-pip $(VENV)-$*
-	@$(PIP) --python $(VENV)-$*/bin/python install --no-compile -c $(or $(PINS_$*),constraints.txt) \
+	@$(PIP) --python $(VENV)-$*/bin/python install -c $(or $(PINS_$*),constraints.txt) \
 		$(INSTALLS_$*) || $(call failed,$(HOLDS_$*))
 	@touch $@
 
@@ -107,7 +106,7 @@ DATADOG_AGENT := $(VENV)-datadog-agent/bin/ddapm-test-agent
 $(DATADOG_AGENT): | $(BIN)/python
 	@echo "installing Datadog's test agent into $(VENV)-datadog-agent"
 	@$(PYTHON) -m venv --without-pip $(VENV)-datadog-agent
-	@$(PIP) --python $(VENV)-datadog-agent/bin/python install --no-compile ddapm-test-agent==1.69.1 \
+	@$(PIP) --python $(VENV)-datadog-agent/bin/python install ddapm-test-agent==1.69.1 \
 		|| $(call failed,Datadog's test agent)
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
@@ -127,7 +126,7 @@ BACKENDS := $(VENV)-backends
 $(BACKENDS)/%/.ready: | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(BACKENDS)/$*"
 	@$(PYTHON) -m venv --without-pip $(BACKENDS)/$*
-	@$(PIP) --python $(BACKENDS)/$*/bin/python install --no-compile $(PACKAGE_$*) || $(call failed,$(HOLDS_$*))
+	@$(PIP) --python $(BACKENDS)/$*/bin/python install $(PACKAGE_$*) || $(call failed,$(HOLDS_$*))
 	@touch $@
 
 HOLDS_phoenix := Phoenix (it takes minutes)
@@ -139,13 +138,18 @@ PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
 PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2 logfire==5.2.0 \
 	opentelemetry-instrumentation-openai-v2==2.4b0 opentelemetry-util-genai==0.4b0 httpx \
 	opentelemetry-instrumentation-openai==0.62.4 openinference-instrumentation-openai==0.1.66
+# agents that real libraries trace; the clients of OpenAI above and here have to agree with langchain
+PACKAGE_agents := openai-agents==0.24.0 langchain==1.4.7 langchain-openai==1.7.3 langgraph==1.2.22 openai==3.54.0 \
+	openinference-instrumentation-langchain==0.1.80 openinference-instrumentation-openai-agents==2.6.0 \
+	opentelemetry-instrumentation-langchain==0.62.4 opentelemetry-instrumentation-openai-agents==0.62.4 \
+	opentelemetry-sdk==1.45.2 ddtrace==4.16.0 tenacity==9.2.1
 
 $(BACKENDS)/ddapm/.ready: $(DATADOG_AGENT)  # the environment that the tests of Datadog use
 	@mkdir -p $(BACKENDS)
 	@ln -sfn $(CURDIR)/$(VENV)-datadog-agent $(BACKENDS)/ddapm
 	@touch $@
 
-test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
+test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented agents))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
 	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)
 
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
@@ -217,6 +221,9 @@ bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, RO
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
 
+bench-sessions: $(VENV)/.dev  ## Print what a million open sessions cost the app, and how many are evaluated a minute (12 minutes).
+	@$(BIN)/python -m benchmarks.sessions $(ARGS)
+
 bench-decisions: $(VENV)/.dev  ## Print what decisions cost and simulate what they are worth; ARGS=--quick, or its inputs (3 minutes).
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
 
@@ -231,6 +238,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
+	$$python -m benchmarks.quality.agents --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \
 	$$python -m benchmarks.quality.interval_coverage --runs 100 --records 2000 || missed=1; \
 	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \

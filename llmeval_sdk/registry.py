@@ -48,6 +48,14 @@ HEURISTICS = {
     "latency_seconds": "llmeval_sdk.heuristics.usage:latency_seconds",
 }  # fmt: skip
 
+EXPECTED = {
+    name: f"llmeval_sdk.heuristics.expected.{name}:{name}"
+    for name in (
+        "exact_match", "contains", "token_f1", "rouge_l", "edit_similarity", "mrr", "ndcg",
+    )
+}  # fmt: skip
+"""Heuristics that compare with ground truth and run only where they are named."""
+
 JUDGES = {
     "relevance_to_query": "llmeval_sdk.judges.relevance_to_query:relevance_to_query",
     "safety": "llmeval_sdk.judges.safety:safety",
@@ -86,8 +94,16 @@ LIBRARY_JUDGES = {
 }
 """Judges that run on another library, which is an extra."""
 
-FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
-"""What makes the judges of another library by name: ``ragas:context_recall``."""
+FAMILIES = {
+    "ragas": "llmeval_sdk.judges.ragas:by_name",
+    "regex": "llmeval_sdk.heuristics.expected.regex:by_pattern",
+    "json_schema": "llmeval_sdk.heuristics.expected.json_schema:by_file",
+    "precision_at_k": "llmeval_sdk.heuristics.expected.precision_at_k:by_rank",
+    "recall_at_k": "llmeval_sdk.heuristics.expected.recall_at_k:by_rank",
+    "ndcg_at_k": "llmeval_sdk.heuristics.expected.ndcg:by_rank",
+}
+"""What makes evaluators of a name and what follows it: ``ragas:context_recall``, ``regex:^\\d+$``.
+"""
 
 ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 """What makes a judge of an object of another library, or returns ``None``, by that library."""
@@ -153,8 +169,8 @@ def evaluator(name: str) -> Evaluator:
     """Find an evaluator by name; raises `ConfigurationError` with the nearest known name."""
     if name in _own:
         return _own[name]
-    family, colon, rest = name.partition(":")
-    if colon and family in FAMILIES:
+    family, _, rest = name.partition(":")
+    if family in FAMILIES:
         made: Evaluator = load(FAMILIES[family])(rest)
         return made
     path = _path_of(name)
@@ -181,12 +197,13 @@ def known(name: str) -> Evaluator | None:
 
 def _path_of(name: str) -> str | None:
     """Return where a built-in evaluator lives."""
-    return HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
+    tables = (HEURISTICS, EXPECTED, JUDGES, LIBRARY_JUDGES)
+    return next((table[name] for table in tables if name in table), None)
 
 
 def is_judge(name: str) -> bool:
     """Say whether a name is that of a judge that comes with the package."""
-    return name in JUDGES or name in LIBRARY_JUDGES or name.partition(":")[0] in FAMILIES
+    return name in JUDGES or name in LIBRARY_JUDGES or name.startswith("ragas:")
 
 
 def predictor_of(judge: str) -> str | None:
@@ -262,5 +279,6 @@ def _from_entry_point(group: str, name: str) -> Any:
     points = {point.name: point for point in entry_points(group=f"llmeval_sdk.{group}")}
     if name in points:
         return points[name].load()
-    known = {*EXPORTERS} if group == "exporters" else {*HEURISTICS, *JUDGES, *LIBRARY_JUDGES, *_own}
+    evaluators = {*HEURISTICS, *EXPECTED, *FAMILIES, *JUDGES, *LIBRARY_JUDGES, *_own}
+    known = {*EXPORTERS} if group == "exporters" else evaluators
     raise ConfigurationError(f"unknown {group[:-1]} {name!r}: {nearest(name, known | set(points))}")

@@ -25,7 +25,7 @@ def installed(version, python, place, extras):
     subprocess.run([python, "-m", "venv", "--without-pip", str(place)], check=True)
     ended = subprocess.run(
         [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install",
-         "--quiet", "--disable-pip-version-check", "--no-compile", *pins,
+         "--quiet", "--disable-pip-version-check", *pins,
          "-e", f".[{extras}]", "--group", "tests", "--group", "bench"],
         cwd=ROOT, check=False,
     )  # fmt: skip

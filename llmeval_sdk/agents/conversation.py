@@ -22,7 +22,7 @@ LONGEST_TEXT = 8_000
 """Characters that scores read of what somebody said in one turn."""
 
 
-class Turn(NamedTuple):
+class SpokenTurn(NamedTuple):
     """One turn of a conversation."""
 
     number: int
@@ -67,14 +67,14 @@ def as_conversation(record: Record) -> Record:
     return record if steps == record.steps else replace(record, steps=steps or None)
 
 
-def turns_of(record: Record) -> list[Turn]:
+def turns_of(record: Record) -> list[SpokenTurn]:
     """Return the turns of a conversation; what the agent says before the user speaks is none."""
     turns = list(_turns(conversation_steps(record)))
     half = MOST_TURNS // 2
     return turns if len(turns) <= MOST_TURNS else [*turns[:half], *turns[-half:]]
 
 
-def _turns(steps: tuple[Step, ...]) -> Iterator[Turn]:
+def _turns(steps: tuple[Step, ...]) -> Iterator[SpokenTurn]:
     number, called = 0, 0
     asked: str | None = None
     said: list[str] = []
@@ -82,7 +82,7 @@ def _turns(steps: tuple[Step, ...]) -> Iterator[Turn]:
         if step.role == "user":
             if asked is not None and (said or called or step.content != asked):
                 number += 1
-                yield Turn(number, asked, "\n".join(said)[:LONGEST_TEXT], called)
+                yield SpokenTurn(number, asked, "\n".join(said)[:LONGEST_TEXT], called)
             asked, said, called = as_text(step.content or "")[:LONGEST_TEXT], [], 0
         elif step.role == "assistant" and (step.content or "").strip():
             said.append((step.content or "")[:LONGEST_TEXT])
@@ -100,5 +100,5 @@ def is_conversation(record: Record) -> bool:
 
 def lacking_conversation(record: Record) -> str | None:
     """Name what a Record lacks so that it holds no conversation; ``None`` where it holds one."""
-    roles = {step.role for step in conversation_steps(record)}
+    roles = {step.role for step in conversation_steps(record) if step.content}
     return None if {"user", "assistant"} <= roles else "conversation (what user and agent said)"

@@ -85,8 +85,13 @@ def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
     if len(steps) <= MOST_STEPS:
         return tuple(steps)
     half = MOST_STEPS // 2
-    note = Step("system", f"[{len(steps) - 2 * half} steps of this run are left out here]")
+    note = Step("system", f"[left out: {len(steps) - 2 * half} steps of this run]")
     return (*steps[:half], note, *steps[-half:])
+
+
+def is_note_of_a_cut(step: Step) -> bool:
+    """Say whether a step stands where others were left out."""
+    return step.role == "system" and (step.content or "").startswith("[left out: ")
 
 
 def _oldest(steps: Sequence[Step], name: str | None) -> int | None:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from llmeval_sdk.agents.calls import Signature, is_write, signature
+from llmeval_sdk.agents.messages import is_note_of_a_cut
 from llmeval_sdk.model import Record, Step
 
 
 def has_reference(record: Record) -> bool:
     """Say whether a Record holds a run and the calls that it should have made."""
     return record.steps is not None and record.expected_trajectory is not None
+
+
+def is_cut(record: Record) -> bool:
+    """Say whether calls of the run are not there because it was too long to be kept whole."""
+    return any(is_note_of_a_cut(step) for step in record.steps or ())
+
+
+CUT = "the run is too long: calls of it were left out"
 
 
 def made_calls(record: Record, *, only_writes: bool = False) -> list[Signature]:

@@ -9,6 +9,7 @@ from llmeval_sdk._chat import bounded_question
 from llmeval_sdk._coerce import TRUNCATED, to_text
 from llmeval_sdk.agents.calls import Outcome, Signature, is_write, outcome_of, signature
 from llmeval_sdk.agents.definitions import definitions_of
+from llmeval_sdk.agents.messages import is_note_of_a_cut
 from llmeval_sdk.model import Record, Step
 
 
@@ -89,6 +90,8 @@ class Run:
             if step.role == "user":
                 asked.append(low)
             seen.append(low)
+            if is_note_of_a_cut(step):
+                self.cut_at = self.cut_at or number
             known, length = length, length + len(low) + 1
             if step.role == "tool":
                 about = outcome_of(step, result), is_write(step), signature(step)

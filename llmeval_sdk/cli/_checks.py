@@ -164,6 +164,16 @@ def learning(settings: Settings) -> Iterator[Finding]:
             yield Finding(*finding)
 
 
+def sessions(settings: Settings) -> Iterator[Finding]:
+    """Say how the sessions of this host are, where that part is there."""
+    try:
+        findings = registry.load("llmeval_sdk.sessions.findings:findings")
+    except ConfigurationError:
+        return
+    for finding in findings(settings):
+        yield Finding(*finding)
+
+
 def fleet(settings: Settings) -> Iterator[Finding]:
     """Say how the judge fleet is, where that part is there."""
     try:

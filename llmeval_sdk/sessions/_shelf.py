@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llmeval_sdk import _private
-from llmeval_sdk.sessions._turn import FIRST_TURNS, Kept, StoredTurn, joined
+from llmeval_sdk.sessions._turn import FIRST_TURNS, KeptTurn, StoredTurn, joined
 from llmeval_sdk.store.connection import Database
 
 
@@ -34,7 +34,7 @@ WAIT_SECONDS = 0.5
 SCHEMA = 1
 
 
-class Due(NamedTuple):
+class DueSession(NamedTuple):
     """A session that is to be evaluated, and that this process has taken."""
 
     key: bytes
@@ -66,7 +66,7 @@ class Shelf:
         self._database = Database(self._connect)
         self.is_shared = True
 
-    def add(self, turns: Iterable[Kept], now: int) -> tuple[int, int]:
+    def add(self, turns: Iterable[KeptTurn], now: int) -> tuple[int, int]:
         """Keep turns; return how many were cut from their sessions, and how many found no room."""
         cut = refused = 0
         with self._changing() as database:
@@ -78,7 +78,7 @@ class Shelf:
                     cut += self._add(database, turn, now)
         return cut, refused
 
-    def take(self, owner: str, now: int, until: int, most: int) -> list[Due]:
+    def take(self, owner: str, now: int, until: int, most: int) -> list[DueSession]:
         """Take sessions that are due and that nobody else is evaluating."""
         with self._database.use() as database:
             if database.execute(_ANY_DUE, (now, now)).fetchone() is None:
@@ -97,7 +97,7 @@ class Shelf:
             )
             return [StoredTurn(*row) for row in rows]
 
-    def done(self, owner: str, sessions: Iterable[Due]) -> None:
+    def done(self, owner: str, sessions: Iterable[DueSession]) -> None:
         """Note that sessions were evaluated, unless they were taken over by somebody meanwhile.
 
         One that went on while it was evaluated stays due.
@@ -130,16 +130,16 @@ class Shelf:
         """Close the file; using the shelf again opens it again."""
         self._database.close()
 
-    def _due(self, row: Sequence[Any]) -> Due:
+    def _due(self, row: Sequence[Any]) -> DueSession:
         key, session_id, period, turns, due, active, owner, target = row
         trace_id, span_id, name, kind, *_ = json.loads(target)
         about = (trace_id, span_id, name, kind)
         is_endless = due < active + self._idle
-        return Due(key, session_id, period, turns, due, is_endless, about, owner is not None)
+        return DueSession(key, session_id, period, turns, due, is_endless, about, owner is not None)
 
     # -- inside a transaction ---------------------------------------------------------------------
 
-    def _add(self, database: sqlite3.Connection, turn: Kept, now: int) -> int:
+    def _add(self, database: sqlite3.Connection, turn: KeptTurn, now: int) -> int:
         """Keep one turn; return how many of its session were cut to make room."""
         known = database.execute(_STATE, (turn.key,)).fetchone()
         opened, due, count, kept, size, target = known or (now, None, 0, 0, 0, None)
@@ -239,7 +239,7 @@ def _is_known(database: sqlite3.Connection, key: bytes) -> bool:
     return database.execute("SELECT 1 FROM sessions WHERE key=?", (key,)).fetchone() is not None
 
 
-def _later(target: str | None, turn: Kept, end: int) -> str:
+def _later(target: str | None, turn: KeptTurn, end: int) -> str:
     """Return the last root span of a session: that of this turn, unless a later one is known."""
     known: Sequence[Any] | None = None if target is None else json.loads(target)
     if target is not None and known is not None and (known[4], known[5]) > (turn.is_top, end):

@@ -26,7 +26,7 @@ MOST_CALLS = 40
 """Tool calls of one turn: of more, those of both ends."""
 
 
-class Kept(NamedTuple):
+class KeptTurn(NamedTuple):
     """A turn on its way to the shelf."""
 
     key: bytes
@@ -113,10 +113,10 @@ def record_of_session(
         if left_out > 0 and place == min(FIRST_TURNS, len(turns) - 1):
             steps.append(Step("system", f"[{left_out} turns of this session are left out here]"))
         turn = json.loads(text)
-        if turn["u"]:
+        if turn["u"] != "":  # None where texts may not be kept
             steps.append(Step("user", turn["u"], start_ns=start, end_ns=start))
         steps += [_step(call) for call in turn["t"]]
-        if turn["a"]:
+        if turn["a"] != "":
             response = turn["a"]
             steps.append(Step("assistant", response, start_ns=end, end_ns=end))
     attributes: Mapping[str, Any] = {SESSION: session_id, COUNTED: count}

@@ -10,10 +10,10 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.sessions import SessionSettings
 from llmeval_sdk.evaluation import is_built_in
 from llmeval_sdk.evaluation.resolve import standing_heuristics
-from llmeval_sdk.pipeline._plan import Plan
+from llmeval_sdk.pipeline import Plan
 from llmeval_sdk.protocols import Evaluator
+from llmeval_sdk.sessions._closing import Sessions
 from llmeval_sdk.sessions._shelf import Shelf
-from llmeval_sdk.sessions.closing import Sessions
 from llmeval_sdk.store.files import path_of
 
 

@@ -120,7 +120,12 @@ class EvaluationTraceFilter:
             event = span._get_ctx_item(self._event) if span.span_type == "llm" else None
             if event is not None and not span._get_ctx_item(OWN):
                 # ``annotation_context(name=…)`` and sampling rules speak of the span's own name
-                events.append(({**event, "name": span.name}, _below_ours(span)))
+                failed = {
+                    "type": span.get_tag("error.type"),
+                    "message": span.get_tag("error.message"),
+                }
+                own = {"name": span.name, "llmobs_name": event.get("name"), "failed": failed}
+                events.append(({**event, **own}, _below_ours(span)))
         target = recorder() if events else None
         if target is None:
             return
@@ -206,15 +211,16 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
     start = int(event.get("start_ns") or 0)
     extractions = metadata.get("extractions")
     request, response, error = _request(meta), _response(meta), _error(event, meta)
+    name = str(event.get("name"))
     if kind == "tool":
-        request = capture(_tools.arguments_in(parsed((meta.get("input") or {}).get("value"))))
+        name, request = _called(event, parsed((meta.get("input") or {}).get("value")))
         result = _tools.result_in(response)
         response, error = capture(result.result), error or result.error
     return ForeignSpan(
         f"{int(str(event['trace_id']), 16):032x}",
         f"{int(event['span_id']):016x}",
         f"{int(parent):016x}" if parent.isdecimal() and int(parent) else None,
-        str(event.get("name")),
+        name,
         kind,
         start,
         start + int(event.get("duration") or 0),
@@ -230,7 +236,28 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
         model_provider=meta.get("model_provider"),
         conversation=_conversation(meta) if kind == "llm" else (),
         offered=definitions_of(meta.get("tool_definitions")),
+        agent=_agent(metadata),
     )
+
+
+def _called(event: Mapping[str, Any], value: Any) -> tuple[str, Any]:
+    """Return which tool was called, and with what arguments."""
+    name = str(event.get("llmobs_name") or event.get("name"))[:200]
+    if isinstance(value, Mapping) and value.get("type") == "tool_call" and "args" in value:
+        return str(value.get("name") or name)[:200], capture(value["args"])  # LangChain's
+    arguments = capture(_tools.arguments_in(value))
+    is_handoff = name.startswith("transfer_to_") and isinstance(arguments, str)
+    return name, None if is_handoff else arguments  # its input is the agent that hands over
+
+
+def _agent(metadata: Mapping[str, Any]) -> str | None:
+    """Return the agent's own name, or that of the agent that LangChain called a tool for."""
+    own = metadata.get("_dd")
+    manifest = own.get("agent_manifest") if isinstance(own, dict) else None
+    config = metadata.get("tool_config")
+    about = config.get("metadata") if isinstance(config, dict) else None
+    told = (manifest or {}).get("name") or (about or {}).get("lc_agent_name")
+    return str(told)[:200] if told else None
 
 
 def _conversation(meta: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -253,8 +280,9 @@ def _prompt(meta: Mapping[str, Any]) -> Prompt | None:
 def _error(event: Mapping[str, Any], meta: Mapping[str, Any]) -> Failure | None:
     if event.get("status") != "error":
         return None
-    error = meta.get("error") or {}
-    return Failure(str(error.get("type") or "error"), str(error.get("message") or "")[:2_000])
+    error, told = meta.get("error") or {}, event.get("failed") or {}
+    kind = str(told.get("type") or error.get("type") or "error").rpartition(".")[2]
+    return Failure(kind, str(told.get("message") or error.get("message") or "")[:2_000])
 
 
 def _request(meta: Mapping[str, Any]) -> Any:

@@ -25,7 +25,7 @@ from llmeval_sdk.records import (
     steps_above,
 )
 from llmeval_sdk.tracing._capture import capture
-from llmeval_sdk.tracing._span import Link, Span, Spec
+from llmeval_sdk.tracing._span import MOST_HELD, Link, Span, Spec
 
 
 def settle(span: Span) -> None:
@@ -89,6 +89,9 @@ def _leave(item: Left, span: Span, owner: Span) -> None:
         _hold(item, owner)
     elif type(item) is not Step or owner._has_room_for(span.size):
         owner.collect(item)
+    elif owner.held - span.size <= MOST_HELD:  # the first that has no room
+        note = f"[left out: the tool calls after the first {MOST_HELD >> 20} MB of this run]"
+        owner.collect(Step("system", note, start_ns=span.start_ns))
 
 
 def _hold(conversation: Conversation, owner: Span) -> None:
@@ -176,7 +179,7 @@ def without_content(evaluation: Evaluation) -> Evaluation:
         metadata={
             key: value
             for key, value in evaluation.metadata.items()
-            if type(value) in (int, float, bool)
+            if type(value) in (int, float, bool) or key in ("scope", "session_id")
         },
     )
 

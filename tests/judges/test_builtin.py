@@ -39,7 +39,17 @@ GOOD = {
     "context_recall_llm": ({"rationale": "all there", "score": 0.75}, 0.75),
     "context_recall": ({"reason": "agrees", "context_recall_score": 0.5}, 0.5),
     **dict.fromkeys(
-        ("task_completion", "tool_selection", "tool_arguments", "plan_adherence", "handoff"),
+        (
+            "task_completion",
+            "tool_selection",
+            "tool_arguments",
+            "plan_adherence",
+            "handoff",
+            "conversation_completeness",
+            "user_frustration",
+            "goal_reached",
+            "knowledge_retention",
+        ),
         (RUN, "yes"),
     ),
     "extraction_correctness": ({**YES, "problem": "none", "right_value": ""}, "yes"),

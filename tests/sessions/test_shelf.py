@@ -12,7 +12,7 @@ from llmeval_sdk.sessions import _shelf
 from llmeval_sdk.sessions._shelf import MOST_BYTES, MOST_TURNS, Shelf
 from llmeval_sdk.sessions._turn import (
     LONGEST_ID,
-    Kept,
+    KeptTurn,
     key_of,
     record_of_session,
     written,
@@ -29,7 +29,7 @@ def turn(number=0, *, session="chat-1", asked="q", answered="a", end=None, **fie
     """Return one turn that lasted a second; `number` seconds after `NOW`."""
     start = NOW + number * SECOND
     text = written(Record(request=f"{asked}{number}", response=f"{answered}{number}"), content=True)
-    kept = Kept(
+    kept = KeptTurn(
         key_of(session), session, f"{number:032x}", f"{number:016x}", "answer", "workflow",
         start, start + SECOND if end is None else end, True, text,
     )  # fmt: skip

@@ -55,7 +55,7 @@ PARTS = {
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
         "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",
-        "heuristics/document_recall.py",
+        "heuristics/document_recall.py", "heuristics/expected",
     ),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.agents.calls import Signature
-from llmeval_sdk.agents.reference import expected_calls, has_reference, made_calls
+from llmeval_sdk.agents.reference import CUT, expected_calls, has_reference, is_cut, made_calls
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.agent.trajectory_match import NEEDS
 from llmeval_sdk.model import Evaluation, Record
@@ -17,6 +17,8 @@ def _score(record: Record) -> Evaluation | None:
     """
     if not has_reference(record):
         return None
+    if is_cut(record):
+        return Evaluation("tool_call_accuracy", None, None, CUT)
     made, expected = made_calls(record), expected_calls(record)
     if [call.tool for call in made] != [call.tool for call in expected]:
         return Evaluation("tool_call_accuracy", 0.0, None, "other tools, or in another order")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from llmeval_sdk.agents.reference import expected_calls, has_reference, made_calls
+from llmeval_sdk.agents.reference import CUT, expected_calls, has_reference, is_cut, made_calls
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.agent.trajectory_match import NEEDS
 from llmeval_sdk.model import Evaluation, Record
@@ -19,6 +19,8 @@ def _score(record: Record) -> Evaluation | None:
     """
     if not has_reference(record):
         return None
+    if is_cut(record):
+        return Evaluation("tool_call_f1", None, None, CUT)
     made, expected = Counter(made_calls(record)), Counter(expected_calls(record))
     right = (made & expected).total()
     total = made.total() + expected.total()

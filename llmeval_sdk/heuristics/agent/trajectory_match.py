@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from llmeval_sdk.agents.calls import Signature
-from llmeval_sdk.agents.reference import expected_calls, has_reference, made_calls
+from llmeval_sdk.agents.reference import CUT, expected_calls, has_reference, is_cut, made_calls
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
@@ -56,6 +56,8 @@ def matching(
         made = made_calls(record, only_writes=only == "writes")
         expected = expected_calls(record, only_writes=only == "writes")
         problem = _problem(mode, made, expected)
+        if is_cut(record) and (mode != "subset" or problem is None):
+            return Evaluation(name, None, None, CUT)  # a call that is not there may have been made
         return Evaluation(name, problem is None, None, problem)
 
     return FunctionHeuristic(evaluate, name, needs=NEEDS)

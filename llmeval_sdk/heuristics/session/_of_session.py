@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llmeval_sdk.agents.conversation import Turn, is_conversation, turns_of
+from llmeval_sdk.agents.conversation import SpokenTurn, is_conversation, turns_of
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 
@@ -24,7 +24,7 @@ Scored = tuple[float | None, Sequence[int], str | None]
 
 
 def of_turns(
-    score: Callable[[list[Turn]], Scored], name: str, *, output: Any = "count"
+    score: Callable[[list[SpokenTurn]], Scored], name: str, *, output: Any = "count"
 ) -> FunctionHeuristic[Evaluation | None]:
     """Make a heuristic of a function of the turns of a conversation."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.agents.conversation import Turn
+from llmeval_sdk.agents.conversation import SpokenTurn
 from llmeval_sdk.heuristics.session._of_session import (
     MOST_LOOKED_BACK,
     Scored,
@@ -18,7 +18,7 @@ FEWEST_WORDS = 5
 """Words that an answer needs for its repetition to mean anything: not "You are welcome."."""
 
 
-def _score(turns: list[Turn]) -> Scored:
+def _score(turns: list[SpokenTurn]) -> Scored:
     """Return the share of the agent's answers that say the same as an earlier one, 0 to 1.
 
     Two answers say the same where they have at least 85 % of their words in common. Answers of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from llmeval_sdk.agents.actions import apologises
-from llmeval_sdk.agents.conversation import Turn
+from llmeval_sdk.agents.conversation import SpokenTurn
 from llmeval_sdk.heuristics.session._of_session import Scored, likeness, of_turns, words_of
 
 
@@ -20,7 +20,7 @@ _QUESTION = re.compile(
 )
 
 
-def _score(turns: list[Turn]) -> Scored:
+def _score(turns: list[SpokenTurn]) -> Scored:
     """Return how many of the user's questions have no answer.
 
     A question is a message with a question mark, or one that begins as a question does. It has no
@@ -32,7 +32,7 @@ def _score(turns: list[Turn]) -> Scored:
     return float(len(found)), [number for number, _ in found], explanation
 
 
-def _unanswered(turns: list[Turn]) -> Iterator[tuple[int, str]]:
+def _unanswered(turns: list[SpokenTurn]) -> Iterator[tuple[int, str]]:
     for place, turn in enumerate(turns):
         if not _QUESTION.search(turn.asked):
             continue

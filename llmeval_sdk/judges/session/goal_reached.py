@@ -48,7 +48,8 @@ EXAMPLES = (
 def _by_the_end(sections: Sections) -> dict[str, Any]:
     steps = numbered(sections)
     failed = [number for number, who, text in steps if who == "tool call" and has_failed(text)]
-    gave_up = bool(steps) and "never mind" in steps[-1][2].lower()
+    asked = [text.lower() for _, who, text in steps if who == "user"]
+    gave_up = bool(asked) and "never mind" in asked[-1]
     at_fault = failed or ([last_step(steps)] if gave_up else [])
     return verdict(at_fault, f"{len(failed)} calls failed")
 

@@ -16,24 +16,29 @@ from llmeval_sdk._process.counters import Counts
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.model import Record, Target
-from llmeval_sdk.pipeline._evaluating import Case, Evaluating, Subject
+from llmeval_sdk.pipeline import Case, Evaluating, Subject
 from llmeval_sdk.protocols import Heuristic, Judge
-from llmeval_sdk.sessions._shelf import Due, Shelf
-from llmeval_sdk.sessions._turn import LONGEST_ID, Kept, key_of, record_of_session, written
+from llmeval_sdk.sessions._shelf import DueSession, Shelf
+from llmeval_sdk.sessions._turn import LONGEST_ID, KeptTurn, key_of, record_of_session, written
 from llmeval_sdk.tracing import Span
 
 
 SITE = "sessions"
 MOST_PENDING = 2_000
 """Turns that wait to be written, while the file cannot be."""
-WRITE_TURNS, WRITE_SECONDS = 100, 0.5
-"""How many turns, or which time, are enough to write them."""
+WRITE_TURNS, WRITE_SECONDS = 100, 0.05
+"""How many turns are written together, and for how long those of a burst are gathered."""
+RETRY_SECONDS = 0.5
+SETTLE_SECONDS = 0.1
+"""How often it is looked whether sessions are judged and delivered."""
 MOST_TAKEN = 50
 """Sessions that a process takes at a time."""
 MOST_UNDER_WAY = 500
 """Sessions whose judgements or deliveries may be under way at a time."""
 LEASE_SECONDS = 30.0
 """After this time a session that a process took is free again, unless the process renews it."""
+FEWEST_LEASE_SECONDS = 5.0
+"""The same where sessions are idle sooner than that."""
 TIDY_SECONDS = 60.0
 MOST_LOOKS = 10.0
 """How often, in seconds, the file is looked at for sessions that are due; more often where
@@ -41,10 +46,10 @@ sessions are idle sooner."""
 
 
 class _UnderWay(NamedTuple):
-    due: Due
+    due: DueSession
     judgements: list[Future[None]]
-    barriers: list[Any]
-    """Set once all that was emitted has been delivered; empty until the judgements are made."""
+    barriers: list[Any] | None = None
+    """Set once all that was emitted has been delivered; ``None`` until all is judged."""
 
 
 class Sessions:
@@ -72,14 +77,16 @@ class Sessions:
         self._heuristics = Heuristics(heuristics)
         self._judges = judges
         self._content = content
-        self._lease = min(LEASE_SECONDS, max(idle, 1.0))
-        self._pending: deque[tuple[Kept, Future[None] | None]] = deque()
-        self._taken: deque[Due] = deque()
+        self._lease = min(LEASE_SECONDS, max(idle, FEWEST_LEASE_SECONDS))
+        self._pending: deque[tuple[KeptTurn, Future[None] | None]] = deque()
+        self._taken: deque[DueSession] = deque()
         self._under_way: deque[_UnderWay] = deque()
         self._counts = Counts()
         self._evaluating: Evaluating | None = None
         self._barriers: Callable[[], list[Any]] = list
-        self._write_at = self._look_at = self._renew_at = self._tidy_at = 0.0
+        self._write_at = self._retry_at = self._look_at = self._renew_at = self._tidy_at = (
+            self._settle_at
+        ) = 0.0
         self._begin_anew()
 
     def begin(self, evaluating: Evaluating, barriers: Callable[[], list[Any]]) -> None:
@@ -99,7 +106,7 @@ class Sessions:
             return []
         if os.getpid() != self._pid:
             self._begin_anew()
-        turn = Kept(
+        turn = KeptTurn(
             key_of(session_id),
             session_id[:LONGEST_ID].encode("utf-8", "replace").decode(),
             span.trace_id,
@@ -119,16 +126,24 @@ class Sessions:
                 lost.cancel()
         self._pending.append((turn, written_down))
         self._counts.add("turns")
+        now = monotonic()
+        if now >= self._write_at or (len(self._pending) >= WRITE_TURNS and now >= self._retry_at):
+            self._guarded(self._write)
+        self._guarded(self._renew)
         return [] if written_down is None else [written_down]
 
     def study(self) -> bool:
         """Do a piece of work of about a millisecond; return whether there is more to do at once."""
         if os.getpid() != self._pid:
             self._begin_anew()
+        return self._guarded(lambda: self._work(monotonic()))
+
+    def _guarded(self, work: Callable[[], bool]) -> bool:
+        """Do a piece of work; a file that cannot be used is counted and told."""
         try:
-            return self._work(monotonic())
+            return work()
         except sqlite3.OperationalError as error:  # busy or full: another time
-            self._look_at = self._write_at = monotonic() + WRITE_SECONDS
+            self._look_at = self._write_at = self._retry_at = monotonic() + RETRY_SECONDS
             self._complain(error)
         except (OSError, sqlite3.DatabaseError) as error:
             self._complain(error)
@@ -141,28 +156,29 @@ class Sessions:
     def close(self) -> None:
         """Write what waits, and leave to others what was begun. Any thread may call it."""
         with suppress(OSError, sqlite3.Error):
-            self._write()
+            while self._write():
+                pass
             self._settle()
             self._shelf.release(self._owner)
         self._counts.add("turns not kept", len(self._pending))
         self._shelf.close()
 
     def _work(self, now: float) -> bool:
-        if self._pending and (len(self._pending) >= WRITE_TURNS or now >= self._write_at):
-            self._write_at = now + WRITE_SECONDS
-            self._write()
-            return True
-        if self._under_way and now >= self._renew_at:
-            self._renew_at = now + self._lease / 3
-            self._shelf.renew(self._owner, time_ns() + int(self._lease * 1e9))
-        self._settle()
+        if self._pending and now >= self._retry_at:
+            return self._write()
+        self._renew()
+        if self._under_way and now >= self._settle_at:
+            self._settle_at = now + SETTLE_SECONDS
+            self._settle()
         if self._taken:
             self._evaluate(self._taken.popleft())
             return True
         if now >= self._look_at and len(self._under_way) < MOST_UNDER_WAY:
             until = time_ns() + int(self._lease * 1e9)
-            self._taken.extend(self._shelf.take(self._owner, time_ns(), until, MOST_TAKEN))
-            if len(self._taken) < MOST_TAKEN:
+            taken = self._shelf.take(self._owner, time_ns(), until, MOST_TAKEN)
+            mine = {one.due.key for one in self._under_way}  # renewed too late, on a busy machine
+            self._taken.extend(session for session in taken if session.key not in mine)
+            if len(taken) < MOST_TAKEN:
                 self._look_at = now + min(self._idle / 4, MOST_LOOKS)
             return bool(self._taken)
         if now >= self._tidy_at:
@@ -170,7 +186,16 @@ class Sessions:
             self._shelf.tidy(time_ns())
         return False
 
-    def _write(self) -> None:
+    def _renew(self) -> bool:
+        """Keep the sessions that were taken, while they are worked on."""
+        now = monotonic()
+        if (self._under_way or self._taken) and now >= self._renew_at:
+            self._renew_at = now + self._lease / 3
+            self._shelf.renew(self._owner, time_ns() + int(self._lease * 1e9))
+        return False
+
+    def _write(self) -> bool:
+        """Write some of the turns that wait; return whether there are more."""
         turns = [self._pending[place] for place in range(min(len(self._pending), WRITE_TURNS))]
         cut, refused = self._shelf.add((turn for turn, _ in turns), time_ns())
         for _, done in turns:
@@ -182,8 +207,10 @@ class Sessions:
         if refused:
             self._counts.add("turns not kept", refused)
             tell(SITE, "the file of sessions is full: new sessions are not evaluated")
+        self._write_at = monotonic() + WRITE_SECONDS
+        return bool(self._pending)
 
-    def _evaluate(self, due: Due) -> None:
+    def _evaluate(self, due: DueSession) -> None:
         """Have a session evaluated on its last root span."""
         assert self._evaluating is not None
         nothing: Any = None  # no single span stands for a session
@@ -211,19 +238,21 @@ class Sessions:
             self._counts.add("failed")
             if not swallow(SITE, error):
                 raise
-        self._under_way.append(_UnderWay(due, subject.judgements, []))
+        self._under_way.append(_UnderWay(due, subject.judgements))
 
     def _settle(self) -> None:
         """Note those sessions as done of which all is judged and delivered."""
-        done: list[Due] = []
+        done: list[DueSession] = []
+        barriers: list[Any] | None = None
         for _ in range(len(self._under_way)):
             one = self._under_way.popleft()
             if not all(judgement.done() for judgement in one.judgements):
                 self._under_way.append(one)
             elif any(judgement.cancelled() for judgement in one.judgements):
                 self._counts.add("left to others")  # the process ends; the lease runs out
-            elif not one.barriers:
-                self._under_way.append(one._replace(barriers=self._barriers() or [_Passed]))
+            elif one.barriers is None:
+                barriers = self._barriers() if barriers is None else barriers
+                self._under_way.append(one._replace(barriers=barriers))
             elif all(barrier.done.is_set() for barrier in one.barriers):
                 done.append(one.due)
             else:
@@ -243,19 +272,7 @@ class Sessions:
         self._under_way.clear()
 
 
-class _Done:
-    @staticmethod
-    def is_set() -> bool:
-        return True
-
-
-class _Passed:
-    """The barrier of a pipeline without deliveries."""
-
-    done = _Done
-
-
-def _marks(due: Due) -> tuple[tuple[str, Any], ...]:
+def _marks(due: DueSession) -> tuple[tuple[str, Any], ...]:
     """Return what each evaluation of a session says about its scope."""
     about = (
         ("scope", "session"), ("session_id", due.session_id), ("period", due.period),
