@@ -63,8 +63,18 @@ def compare(records, save):
 def said(report):
     """Return all that a report says."""
     plain = [report.metrics, report.counts, report.reasons, report.skipped, report.problems]
-    rows = [[row.number, repr(row.evaluations)] for row in report.rows]
-    return json.dumps([plain, rows, report.to_markdown(), report.to_html()])
+    rows = [
+        [
+            row.number,
+            row.id,
+            {
+                each.name: (each.value, each.explanation, each.error)
+                for each in row.evaluations.values()
+            },
+        ]
+        for row in report.rows
+    ]
+    return json.dumps([plain, rows, report.to_markdown(), report.to_html()], default=repr)
 
 
 if __name__ == "__main__":

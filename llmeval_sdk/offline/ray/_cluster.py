@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ class Cluster(NamedTuple):
     ray: Any
     workers: int
     machines: int
+    processors: float
+    """What a worker takes of Ray's processors, so that something is left for what reads."""
 
 
 def import_ray() -> Any:
@@ -57,7 +60,7 @@ def connected(ray: Any, workers: int | None) -> Iterator[Cluster]:
                 f"reads; pass at most {most}"
             )
         machines = sum(bool(node["Alive"]) for node in ray.nodes())
-        yield Cluster(ray, workers or most, machines)
+        yield Cluster(ray, workers or most, machines, 1.0 if processors > 1 else 0.5)
     finally:
         if started:
             ray.shutdown()
@@ -65,6 +68,7 @@ def connected(ray: Any, workers: int | None) -> Iterator[Cluster]:
 
 def _start(ray: Any, workers: int | None) -> None:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"ray\.")  # they are about code of ours and of Ray
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # noqa: TID251 - Ray's own
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     try:

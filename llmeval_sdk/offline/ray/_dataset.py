@@ -27,6 +27,8 @@ class Opened(NamedTuple):
     """Stands before the numbers of rows in error messages; empty for data that is no file."""
     rows: int | None
     """How many there are, if that is known."""
+    blocks: int | None = None
+    """In how many blocks they are read, if that is known."""
 
 
 def check_data(data: Any) -> list[str]:
@@ -85,8 +87,9 @@ def open_dataset(ray: Any, data: Any, paths: list[str], chosen: Chosen, *, paid:
         except (ArrowException, OSError) as error:
             raise DataError(f"{path} is not a Parquet file: {error}") from None
     size = PAID_ROWS_OF_A_BLOCK if paid else ROWS_OF_A_BLOCK
-    dataset = ray.data.read_parquet(paths, override_num_blocks=max(1, -(-count // size)))
-    return Opened(dataset, str(data), count)
+    blocks = max(1, -(-count // size))
+    dataset = ray.data.read_parquet(paths, override_num_blocks=blocks)
+    return Opened(dataset, str(data), count, blocks)
 
 
 def _check_columns(names: list[str], where: str, chosen: Chosen) -> None:

@@ -233,14 +233,16 @@ def _check_options(work: Work, save: Any, *, resume: bool, workers: int | None) 
 def _summaries(cluster: Cluster, opened: Opened, task: Task) -> Iterator[BlockSummary]:
     """Send the blocks through the workers; yield their summaries in the order of the data."""
     ray = cluster.ray
-    blocks: dict[str, Any] = {"batch_size": None, "batch_format": "pyarrow", "num_cpus": 1}
+    blocks = {"batch_size": None, "batch_format": "pyarrow", "num_cpus": cluster.processors}
     if task.only_check:  # tasks begin at once, where actors are started first
         evaluated = opened.dataset.map_batches(partial(_check, task), **blocks)
     else:
         evaluated = opened.dataset.map_batches(
             BlockEvaluator,
             fn_constructor_args=(task,),
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=cluster.workers),
+            compute=ray.data.ActorPoolStrategy(
+                size=min(cluster.workers, opened.blocks or cluster.workers)
+            ),
             **blocks,
         )
     context = evaluated.context

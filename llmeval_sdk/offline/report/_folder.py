@@ -68,7 +68,8 @@ class BlockRows(Sequence[Row]):
         self._held = held
         counts = (block.rows - len(block.dropped) for block in blocks)
         self._ends = list(accumulate(counts))
-        self._read: tuple[int, list[Row]] = (-1, [])
+        self._read: tuple[int, range, list[Row]] = (-1, range(0), [])
+        """The rows that were read last: the number of their block, their places in it."""
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -82,9 +83,10 @@ class BlockRows(Sequence[Row]):
             return [self[each] for each in range(*place.indices(len(self)))]
         at = range(len(self))[place]
         number = bisect_right(self._ends, at)
-        if self._read[0] != number:
-            self._read = (number, list(rows_of(self._folder, self._blocks[number])))
-        return self._read[1][at - (self._ends[number - 1] if number else 0)]
+        at -= self._ends[number - 1] if number else 0
+        if self._read[0] != number or at not in self._read[1]:
+            self._read = (number, *_around(self._folder, self._blocks[number], at))
+        return self._read[2][at - self._read[1].start]
 
     def __iter__(self) -> Iterator[Row]:
         for block in self._blocks:
@@ -112,6 +114,23 @@ def rows_of(folder: Path, block: SavedBlock) -> Iterator[Row]:
                         yield replace(row, number=block.first + row.number)
     except (ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
+
+
+def _around(folder: Path, block: SavedBlock, at: int) -> tuple[range, list[Row]]:
+    """Return some rows of a block, among them that at a place, and the places that they have."""
+    rows: list[Row] = []
+    for place, row in enumerate(rows_of(folder, block)):
+        if len(rows) == _TOGETHER:
+            if place > at:
+                break
+            rows = []
+        rows.append(row)
+        first = place + 1 - len(rows)
+    return range(first, first + len(rows)), rows
+
+
+_TOGETHER = 200
+"""Rows that are kept for the next access."""
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
