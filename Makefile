@@ -2,12 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# One pip installs into every environment: one of its own would take each ten seconds more.
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# What cannot be installed is a failure that .ci/suites.py names in its table.
+failed = { echo "CANNOT INSTALL $(1)" | tee -a "$${SUITE_TROUBLE:-/dev/null}"; exit 1; }
 export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -15,16 +18,16 @@ help:  ## Say what there is.
 
 $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
-	@$(INSTALL) --upgrade pip
+	@$(PIP) install -c constraints.txt --upgrade pip || $(call failed,pip into $(VENV))
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing the demo's environment into $(VENV)"
-	@$(INSTALL) -e '.[demo]'
+	@$(PIP) install -c constraints.txt -e '.[demo]' || $(call failed,the demo's environment)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing the development environment into $(VENV)"
-	@$(INSTALL) -e '.[all]' --group dev
+	@$(PIP) install -c constraints.txt -e '.[all]' --group dev || $(call failed,the development environment)
 	@touch $@
 
 demo: $(VENV)/.demo  ## Run the demo app on the documents of this machine.
@@ -62,27 +65,28 @@ HOLDS_servers := gunicorn, uvicorn and Celery
 INSTALLS_servers := -e . --group servers
 HOLDS_fleet := Celery, the client of Redis and gevent
 INSTALLS_fleet := -e '.[fleet,openai,cli]' --group fleet
+HOLDS_ray := Ray Data and the client of Redis
+INSTALLS_ray := -e '.[ray,fleet,openai,cli,demo]' --group tests
 HOLDS_viewer := the viewer and Playwright
 INSTALLS_viewer := -e '.[demo]' --group tests --group browser
 HOLDS_quality := what fitting and measuring scores needs
 INSTALLS_quality := -e '.[stats,demo]' --group quality
 HOLDS_docs := Zensical and mkdocstrings
 INSTALLS_docs := --group docs
-ENVIRONMENTS := coverage ragas datadog servers fleet viewer quality docs
+ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs
 
-$(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
+$(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
-	@$(PYTHON) -m venv $(VENV)-$*
-	@$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c $(or $(PINS_$*),constraints.txt) $(INSTALLS_$*)
+	@$(PYTHON) -m venv --without-pip $(VENV)-$*
+	@$(PIP) --python $(VENV)-$*/bin/python install -c $(or $(PINS_$*),constraints.txt) \
+		$(INSTALLS_$*) || $(call failed,$(HOLDS_$*))
 	@touch $@
 
 coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage.
 	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
 
 ragas-lock:  ## Write the hashes of all that `llmeval ragas setup` installs anew, after a change of its pins.
-	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/python -m pip install --quiet uv
+	@$(PYTHON) -m venv $(VENV)-lock && $(PIP) --python $(VENV)-lock/bin/python install uv
 	@cd llmeval_sdk/judges/ragas && head -2 locked.txt > locked.new && $(CURDIR)/$(VENV)-lock/bin/uv pip compile pins.txt \
 		--generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --quiet >> locked.new \
 		&& mv locked.new locked.txt
@@ -99,10 +103,11 @@ fresh-ragas:  ## Install the extra, alone and with others, into fresh environmen
 
 DATADOG_AGENT := $(VENV)-datadog-agent/bin/ddapm-test-agent
 
-$(DATADOG_AGENT):
+$(DATADOG_AGENT): | $(BIN)/python
 	@echo "installing Datadog's test agent into $(VENV)-datadog-agent"
-	@$(PYTHON) -m venv $(VENV)-datadog-agent
-	@$(VENV)-datadog-agent/bin/python -m pip install --quiet --disable-pip-version-check ddapm-test-agent==1.69.1
+	@$(PYTHON) -m venv --without-pip $(VENV)-datadog-agent
+	@$(PIP) --python $(VENV)-datadog-agent/bin/python install ddapm-test-agent==1.69.1 \
+		|| $(call failed,Datadog's test agent)
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
 	@$(VENV)-datadog/bin/python -m pytest tests/datadog --timeout 240 $(ARGS)
@@ -118,12 +123,15 @@ bench-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Print what Datadog co
 
 BACKENDS := $(VENV)-backends
 
-$(BACKENDS)/%/.ready:
-	@echo "installing $* into $(BACKENDS)/$*; Phoenix and MLflow take minutes"
-	@$(PYTHON) -m venv $(BACKENDS)/$*
-	@$(BACKENDS)/$*/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGE_$*)
+$(BACKENDS)/%/.ready: | $(BIN)/python
+	@echo "installing $(HOLDS_$*) into $(BACKENDS)/$*"
+	@$(PYTHON) -m venv --without-pip $(BACKENDS)/$*
+	@$(PIP) --python $(BACKENDS)/$*/bin/python install $(PACKAGE_$*) || $(call failed,$(HOLDS_$*))
 	@touch $@
 
+HOLDS_phoenix := Phoenix (it takes minutes)
+HOLDS_mlflow := MLflow (it takes minutes)
+HOLDS_instrumented := what instruments the client of OpenAI
 PACKAGE_phoenix := arize-phoenix==20.26.1
 PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
 # openai-v2 imports httpx, which the client no longer brings, and what util-genai has dropped since
@@ -147,7 +155,7 @@ test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
 	@$(BIN)/python tests/backends/demo.py $* --backends $(BACKENDS) $(ARGS)
 
-core: $(VENV)/.dev  ## Delete each part that is no core, run the core's tests, and compare its size with the ceilings.
+core: $(VENV)/.dev  ## Delete all that is no core, run the core's tests, compare its size with the ceilings; ARGS=--each: each part in turn.
 	@$(BIN)/python tests/core/deletion.py $(ARGS)
 
 faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
@@ -170,6 +178,15 @@ demo-fleet: $(VENV)-fleet/.ready redis-server  ## Show two apps, two workers of 
 bench-fleet: $(VENV)-fleet/.ready redis-server  ## Print what handing judgements over costs, and the pace of a fleet (3 minutes).
 	@missed=0; for name in fleet fleet_shared; do \
 		$(VENV)-fleet/bin/python -m benchmarks.$$name $(ARGS) || missed=1; done; exit $$missed
+
+test-ray: $(VENV)-ray/.ready  ## Run the tests of offline evaluation on Ray Data: a real Ray on this machine.
+	@$(VENV)-ray/bin/python -m pytest tests/ray $(ARGS)
+
+demo-ray: $(VENV)-ray/.ready  ## Evaluate the demo's records on two Ray workers and compare the report with the local one (a minute).
+	@$(VENV)-ray/bin/python tests/ray/demo.py $(ARGS)
+
+bench-ray: $(VENV)-ray/.ready  ## Print rows a second on two Ray workers beside the local engine's (10 minutes).
+	@$(VENV)-ray/bin/python -m benchmarks.ray_offline $(ARGS)
 
 soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and goes: memory, threads and files stay.
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
@@ -203,6 +220,9 @@ bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, RO
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
+
+bench-sessions: $(VENV)/.dev  ## Print what a million open sessions cost the app, and how many are evaluated a minute (12 minutes).
+	@$(BIN)/python -m benchmarks.sessions $(ARGS)
 
 bench-decisions: $(VENV)/.dev  ## Print what decisions cost and simulate what they are worth; ARGS=--quick, or its inputs (3 minutes).
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
@@ -266,14 +286,14 @@ sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a pla
 	@mkdir -p artifacts
 	@$(VENV)-sbom/tool/bin/cyclonedx-py environment $(VENV)-sbom/plain --pyproject pyproject.toml --output-file artifacts/sbom.json
 
-matrix:  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
-	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(PYTHON) tests/matrix.py $(ARGS)
+matrix: | $(BIN)/python  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
+	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(BIN)/python tests/matrix.py $(ARGS)
 
-suites:  ## Run every suite there is and print a table of them (45 minutes; ARGS="datadog viewer" for some).
+suites:  ## Run every suite there is, as .ci/run does, and print a table of them (45 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
 test-package:  ## Build wheel and sdist, install them into clean environments and use them.
 	@$(PYTHON) tests/built_package.py
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build

@@ -60,6 +60,7 @@ SUITES = (
         "the judge fleet and what many hosts share: Redis, Celery's workers, kill -9",
         commands=("redis-server",),
     ),
+    Suite("ray", "test-ray", "offline evaluation on Ray Data: the same report, kill -9, resuming"),
     Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),
     Suite(
         "viewer",
@@ -78,8 +79,8 @@ SUITES = (
         )
         for version in ("3.10", "3.12", "3.13")
     ),
-    Suite("core", "core", "the core alone, without all else", arguments="all", counts_tests=False),
-    Suite("coverage", "coverage", "branch coverage, printed"),
+    Suite("core", "core", "the core alone, without all else", counts_tests=False),
+    Suite("coverage", "coverage", "branch coverage, above its floor", counts_tests=False),
 )
 
 
@@ -90,6 +91,8 @@ class Outcome:
     suite: Suite
     state: str = "passed"
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Processor time, which says how long it takes on a machine that does nothing else."""
     ran: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -101,10 +104,9 @@ class Outcome:
     def line(self) -> str:
         """Return this suite's row of the table."""
         tests = f"{len(self.ran):,} ran, {len(self.skipped)} skipped" if self.ran else ""
-        return (
-            f"{self.suite.name:<12} {self.state:<14} {self.seconds:5.0f} s  {tests:<26}"
-            f" {self.reason or self.suite.shows}"
-        )
+        times = f"{self.seconds:5.0f} s {self.cpu_seconds:5.0f} s"
+        shown = self.reason or self.suite.shows
+        return f"{self.suite.name:<12} {self.state:<11} {times}  {tests:<23} {shown}"
 
 
 def obstacle(suite: Suite) -> str:
@@ -157,30 +159,40 @@ def run(suite: Suite) -> Outcome:
         outcome.state = "CANNOT RUN"
         return outcome
     path = RESULTS / f"{suite.name.replace(' ', '-')}.xml"
-    exits = path.with_suffix(".exits")
-    for old in (*results_of(path), exits):
+    exits, trouble = path.with_suffix(".exits"), path.with_suffix(".trouble")
+    for old in (*results_of(path), exits, trouble):
         old.unlink(missing_ok=True)
+    # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install.
+    written = {"TEST_EXITS_FILE": str(exits), "SUITE_TROUBLE": str(trouble)}
     account = f"--junitxml={path}" if suite.counts_tests else ""
     # Named also where it is empty: else a target takes the ARGS that `make suites` was given.
     arguments = [f"ARGS={suite.arguments} {account}".rstrip()]
     print(f"\n=== {suite.name}: {suite.shows}", flush=True)
-    begun = time.monotonic()
+    begun, cpu_before = time.monotonic(), _cpu_of_children()
     ended = subprocess.run(
         ["make", "--no-print-directory", suite.target, *suite.variables, *arguments],
         cwd=ROOT,
-        env={**os.environ, "TEST_EXITS_FILE": str(exits)},  # written by tests/conftest.py
+        env={**os.environ, **written},
         check=False,
     )
-    outcome.seconds = time.monotonic() - begun
     for results in results_of(path):
         read_results(results, outcome)
     if ended.returncode and outcome.failed and not left_tests_out(outcome, exits):
         ended = once_more(suite, outcome)
+    outcome.seconds = time.monotonic() - begun
+    outcome.cpu_seconds = _cpu_of_children() - cpu_before
     if ended.returncode:
         outcome.state = "FAILED"
+        outcome.reason = "; ".join(trouble.read_text().splitlines() if trouble.is_file() else ())
     elif suite.counts_tests and not outcome.ran:
         outcome.state, outcome.reason = "FAILED", "no test ran"
     return outcome
+
+
+def _cpu_of_children() -> float:
+    """Return the processor time of all that ran and ended below this process."""
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def once_more(suite: Suite, outcome: Outcome) -> subprocess.CompletedProcess[bytes]:
@@ -229,16 +241,17 @@ def main(names: list[str]) -> int:
         print(outcomes[-1].line(), flush=True)  # in case the run is ended before its table
         if name == "test" and outcomes[-1].state == "FAILED":
             break  # the heavier suites would say the same, later
-    print("\nsuite        state          time      tests                      what it shows")
+    print(f"\n{'suite':<12} {'state':<11} {'time':>7} {'cpu':>7}  {'tests':<23} what it shows")
     for outcome in outcomes:
         print(outcome.line())
         for test in sorted(outcome.failed):
             print(f"             failed: {test}")
         for test in sorted(outcome.unsteady):
             print(f"             UNSTEADY, passed when it ran again: {test}")
+    print(f"{'all of them':<24} {sum(outcome.seconds for outcome in outcomes):5.0f} s")
     left_out = never_run(outcomes)
-    if left_out and not names:
-        print(f"\n{len(left_out)} tests ran in none of the suites:")
+    if left_out:
+        print(f"\n{len(left_out)} tests ran in none of these suites:")
         for name, reason in sorted(left_out.items()):
             print(f"  {name}: {reason}")
     failed = [outcome for outcome in outcomes if outcome.state == "FAILED"]

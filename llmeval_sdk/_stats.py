@@ -91,6 +91,9 @@ class Stats:
             were made without, because a decision model reads text only.
         fleet: What became of judgements that a fleet makes: ``handed_over`` to it, ``returned``
             with a verdict or a reason, ``spooled`` for a later process while its queue was away.
+        sessions: What became of sessions: ``turns`` that were noted, ``turns cut`` from sessions
+            that are too long, ``turns not kept``, and sessions ``evaluated``, ``evaluated without a
+            pause`` (they were never idle for a day) or ``taken over`` from a process that died.
 
     Examples:
         >>> stats = llmeval.flush(timeout=10)
@@ -113,6 +116,7 @@ class Stats:
     complete: bool = True
     left_out: Mapping[str, int] = field(default_factory=dict)
     fleet: Mapping[str, int] = field(default_factory=dict)
+    sessions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def funnels(self) -> Mapping[str, Funnel]:

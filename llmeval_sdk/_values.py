@@ -49,7 +49,7 @@ _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"
 """Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
 _MEASURES = ("_count", "_seconds")
-_HIGH_IS_BAD = ("_risk", "_seconds", "_token_count")
+_HIGH_IS_BAD = ("_risk", "_seconds", "_token_count", "repetition", "unanswered_questions")
 
 
 def number(value: Any) -> float | None:

@@ -7,6 +7,7 @@ A new built-in is one file and one line here. Other packages use the entry point
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -37,11 +38,23 @@ HEURISTICS = {
             "tool_call_accuracy", "tool_call_f1",
         )
     },
+    **{
+        name: f"llmeval_sdk.heuristics.session.{name}:{name}"
+        for name in ("repetition", "unanswered_questions", "turn_count", "session_seconds")
+    },
     "total_token_count": "llmeval_sdk.heuristics.usage:total_token_count",
     "total_input_token_count": "llmeval_sdk.heuristics.usage:total_input_token_count",
     "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",
     "latency_seconds": "llmeval_sdk.heuristics.usage:latency_seconds",
 }  # fmt: skip
+
+EXPECTED = {
+    name: f"llmeval_sdk.heuristics.expected.{name}:{name}"
+    for name in (
+        "exact_match", "contains", "token_f1", "rouge_l", "edit_similarity", "mrr", "ndcg",
+    )
+}  # fmt: skip
+"""Heuristics that compare with ground truth and run only where they are named."""
 
 JUDGES = {
     "relevance_to_query": "llmeval_sdk.judges.relevance_to_query:relevance_to_query",
@@ -53,8 +66,26 @@ JUDGES = {
     "context_recall_llm": "llmeval_sdk.judges.context_recall_llm:context_recall_llm",
     "context_recall": "llmeval_sdk.judges.context_recall:context_recall",
     "extraction_correctness": "llmeval_sdk.judges.extraction_correctness:extraction_correctness",
-}
+    **{
+        name: f"llmeval_sdk.judges.agent.{name}:{name}"
+        for name in (
+            "task_completion", "tool_selection", "tool_arguments", "plan_adherence", "handoff",
+        )
+    },
+    **{
+        name: f"llmeval_sdk.judges.session.{name}:{name}"
+        for name in (
+            "conversation_completeness", "user_frustration", "goal_reached", "knowledge_retention",
+        )
+    },
+}  # fmt: skip
 """In the order of reports."""
+
+PER = {
+    "step": "llmeval_sdk.judges.agent.per_step:StepJudge",
+    "session": "llmeval_sdk.judges.session.function:SessionFunction",
+}
+"""What makes a judge of a function that rates something else than answers and chunks."""
 
 LIBRARY_JUDGES = {
     "ragas_faithfulness": "llmeval_sdk.judges.ragas:ragas_faithfulness",
@@ -63,8 +94,16 @@ LIBRARY_JUDGES = {
 }
 """Judges that run on another library, which is an extra."""
 
-FAMILIES = {"ragas": "llmeval_sdk.judges.ragas:by_name"}
-"""What makes the judges of another library by name: ``ragas:context_recall``."""
+FAMILIES = {
+    "ragas": "llmeval_sdk.judges.ragas:by_name",
+    "regex": "llmeval_sdk.heuristics.expected.regex:by_pattern",
+    "json_schema": "llmeval_sdk.heuristics.expected.json_schema:by_file",
+    "precision_at_k": "llmeval_sdk.heuristics.expected.precision_at_k:by_rank",
+    "recall_at_k": "llmeval_sdk.heuristics.expected.recall_at_k:by_rank",
+    "ndcg_at_k": "llmeval_sdk.heuristics.expected.ndcg:by_rank",
+}
+"""What makes evaluators of a name and what follows it: ``ragas:context_recall``, ``regex:^\\d+$``.
+"""
 
 ADAPTERS = {"ragas": "llmeval_sdk.judges.ragas:adapted"}
 """What makes a judge of an object of another library, or returns ``None``, by that library."""
@@ -74,6 +113,12 @@ LEARNING = "llmeval_sdk.learning.background:make"
 
 SHARED = "llmeval_sdk.pipeline.sharing:share"
 """What lets the budget, the verdicts and more of a plan be shared by all hosts."""
+
+CONVERSATIONS = "llmeval_sdk.agents.conversation:is_conversation"
+"""What says whether a Record holds a conversation."""
+
+SESSIONS = "llmeval_sdk.sessions.start:make"
+"""What has the sessions of a plan evaluated when they have been idle."""
 
 DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
 """What says in the place of which judges a decision model is asked."""
@@ -124,8 +169,8 @@ def evaluator(name: str) -> Evaluator:
     """Find an evaluator by name; raises `ConfigurationError` with the nearest known name."""
     if name in _own:
         return _own[name]
-    family, colon, rest = name.partition(":")
-    if colon and family in FAMILIES:
+    family, _, rest = name.partition(":")
+    if family in FAMILIES:
         made: Evaluator = load(FAMILIES[family])(rest)
         return made
     path = _path_of(name)
@@ -152,12 +197,13 @@ def known(name: str) -> Evaluator | None:
 
 def _path_of(name: str) -> str | None:
     """Return where a built-in evaluator lives."""
-    return HEURISTICS.get(name) or JUDGES.get(name) or LIBRARY_JUDGES.get(name)
+    tables = (HEURISTICS, EXPECTED, JUDGES, LIBRARY_JUDGES)
+    return next((table[name] for table in tables if name in table), None)
 
 
 def is_judge(name: str) -> bool:
     """Say whether a name is that of a judge that comes with the package."""
-    return name in JUDGES or name in LIBRARY_JUDGES or name.partition(":")[0] in FAMILIES
+    return name in JUDGES or name in LIBRARY_JUDGES or name.startswith("ragas:")
 
 
 def predictor_of(judge: str) -> str | None:
@@ -197,6 +243,13 @@ def load(path: str) -> Any:
         raise ConfigurationError(f"{module} is not part of this installation") from None
 
 
+def part(path: str) -> Any:
+    """Return what makes a part of the package; ``None`` where its files were deleted."""
+    with suppress(ConfigurationError):
+        return load(path)
+    return None
+
+
 def installed(names: Iterable[str]) -> list[str]:
     """Return those of some built-in evaluators whose files are part of this installation.
 
@@ -205,11 +258,8 @@ def installed(names: Iterable[str]) -> list[str]:
     """
     here = []
     for name in names:
-        try:
-            evaluator(name)
-        except ConfigurationError:
-            continue
-        here.append(name)
+        with suppress(ConfigurationError):
+            here.append(evaluator(name).name)
     return here
 
 
@@ -229,5 +279,6 @@ def _from_entry_point(group: str, name: str) -> Any:
     points = {point.name: point for point in entry_points(group=f"llmeval_sdk.{group}")}
     if name in points:
         return points[name].load()
-    known = {*EXPORTERS} if group == "exporters" else {*HEURISTICS, *JUDGES, *LIBRARY_JUDGES, *_own}
+    evaluators = {*HEURISTICS, *EXPECTED, *FAMILIES, *JUDGES, *LIBRARY_JUDGES, *_own}
+    known = {*EXPORTERS} if group == "exporters" else evaluators
     raise ConfigurationError(f"unknown {group[:-1]} {name!r}: {nearest(name, known | set(points))}")

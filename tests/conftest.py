@@ -36,13 +36,18 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 @pytest.fixture(autouse=True)
+def _state(_fresh_environment, monkeypatch, tmp_path):
+    """Keep what belongs to a user in the test's own folder."""
+    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture(autouse=True)
 def _fresh_environment(monkeypatch, tmp_path, request):
     """Take the machine's own settings away; what a test stores goes to its own folder."""
     for name in list(os.environ):
         if name.startswith(("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "store" / "llmeval.db"))
-    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "state"))
     registered = dict(registry._own)
     for name, evaluator in registered.items():
         home = getattr(evaluator.evaluate, "__module__", None)

@@ -93,6 +93,11 @@ def is_write(step: Step) -> bool:
     return _writes_by_name(step.name or "")
 
 
+def hands_over(step: Step) -> bool:
+    """Say whether a call hands the conversation over to another agent or to a person."""
+    return _HAND_OVER.search((step.name or "")[:200]) is not None
+
+
 @lru_cache(maxsize=1024)
 def _writes_by_name(name: str) -> bool:
     name = name[:200]

@@ -159,8 +159,15 @@ def rules(settings: Settings) -> Iterator[Finding]:
 
 def learning(settings: Settings) -> Iterator[Finding]:
     """Say whether learned weights are in use, where that part is there."""
+    if (findings := registry.part("llmeval_sdk.learning.findings:findings")) is not None:
+        for finding in findings(settings):
+            yield Finding(*finding)
+
+
+def sessions(settings: Settings) -> Iterator[Finding]:
+    """Say how the sessions of this host are, where that part is there."""
     try:
-        findings = registry.load("llmeval_sdk.learning.findings:findings")
+        findings = registry.load("llmeval_sdk.sessions.findings:findings")
     except ConfigurationError:
         return
     for finding in findings(settings):
@@ -181,12 +188,9 @@ def fleet(settings: Settings) -> Iterator[Finding]:
 
 def shared(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     """Say what this host shares with others and what is left of it, where that part is there."""
-    try:
-        findings = registry.load("llmeval_sdk.policy.shared.findings:findings")
-    except ConfigurationError:
-        return
-    for finding in findings(settings, offline=offline):
-        yield Finding(*finding)
+    if (findings := registry.part("llmeval_sdk.policy.shared.findings:findings")) is not None:
+        for finding in findings(settings, offline=offline):
+            yield Finding(*finding)
 
 
 def store(settings: Settings) -> Finding:

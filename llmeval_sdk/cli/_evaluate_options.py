@@ -160,6 +160,21 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("time and money")
     limits.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="ray evaluates Parquet files (FILE may be a folder or a pattern such as "
+        "'data/*.parquet') in many processes and on many machines, with the same report; it needs "
+        "the extra ray, and saves the report in a folder",
+    )
+    limits.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="with --engine ray, how many processes evaluate; they share --concurrency (default: "
+        "one less than Ray has processors)",
+    )
+    limits.add_argument(
         "--concurrency",
         type=int,
         default=8,

@@ -93,7 +93,14 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Label
     from llmeval_sdk.offline import evaluate
 
     records = [{key: row[key] for key in row if key not in COLUMNS} for _, row in rows]
-    report = evaluate(records, evaluators=[evaluator], llm=args.model)
+    try:
+        report = evaluate(records, evaluators=[evaluator], llm=args.model)
+    except ConfigurationError as error:
+        if not any("rating" in row or "score" in row for _, row in rows):
+            raise
+        raise ConfigurationError(
+            f"{error}; to compare the ratings that stand in {args.file}, leave --evaluator out"
+        ) from error
     for (number, row), done in zip(rows, report.rows, strict=True):
         verdict = next(iter(done.evaluations.values()))
         collected.cached += bool(verdict.metadata.get("cached"))
@@ -131,8 +138,10 @@ def _from_store(
         if len(names) > 1:
             raise ConfigurationError(f"choose the feedback: --feedback {' | '.join(names)}")
         if not feedback:
+            named = f" named {args.feedback}" if args.feedback else ""
             raise DataError(
-                f"{reader.location} has no such feedback: submit some with llmeval.submit_feedback"
+                f"{reader.location} has no feedback{named}: give some with "
+                "llmeval.submit_feedback, `llmeval label` or the viewer"
             )
         for target, human in {each.target: each.evaluation for each in feedback}.items():
             verdicts = [

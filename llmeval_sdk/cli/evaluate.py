@@ -82,6 +82,11 @@ def _check(args: argparse.Namespace) -> None:
     check_targets(args)
     if (args.file is None) is not args.from_store:
         raise ConfigurationError("name the FILE to evaluate, or pass --from-store (not both)")
+    if args.engine == "ray" and (args.from_store or args.estimate):
+        other = "--from-store" if args.from_store else "--estimate"
+        raise ConfigurationError(
+            f"{other} reads on this machine alone: use it without --engine ray"
+        )
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency must be at least 1")
     problems: list[str] = []
@@ -169,6 +174,8 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             prices=dict(args.price) or None,
             decisions=args.decision_model,
             thresholds=dict(args.threshold) or None,
+            engine=args.engine,
+            workers=args.workers,
         )
 
 
@@ -177,7 +184,11 @@ def _names(given: list[str] | None) -> list[str]:
 
 
 def _experiment(args: argparse.Namespace) -> str:
-    return str(args.experiment or f"offline-{Path(args.file).stem if args.file else 'store'}")
+    from llmeval_sdk.offline.data.source import stem_of
+
+    if args.experiment or not args.file:
+        return str(args.experiment or "offline-store")
+    return f"offline-{stem_of(args.file)}"
 
 
 def _default_save(args: argparse.Namespace) -> Path:
@@ -188,4 +199,5 @@ def _default_save(args: argparse.Namespace) -> Path:
         make_folder(store.parent)
     except OSError as error:
         raise ConfigurationError(f"{store.parent} cannot be created: {error.strerror}") from None
-    return store.with_name("reports") / f"{slug(_experiment(args))}.jsonl"
+    name = slug(_experiment(args))
+    return store.with_name("reports") / (name if args.engine == "ray" else f"{name}.jsonl")

@@ -22,21 +22,14 @@ from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import labels_from, thumbs
-from llmeval_sdk.store.populations import (
-    PERIODS,
-    LabelSource,
-    Population,
-    Scores,
-    overall,
-    populations,
-)
+from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import LabelSource, Scores
 from llmeval_sdk.store.summary import (
     EvaluationScope,
     NotRunSummary,
     ScoreSummary,
     not_run_summary,
-    score_summary,
 )
 from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.words import moment
@@ -127,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
         groups = known.groups(selection)
-        scores = reader.read(lambda c: tuple(score_summary(c, selection, groups)))
+        scores = tuple(known.summaries(selection))
         judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
         clicked = reader.read(

@@ -28,6 +28,7 @@ _CORE: dict[str, type] = {
 _EXTENSIONS = {
     "Decision models": "decisions:DecisionSettings",
     "Judge fleet": "fleet:FleetSettings",
+    "Conversations": "sessions:SessionSettings",
     "Phoenix": "phoenix:PhoenixSettings",
     "MLflow": "mlflow:MlflowSettings",
     "Ragas": "ragas:RagasSettings",

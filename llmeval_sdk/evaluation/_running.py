@@ -134,6 +134,8 @@ def addressed(evaluation: Evaluation, target: Target, *, serial: str = "") -> Ev
     """
     where = target.span_id or serial or f"{new_span_id():016x}"
     suffix = f"-{serial}" if serial and target.span_id else ""
+    if target.marks:
+        evaluation = replace(evaluation, metadata={**evaluation.metadata, **dict(target.marks)})
     if evaluation.evaluator_kind == "decision":  # a judge model may rate under the same name
         suffix += "-decision"
     return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())

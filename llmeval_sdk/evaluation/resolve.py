@@ -100,6 +100,8 @@ def place_of(
         settings: those in force; ``heuristics`` decides.
         requested: whether it was asked for: by ``configure()``, the settings or an escalation.
     """
+    if getattr(heuristic, "per", "answer") == "session":  # scored when a session has been idle
+        return None
     if not (requested or (heuristic.automatic and settings.heuristics != "off")):
         return None
     return "caller" if heuristic.inline and settings.heuristics == "inline" else "worker"
@@ -162,7 +164,7 @@ def _sharing_judges() -> list[tuple[str, str]]:
 
 
 def considered_judges(
-    requested: Iterable[Evaluator], escalations: Iterable[Escalation], settings: Settings
+    requested: Iterable[Evaluator], escalations: Sequence[Escalation], settings: Settings
 ) -> tuple[Judge, ...]:
     """Return the judges that are considered for every evaluated span, each once.
 
@@ -172,7 +174,6 @@ def considered_judges(
     """
     planned = {evaluator.name: evaluator for evaluator in requested}
     judges = {judge.name: judge for judge in planned.values() if judge.kind == "judge"}
-    escalations = list(escalations)
     for escalation in escalations:
         judge = planned.get(escalation.name) or resolve(escalation.judge, settings)
         if judge.kind != "judge":
@@ -199,8 +200,13 @@ def read_by(
     ]
 
 
-def _names_read(escalations: Iterable[Escalation]) -> frozenset[str]:
-    return frozenset[str]().union(*(escalation.names() for escalation in escalations))
+def _names_read(escalations: Iterable[Escalation]) -> set[str]:
+    """Return the scores that escalations read; of those that nobody named, what was not deleted."""
+    names = set[str]()
+    for escalation in escalations:
+        those = registry.installed if escalation.share and escalation.by is None else list[str]
+        names.update(those(escalation.names()))
+    return names
 
 
 def finder(planned: Iterable[Evaluator], settings: Settings) -> Callable[[Any], Evaluator | None]:

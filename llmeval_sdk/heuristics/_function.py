@@ -41,6 +41,8 @@ class FunctionHeuristic(Generic[R_co]):
     """Where its outcomes stand in a report; ``None``: under its name."""
     metric_path: str | None = None
     """What its aggregate is called; ``None`` follows from ``report_path``."""
+    per: Literal["answer", "session"] = "answer"
+    """Whether it scores each request, or a conversation when that has been idle."""
     kind: Literal["heuristic"] = "heuristic"
     live: Callable[[Any], Any] | None = None
     """Scores an open span in its own, quicker way, without a Record."""
@@ -62,6 +64,7 @@ def heuristic(
     needs: Iterable[str] = (),
     inline: bool = False,
     automatic: bool = True,
+    per: Literal["answer", "session"] = "answer",
 ) -> Callable[[Callable[[Record], R_co]], FunctionHeuristic[R_co]]: ...
 
 
@@ -74,6 +77,7 @@ def heuristic(
     needs: Iterable[str] = (),
     inline: bool = False,
     automatic: bool = True,
+    per: Literal["answer", "session"] = "answer",
 ) -> Any:
     """Make a heuristic of a function of one Record, and register it by its name.
 
@@ -89,6 +93,8 @@ def heuristic(
             ``"retrieved_context.content"`` by retrieved chunks of which one has text.
         inline: Run it on the caller's thread, for what stays in microseconds.
         automatic: Attach it to every evaluated span; else only where it is asked for by name.
+        per: ``session`` scores a whole conversation in the background, when that has been idle; the
+            Record holds all of it in ``steps``.
 
     Raises:
         ConfigurationError: It cannot be a heuristic; the message says why.
@@ -98,6 +104,9 @@ def heuristic(
         ... def cites_a_page(record: llmeval.Record) -> bool:
         ...     return "page" in (record.response or "")
     """
+    if per not in ("answer", "session"):
+        raise ConfigurationError(f"@heuristic: per is 'answer' or 'session', not {per!r}")
+    applies = registry.load(registry.CONVERSATIONS) if per == "session" else None
 
     def make(function: Callable[[Record], Any]) -> FunctionHeuristic[Any]:
         made = FunctionHeuristic(
@@ -107,6 +116,8 @@ def heuristic(
             _checked_needs(needs, name or function.__name__),
             inline=inline,
             automatic=automatic,
+            applies=applies,
+            per=per,
         )
         registry.register(made)
         return made

@@ -13,7 +13,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges._verdict import VerdictForm, read
 from llmeval_sdk.judges.prompt import JudgePrompt
 from llmeval_sdk.judges.stand_in import Rule
-from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Usage
+from llmeval_sdk.model import Completion, Evaluation, Failure, Message, Record, Unit, Usage
 from llmeval_sdk.protocols import LLM, refuse_in_loop
 
 
@@ -37,7 +37,7 @@ class BaseJudge:
     name: str = ""
     version: str = "1"
     needs: tuple[str, ...] = ()
-    per: Literal["answer", "chunk"] = "answer"
+    per: Unit = "answer"
     blocking: bool = False
     """True where the judge is plain code that blocks, so that ``evaluate`` runs it aside."""
     needs_model: bool = True

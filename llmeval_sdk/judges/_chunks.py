@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import TypeVar
 
 from llmeval_sdk.judges._base import failure
-from llmeval_sdk.model import Chunk, Evaluation, Failure, Score
+from llmeval_sdk.model import Evaluation, Failure, Score
 
 
 CONCURRENCY = 8
 """Chunks of one record that are judged at a time."""
 
 
+T = TypeVar("T")
+
+
 async def rate_chunks(
     name: str,
-    chunks: Sequence[Chunk],
-    rate: Callable[[Chunk], Awaitable[Evaluation]],
+    chunks: Sequence[T],
+    rate: Callable[[T], Awaitable[Evaluation]],
     *,
-    same: Callable[[Chunk], Hashable] = id,
+    same: Callable[[T], Hashable] = id,
+    units: str = "chunks",
 ) -> Evaluation:
-    """Rate all chunks at once and combine; chunks for which ``same`` is equal are rated once."""
+    """Rate all chunks at once and combine; chunks for which ``same`` is equal are rated once.
+
+    Other ``units`` than chunks can be rated in the same way.
+    """
     turns = asyncio.Semaphore(CONCURRENCY)
 
-    async def one(chunk: Chunk) -> Evaluation:
+    async def one(chunk: T) -> Evaluation:
         async with turns:
             try:
                 return await rate(chunk)
@@ -34,11 +42,11 @@ async def rate_chunks(
     distinct = dict(zip(keys, chunks, strict=True))
     rated = await asyncio.gather(*(one(chunk) for chunk in distinct.values()))
     by_key = dict(zip(distinct, rated, strict=True))
-    return combine(name, [by_key[key] for key in keys])
+    return combine(name, [by_key[key] for key in keys], units)
 
 
-def combine(name: str, rated: Sequence[Evaluation]) -> Evaluation:
-    """Make one Evaluation of one per chunk, in rank order.
+def combine(name: str, rated: Sequence[Evaluation], units: str = "chunks") -> Evaluation:
+    """Make one Evaluation of one per chunk, in rank order, or of one per other unit.
 
     The value is the precision, yes / rated, of yes/no ratings, the mean of scores, and ``None``
     for anything else or where no chunk could be rated. The metadata has one entry per chunk in
@@ -50,7 +58,7 @@ def combine(name: str, rated: Sequence[Evaluation]) -> Evaluation:
     value = _summary([rating for rating in ratings if rating is not None])
     error = None
     if errors and len(errors) == len(rated):
-        message = f"none of {len(rated)} chunks could be rated: {errors[0].message}"
+        message = f"none of {len(rated)} {units} could be rated: {errors[0].message}"
         error = Failure(errors[0].type, message)
     return Evaluation(
         name,

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from llmeval_sdk import registry
 from llmeval_sdk._process.aside import Aside
@@ -14,7 +14,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, failure
 from llmeval_sdk.judges._chunks import combine, rate_chunks
 from llmeval_sdk.judges._template import Template
-from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.model import Chunk, Evaluation, Record, Step, Unit
 from llmeval_sdk.protocols import LLM
 
 
@@ -28,9 +28,13 @@ AnswerFunction: TypeAlias = (
 ChunkFunction: TypeAlias = (
     "Callable[[Record, Chunk, LLM], Verdict] | Callable[[Record, Chunk, LLM], Awaitable[Verdict]]"
 )
+StepFunction: TypeAlias = (
+    "Callable[[Record, Step, LLM], Verdict] | Callable[[Record, Step, LLM], Awaitable[Verdict]]"
+)
 F = TypeVar("F", bound="Callable[..., Any]")
 A = TypeVar("A", bound="AnswerFunction")
 C = TypeVar("C", bound="ChunkFunction")
+S = TypeVar("S", bound="StepFunction")
 
 
 class FunctionJudge(BaseJudge, Generic[F]):
@@ -44,7 +48,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
         function: F,
         *,
         name: str,
-        per: Literal["answer", "chunk"] = "answer",
+        per: Unit = "answer",
         version: str = "1",
         needs: tuple[str, ...] = (),
         question: Template | None = None,
@@ -78,7 +82,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
         """Call the function, aside on a daemon thread where it blocks."""
         if self.blocking:
             return await self._aside.call_async(self._judge_blocking, record, llm)
-        if self.per == "answer":
+        if self.per != "chunk":
             return outcome(self.name, await self.function(record, llm))
 
         async def rate(chunk: Chunk) -> Evaluation:
@@ -87,7 +91,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
         return await rate_chunks(self.name, record.retrieved_context or (), rate)
 
     def _judge_blocking(self, record: Record, llm: LLM) -> Evaluation:
-        if self.per == "answer":
+        if self.per != "chunk":
             return self._call(record, llm)
         return combine(
             self.name, [self._rate(record, chunk, llm) for chunk in record.retrieved_context or ()]
@@ -151,44 +155,36 @@ def judge(function: A, /) -> FunctionJudge[A]: ...
 @overload
 def judge(
     *,
-    per: Literal["answer"] = ...,
+    per: Literal["answer", "session"] = ...,
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
     question: str | None = ...,
+    assessment_type: Literal["ANSWER"] | None = ...,
 ) -> Callable[[A], FunctionJudge[A]]: ...
 @overload
 def judge(
     *,
-    per: Literal["chunk"],
+    per: Literal["chunk"] = ...,
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
     question: str | None = ...,
+    assessment_type: Literal["RETRIEVAL"] | None = ...,
 ) -> Callable[[C], FunctionJudge[C]]: ...
 @overload
 def judge(
     *,
-    assessment_type: Literal["ANSWER"],
+    per: Literal["step"],
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
-    question: str | None = ...,
-) -> Callable[[A], FunctionJudge[A]]: ...
-@overload
-def judge(
-    *,
-    assessment_type: Literal["RETRIEVAL"],
-    name: str | None = ...,
-    version: str = ...,
-    needs: tuple[str, ...] | None = ...,
-    question: str | None = ...,
-) -> Callable[[C], FunctionJudge[C]]: ...
+) -> Callable[[S], FunctionJudge[S]]: ...
 def judge(
     function: Any = None,
     /,
     *,
-    per: Literal["answer", "chunk"] = "answer",
+    per: Unit = "answer",
     name: str | None = None,
     version: str = "1",
     needs: tuple[str, ...] | None = None,
@@ -198,13 +194,16 @@ def judge(
     """Make a paid evaluator of a function and register it under its name.
 
     Args:
-        function: ``(record, llm)``, or ``(record, chunk, llm)`` per chunk; sync or async.
-        per: ``chunk`` calls it for each retrieved chunk; the value is then the precision.
+        function: ``(record, llm)``, ``(record, chunk, llm)`` per chunk, or ``(record, step, llm)``
+            per step; sync or async.
+        per: ``chunk`` calls it for each retrieved chunk; the value is then the precision. ``step``
+            does the same for each tool call of a run. ``session`` calls it once for a conversation,
+            when that has been idle; the Record holds the whole of it in ``steps``.
         name: Of its evaluations; the function's name where not given.
         version: Recorded with each evaluation; raise it when the judge changes.
         needs: Record fields that must be present, ``a|b`` for either. Per chunk:
-            ``retrieved_context``; ``retrieved_context.content`` asks for chunks with text. With a
-            question: the fields that it names.
+            ``retrieved_context``; ``retrieved_context.content`` asks for chunks with text. Per
+            step: ``steps``. With a question: the fields that it names.
         question: What the function asks, as a question for yes or no with ``{fields}`` as in
             `LLMJudge`. A decision model is asked it in place of the function, which is code and
             cannot be asked.
@@ -221,19 +220,20 @@ def judge(
         ...     question = f"Is this about {record.request}? Say yes or no. {chunk.content}"
         ...     return llm.ask(question).strip().lower() == "yes"
     """
-    unit = unit_of("judge", per, assessment_type)
+    unit = unit_of("judge", per, assessment_type, tuple(_UNITS))
+    make = registry.load(registry.PER[unit]) if unit in registry.PER else FunctionJudge
+    parameters, needed = _UNITS[unit]
 
     def decorate(function: Any) -> FunctionJudge[Any]:
-        wanted = ("record", "llm") if unit == "answer" else ("record", "chunk", "llm")
         called = name or str(getattr(function, "__name__", ""))
         check_name(called)
-        _check_parameters(called, function, wanted)
-        default: tuple[str, ...] = () if unit == "answer" else ("retrieved_context",)
+        _check_parameters(called, function, parameters)
+        default = needed
         asked = None
         if question is not None:
             asked = Template(question, per_chunk=unit == "chunk", where=f"the judge {called!r}")
             default = tuple(dict.fromkeys((*default, *asked.needs)))
-        made = FunctionJudge(
+        made: FunctionJudge[Any] = make(
             function,
             name=called,
             per=unit,
@@ -247,27 +247,39 @@ def judge(
     return decorate if function is None else decorate(function)
 
 
-def unit_of(where: str, per: str, assessment_type: str | None) -> Literal["answer", "chunk"]:
+_UNITS: Mapping[Unit, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "answer": (("record", "llm"), ()),
+    "chunk": (("record", "chunk", "llm"), ("retrieved_context",)),
+    "step": (("record", "step", "llm"), ("steps",)),
+    "session": (("record", "llm"), ()),
+}
+"""By what is rated at a time: the parameters of a judge's function, and what it needs."""
+_TYPES: Mapping[str, Literal["answer", "chunk"]] = {"ANSWER": "answer", "RETRIEVAL": "chunk"}
+
+
+def unit_of(
+    where: str,
+    per: Unit,
+    assessment_type: str | None,
+    units: tuple[Unit, ...] = ("answer", "chunk"),
+) -> Unit:
     """Return what a judge rates at a time; raises `ConfigurationError` for any other word."""
-    if per not in ("answer", "chunk"):
+    if per not in units:
         hint = _TYPES.get(str(per).upper())
         raise ConfigurationError(
-            f"{where}: per is 'answer' or 'chunk', not {per!r}"
+            f"{where}: per is {', '.join(map(repr, units[:-1]))} or {units[-1]!r}, not {per!r}"
             + (f"; write per={hint!r} or assessment_type={str(per).upper()!r}" if hint else "")
         )
     if assessment_type is None:
-        return cast('Literal["answer", "chunk"]', per)
+        return per
     unit = _TYPES.get(assessment_type)
     if unit is None:
         raise ConfigurationError(
             f"{where}: assessment_type is 'ANSWER' or 'RETRIEVAL', not {assessment_type!r}"
         )
-    if per == "chunk" and unit == "answer":
-        raise ConfigurationError(f"{where}: per='chunk' and assessment_type='ANSWER' differ")
+    if per not in ("answer", unit):
+        raise ConfigurationError(f"{where}: per={per!r} and {assessment_type=} differ")
     return unit
-
-
-_TYPES: Mapping[str, Literal["answer", "chunk"]] = {"ANSWER": "answer", "RETRIEVAL": "chunk"}
 
 
 def check_name(name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
@@ -13,7 +13,7 @@ from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.judges.prompt import Example, Section, render
 from llmeval_sdk.judges.request import request
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
-from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.model import Chunk, Evaluation, Record, Unit
 from llmeval_sdk.protocols import LLM
 
 
@@ -32,7 +32,7 @@ class ChunkRelevance(BaseJudge):
     name: str = "chunk_relevance"
     version: str = "1"
     needs: tuple[str, ...] = ("request", CHUNK_TEXT)
-    per: Literal["answer", "chunk"] = "chunk"
+    per: Unit = "chunk"
     output = "yes_no"
     automatic = True
     stand_in = staticmethod(_by_shared_words)

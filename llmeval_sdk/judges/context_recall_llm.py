@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
@@ -11,7 +11,7 @@ from llmeval_sdk.judges._verdict import SCORE, in_range
 from llmeval_sdk.judges.prompt import Example, Section, render
 from llmeval_sdk.judges.request import as_text, context, request
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
-from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.model import Evaluation, Record, Unit
 from llmeval_sdk.protocols import LLM
 
 
@@ -39,7 +39,7 @@ class ContextRecallLLM(BaseJudge):
     name: str = "context_recall_llm"
     version: str = "1"
     needs: tuple[str, ...] = ("request", CHUNK_TEXT)
-    per: Literal["answer", "chunk"] = "answer"
+    per: Unit = "answer"
     output = "score"
     predictor = "context_recall_heuristic"
     stand_in = staticmethod(_by_shared_words)

@@ -26,6 +26,8 @@ class Target:
     span_id: str | None = None
     span_name: str | None = None
     span_kind: SpanKind | None = None
+    marks: tuple[tuple[str, Any], ...] = ()
+    """What the metadata of each of its evaluations says beside: such as their scope."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from llmeval_sdk._quick_init import quicken
 
 SpanKind = Literal["workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"]
 EvaluatorKind = Literal["heuristic", "judge", "decision", "human"]
+Unit = Literal["answer", "chunk", "step", "session"]
 Score = float | bool | str | None
 Request = str | Mapping[str, Any]
 

@@ -4,6 +4,7 @@
 and shows them to people and to CI. `agreement` says how far judges agree with people.
 """
 
+from llmeval_sdk.offline._batch import BatchEvaluator
 from llmeval_sdk.offline._estimate import estimate_cost
 from llmeval_sdk.offline._evaluate import Interrupted, check_bounds, evaluate
 from llmeval_sdk.offline.data._record import record_from
@@ -15,6 +16,7 @@ from llmeval_sdk.offline.run._work import Work
 
 __all__ = [
     "Aggregate",
+    "BatchEvaluator",
     "Interrupted",
     "Report",
     "Row",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.offline.data.source import open_data
+from llmeval_sdk.offline.data.source import is_ray_dataset, open_data, stem_of
 from llmeval_sdk.offline.report._report import Report
 from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.row import Row
@@ -46,6 +45,8 @@ def evaluate(
     prices: Mapping[str, tuple[float, float]] | None = None,
     decisions: DecisionModel | str | Callable[..., Any] | None = None,
     thresholds: Mapping[str, float] | None = None,
+    engine: Literal["local", "ray"] | None = None,
+    workers: int | None = None,
 ) -> Report:
     """Evaluate rows with the same evaluators that run online.
 
@@ -83,6 +84,13 @@ def evaluate(
             ``llm`` is given, ``LLMEVAL_DECISION_MODEL``.
         thresholds: the probability, by the name of the judge, from which on the outcome of a
             decision is good. Default: ``LLMEVAL_DECISION_THRESHOLDS``, else 0.5.
+        engine: ``"local"`` evaluates in this process; ``"ray"`` on Ray Data, in many processes and
+            on many machines, with the same report. Then ``data`` is a ``ray.data.Dataset`` or the
+            path of Parquet files, which may be a folder or a pattern such as ``data/*.parquet``;
+            ``save`` is a folder; and ``model`` and ``exporters`` cannot be used. Default:
+            ``"ray"`` for a Dataset, else ``"local"``.
+        workers: with Ray, how many processes evaluate; ``concurrency`` is divided among them.
+            Default: as many as Ray has processors, less one that reads.
 
     Raises:
         DataError: a row cannot be read; the message names the file, the line and the column.
@@ -96,7 +104,8 @@ def evaluate(
         >>> len(report.rows)
         1
     """
-    opened = open_data(data)
+    runs_on_ray = _runs_on_ray(data, engine, workers)
+    opened = None if runs_on_ray else open_data(data)
     work = Work(
         model=model,
         evaluators=None if evaluators is None else tuple(_listed(evaluators)),
@@ -104,7 +113,7 @@ def evaluate(
         concurrency=concurrency,
         budget=budget,
         exporters=tuple(exporters),
-        experiment=slug(experiment or f"offline-{Path(opened.name).stem or 'rows'}"),
+        experiment=slug(experiment or f"offline-{stem_of(data)}"),
         cache=cache,
         prices=prices,
         decisions=decisions,
@@ -119,6 +128,24 @@ def evaluate(
         "judge": judge if work.chosen.judges else None,
         **work.decided_by,
     }
+    if opened is None:
+        from llmeval_sdk.offline.ray import RayRun
+
+        ray_run = RayRun(
+            data,
+            work,
+            header,
+            save=save,
+            resume=resume,
+            skip_bad=skip_bad,
+            progress=progress,
+            workers=workers,
+        )
+        try:
+            ray_run.run()
+        except KeyboardInterrupt:
+            raise Interrupted(ray_run.report()) from None
+        return ray_run.report()
     bad = Bad(skip=skip_bad)
     with ExitStack() as stack:
         count = opened.count
@@ -143,6 +170,7 @@ def evaluate(
             tick(1)
 
         def report(**more: Any) -> Report:
+            out.aggregate.put_in_order(work.chosen.names)
             return Report(
                 out.rows,
                 out.aggregate,
@@ -159,8 +187,25 @@ def evaluate(
         except KeyboardInterrupt:
             out.rows.flush()
             raise Interrupted(report()) from None
+        out.aggregate.put_in_order(work.chosen.names)
         out.finish({"skipped": bad.count, "problems": bad.told})
         return report(delivery=delivery)
+
+
+def _runs_on_ray(data: Any, engine: str | None, workers: int | None) -> bool:
+    """Return whether Ray evaluates the data.
+
+    Raises:
+        ConfigurationError: there is no such engine.
+    """
+    engine = engine or ("ray" if is_ray_dataset(data) else "local")
+    if engine not in ("local", "ray"):
+        raise ConfigurationError(f"there is no engine {engine!r}: pass 'local' or 'ray'")
+    if engine == "local" and workers is not None:
+        raise ConfigurationError(
+            "workers= (--workers) is for engine='ray'; the local engine takes concurrency="
+        )
+    return engine == "ray"
 
 
 def check_bounds(

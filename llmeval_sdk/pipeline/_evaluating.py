@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from llmeval_sdk._process.counters import Counts
-from llmeval_sdk.evaluation import addressed, own_copy, run_requested
+from llmeval_sdk.evaluation import Heuristics, addressed, own_copy, run_requested
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._judging import Judging
@@ -50,7 +50,7 @@ class Case:
     subject: Subject
     record: Record
     target: Target
-    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
     named: Sequence[Judge] = ()
     """The judges that the span itself names."""
 
@@ -100,17 +100,33 @@ class Evaluating:
             span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         record = self._priced(with_steps(record, span.gathered), span)
+        if plan.sessions is not None and subject.is_whole:
+            in_spool = subject.in_spool
+            subject.judgements += plan.sessions.note(span, record, in_spool=in_spool)
         requested = plan.named(span.spec.evaluators)
         evaluations = {evaluation.name: evaluation for evaluation in inline}
-        for evaluation in self._score(record, evaluations, requested) if subject.is_whole else ():
+        if subject.is_whole:
+            self._emit(self._score(record, evaluations, requested), target, evaluations)
+        named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
+        judges = list(self._considered(span, named))
+        self._consider(Case(subject, record, target, evaluations, named), judges)
+
+    def evaluate_case(self, case: Case, heuristics: Heuristics, judges: list[Judge]) -> None:
+        """Evaluate what is no span, such as a session; its judgements go to its subject."""
+        scores = heuristics.run(case.record, by=self._app_heuristics.run_aside, rest=self._rest)
+        self._emit(scores, case.target, case.evaluations)
+        self._consider(case, judges)
+
+    def _emit(
+        self, scores: Iterable[Evaluation], target: Target, evaluations: dict[str, Evaluation]
+    ) -> None:
+        """Hand on scores that were made in the background, and add them to those there are."""
+        for evaluation in scores:
             evaluations[evaluation.name] = evaluation
             self._counts.add("background")
             event = addressed(evaluation, target)
             is_ours = evaluation.name in HEURISTICS
             (self._outlet.emit if is_ours else self._outlet.emit_written)(event)
-        named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
-        judges = list(self._considered(span, named))
-        self._consider(Case(subject, record, target, evaluations, named), judges)
 
     def _hand_on(self, subject: Subject) -> Target:
         span = subject.span

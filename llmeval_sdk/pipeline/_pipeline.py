@@ -136,6 +136,7 @@ class Pipeline:
             left_out=worker.judging.left_out,
             fleet=worker.judging.fleet.snapshot(),
             shared=self.plan.keeper.stats(),
+            sessions={} if self.plan.sessions is None else self.plan.sessions.stats(),
         )
 
     def flush(self, timeout: float) -> Stats:

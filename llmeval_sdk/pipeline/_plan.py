@@ -89,6 +89,8 @@ class Plan:
     """Makes what takes judgements, of the plan and its outlet; ``None`` judges in this process."""
     verdicts: Callable[[], Verdicts] = RecentVerdicts
     """Makes what finds the verdicts of identical judgements."""
+    sessions: Any = None
+    """Has sessions evaluated when they have been idle; ``None`` where nobody asked for it."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
     prices: Mapping[str, tuple[float, float]] | None = field(default=None)
@@ -96,7 +98,7 @@ class Plan:
 
     def close(self) -> None:
         """Let go of the files of the budgets and of the learned weights."""
-        for part in (self.keeper, self.tier, self.learning):
+        for part in (self.keeper, self.tier, self.learning, self.sessions):
             if part is not None:
                 with shield("the files of a plan"):
                     part.close()
@@ -168,22 +170,21 @@ def make_plan(
     if strict:
         _check_decorators(settings)
     tier, left = None, requested
-    if (make_tier := _part(registry.DECIDING)) is not None:
+    make_tier = (registry.part if decisions is None else registry.load)(registry.DECIDING)
+    if make_tier is not None:
         tier = make_tier(decisions, settings, requested, escalations, problems, strict=strict)
         if tier is not None:
             left = [evaluator for evaluator in requested if not tier.decides(evaluator)]
             requested, escalations = tier.requested, tier.escalations
-    elif decisions is not None:
-        registry.load(registry.DECIDING)
     named = any(evaluator.kind == "judge" for evaluator in left) or bool(escalations)
-    make_fleet = _part(registry.FLEET)
+    make_fleet = registry.part(registry.FLEET)
     judging = make_fleet and make_fleet(settings, problems, strict=strict)
     spending = any((llm is not None, settings.judge_model, named, judging))
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
-    make_learning = _part(registry.LEARNING)
+    make_learning = registry.part(registry.LEARNING)
     learning = None if make_learning is None else make_learning(settings)
     if learning is not None:
         background = list(map(learning.taught, background))
@@ -226,8 +227,11 @@ def make_plan(
         learning=learning,
         prices=settings.prices,
     )
-    if (share := _part(registry.SHARED)) is not None:
+    if (share := registry.part(registry.SHARED)) is not None:
         plan = share(plan, settings, problems, strict=strict)
+    wanted = (*judges, *requested, *registry.own_evaluators())
+    if any(getattr(evaluator, "per", "answer") == "session" for evaluator in wanted):
+        plan = registry.load(registry.SESSIONS)(plan, settings, requested)
     return plan
 
 
@@ -240,7 +244,7 @@ def recording_plan(
         ConfigurationError: an exporter that is not known or lacks its library.
     """
     plan = make_plan(settings, problems, exporters=exporters, escalations=[], strict=True)
-    plan = replace(plan, background=Heuristics(), judges=(), tier=None)
+    plan = replace(plan, background=Heuristics(), judges=(), tier=None, sessions=None)
     return plan if exports else replace(plan, exporters=())
 
 
@@ -266,14 +270,6 @@ def _divided(
     ]
     inline = [heuristic for place, heuristic in heuristics if place == "caller"]
     return inline, [heuristic for place, heuristic in heuristics if place == "worker"]
-
-
-def _part(path: str) -> Any:
-    """Return what makes a part of the package; ``None`` where its files were deleted."""
-    try:
-        return registry.load(path)
-    except ConfigurationError:
-        return None
 
 
 def _budget(settings: Settings) -> Budget:

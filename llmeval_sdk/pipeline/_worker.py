@@ -61,6 +61,8 @@ class Worker:
         self._evaluating = Evaluating(
             plan, self._outlet, self.judging, self._app_heuristics, counts=counts, rest=self._rest
         )
+        if plan.sessions is not None:
+            plan.sessions.begin(self._evaluating, self._outlet.barriers)
         self._urgent = threading.Event()
         self.linger = LINGER_SECONDS
         self.hasten = self._urgent.set
@@ -128,13 +130,15 @@ class Worker:
                 barrier.done.set()
 
     def _learn(self) -> bool:
-        """Spend a moment on learning, and return whether that is not done yet."""
-        learning, until = self._plan.learning, monotonic() + LEARN_SECONDS
+        """Spend a moment on learning and on sessions; return whether there is more to do."""
+        until, is_busy = monotonic() + LEARN_SECONDS, False
         self._pace.begin()
-        while is_busy := learning is not None and not self._barriers and learning.study():
-            self._rest()
-            if monotonic() > until:
-                break
+        for part in (self._plan.learning, self._plan.sessions):
+            while part is not None and not self._barriers and part.study():
+                self._rest()
+                if monotonic() > until:
+                    is_busy = True
+                    break
         return is_busy
 
     def _rest(self) -> None:

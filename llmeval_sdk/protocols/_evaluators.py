@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.model import Completion, Evaluation, Message, Record, Score
+from llmeval_sdk.model import Completion, Evaluation, Message, Record, Score, Unit
 
 
 class _Named(Protocol):
@@ -142,8 +142,8 @@ class Judge(_Named, Protocol):
         """What tells it from a heuristic."""
 
     @property
-    def per(self) -> Literal["answer", "chunk"]:
-        """Whether one rating is for the whole answer, or one for every chunk."""
+    def per(self) -> Unit:
+        """What one rating is for: the whole answer, each chunk, each tool call, or a session."""
 
     @property
     def needs_model(self) -> bool:

@@ -64,8 +64,9 @@ def _housekeeping() -> None:
     shield.write_notices()
     if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
-            if not in_force.settings_or_default().otel_disabled:
-                registry.load("llmeval_sdk.exporters.otel.metrics:observe")(in_force.stats)
+            observe = registry.part("llmeval_sdk.exporters.otel.metrics:observe")
+            if observe is not None and not in_force.settings_or_default().otel_disabled:
+                observe(in_force.stats)
 
 
 def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:

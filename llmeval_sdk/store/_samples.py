@@ -8,7 +8,7 @@ reads single rows, for estimates that need to know the records.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from llmeval_sdk import _values
@@ -16,70 +16,86 @@ from llmeval_sdk.estimates.correction import PASS
 from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.store._judged import Judged, Sums
 from llmeval_sdk.store._schema import WORD
-from llmeval_sdk.store.summary import COUNTS, GROUP, LEAST_CHANCE, EvaluationScope, Group
+from llmeval_sdk.store.summary import (
+    COUNTS,
+    GROUP,
+    LEAST_CHANCE,
+    EvaluationScope,
+    Group,
+    period_sql,
+)
 
 
 Key = tuple[str, str | None, int | None]
 """A judge, a span name, and the beginning of a period in nanoseconds since the epoch."""
 
 
+def groups_by_judge(
+    parts: Iterable[Group], by_model: Container[str], *, every_kind: bool = False
+) -> dict[str, list[Group]]:
+    """Return the groups whose verdicts count, by judge.
+
+    With ``every_kind`` those of heuristics and decisions count as well, except for the evaluators
+    in ``by_model`` (see `judged_by_model`).
+    """
+    by_judge: dict[str, list[Group]] = {}
+    for part in parts:
+        if part.evaluator_kind == "judge" or (every_kind and part.name not in by_model):
+            by_judge.setdefault(part.name, []).append(part)
+    return by_judge
+
+
 def judged(
     connection: sqlite3.Connection,
     scope: EvaluationScope,
-    parts: Iterable[Group],
+    parts: Sequence[Group],
     *,
     period_ns: int = 0,
     every_kind: bool = False,
 ) -> dict[Key, Judged]:
-    """Sum up what judges said, and count the records they did not judge, by `Key`.
+    """Sum up what one judge said, by `Key`.
 
     Args:
         connection: a store that is open.
-        scope: which evaluations, and which judgements that did not run.
-        parts: what `summary.groups` made of it.
+        scope: which evaluations; it names the judge.
+        parts: the judge's groups, as `groups_by_judge` returns them.
         period_ns: the length of a period; 0 puts all times into one.
-        every_kind: whether heuristics are summed up as well as judges.
+        every_kind: whether evaluations that no judge gave are summed up as well.
     """
-    parts = list(parts)
-    by_model = judged_by_model(connection, parts)
-    mine = [
-        part
-        for part in parts
-        if part.evaluator_kind == "judge" or (every_kind and part.name not in by_model)
-    ]
-    by_name: dict[str, list[Group]] = {part.name: [] for part in mine}
-    for part in mine:
-        by_name[part.name].append(part)
-    by_key: dict[Key, Judged] = {}
-    origins: dict[str, float] = {}
-    period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
-    for name, of_name in by_name.items():
-        scored = any(part.word is None and part.values for part in of_name)
-        all_kinds = every_kind and name not in by_model
-        kind = "" if all_kinds else "+evaluator_kind = 'judge'"
-        where = scope._replace(evaluator=name).where("name", kind)
-        weights = _weights(connection, of_name, where, period)
-        scores = where if scored else None
-        summing = _Summing(connection, of_name, weights, scores, period, every_kind=all_kinds)
-        samples = summing.run()
-        if any(sample.is_out_of_scale for sample in samples.values()):
-            whole = Judged()
-            for sample in samples.values():
-                whole.join(sample)
-            origins[name] = whole.mean or 0.0
-            samples = summing.run(origins[name])
-        by_key |= samples
+    period = period_sql(period_ns)
+    scored = any(part.word is None and part.values for part in parts)
+    where = scope.where("name", "" if every_kind else "+evaluator_kind = 'judge'")
+    weights = _weights(connection, parts, where, period)
+    scores = where if scored else None
+    summing = _Summing(connection, parts, weights, scores, period, every_kind=every_kind)
+    samples = summing.run()
+    if any(sample.is_out_of_scale for sample in samples.values()):
+        whole = Judged()
+        for sample in samples.values():
+            whole.join(sample)
+        samples = summing.run(whole.mean or 0.0)
+    return samples
+
+
+def add_passed_over(
+    connection: sqlite3.Connection,
+    scope: EvaluationScope,
+    samples: dict[Key, Judged],
+    period_ns: int = 0,
+) -> None:
+    """Add to the samples of all judges how many records they did not judge, and why."""
+    origins = {key[0]: sample.origin for key, sample in samples.items()}
     condition, arguments = scope.where("evaluator")
+    period = period_sql(period_ns)
     rows = connection.execute(
         _NOT_RUN.format(where=condition, period=period, by_period=_by(period)), arguments
     )
     for *key, reason, count in rows:
         judge, span_name, begin = key
         none = Judged(origins.get(judge, 0.0))
-        sample = by_key.setdefault((judge, span_name, begin), none)
+        sample = samples.setdefault((judge, span_name, begin), none)
         sample.reasons[reason] += count
         sample.passed_over += count if reason in NOT_SELECTED else 0
-    return dict(sorted(by_key.items(), key=lambda item: tuple(str(part or "") for part in item[0])))
 
 
 def judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> set[str]:

@@ -13,7 +13,7 @@ from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store._samples import HAS_CHANCE, Key
 from llmeval_sdk.store._schema import WORD
-from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, EvaluationScope
+from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, EvaluationScope, period_sql
 
 
 IDS = 500
@@ -101,7 +101,7 @@ def predicted(
             at(verdict.judge, verdict.span_name, begin).add(seen)
     reasons = ",".join(f"'{reason}'" for reason in sorted(NOT_SELECTED))
     where, arguments = scope.where("evaluator", f"reason IN ({reasons})")
-    period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+    period = period_sql(period_ns)
     passed_over = connection.execute(_PASSED_OVER.format(where, period=period), arguments)
     of_key: dict[Key, list[float]] = {}
     for name, span_name, begin, span_id in passed_over:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from sqlite3 import Connection
-from typing import Any, TypeAlias
+from typing import Any
 
-from llmeval_sdk import _values, registry
+from llmeval_sdk import _values
 from llmeval_sdk.estimates.assisted import FEW
 from llmeval_sdk.estimates.correction import Correction, Labelled, tallied_correction
 from llmeval_sdk.estimates.funnels import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.estimates.tally import Tally, tallied_mean
 from llmeval_sdk.store._judged import Judged
-from llmeval_sdk.store._samples import Key, judged, judged_by_model
-from llmeval_sdk.store._verdicts import Verdict, predicted, scores_by_span, verdicts
-from llmeval_sdk.store.effective import decided
-from llmeval_sdk.store.labels import Label, labels_of
+from llmeval_sdk.store._samples import (
+    Key,
+    add_passed_over,
+    groups_by_judge,
+    judged,
+    judged_by_model,
+)
+from llmeval_sdk.store._verdicts import Verdict, predicted, verdicts
+from llmeval_sdk.store.labels import Label
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import EvaluationScope, Group, groups
-from llmeval_sdk.store.views import names_in
+from llmeval_sdk.store.scores import Scores, read_at_once
+from llmeval_sdk.store.summary import EvaluationScope, Group
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
 
 
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
-
-
-LabelSource: TypeAlias = "str | Mapping[str, Label] | None"
-"""The name of the feedback that corrects judges, labels by span id, or none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,86 +55,6 @@ class Population:
     """What people would say, where enough of the judged records have labels."""
     labels: int = 0
     """Judged records that people labelled."""
-
-
-class Scores:
-    """What several estimates need, each read once: sums, and free scores and labels by span.
-
-    Args:
-        reader: the store.
-        predictor: the free score that predicts the verdicts of every judge; by default each judge
-            declares its own.
-        labels: the name of the feedback that corrects judges, or labels by span id; by default each
-            judge is corrected by the feedback under its own name.
-    """
-
-    def __init__(
-        self, reader: StoreReader, predictor: str | None = None, labels: LabelSource = None
-    ) -> None:
-        self._reader = reader
-        self._predictor = predictor
-        self._labels = labels
-        self._decided: dict[str, dict[str, float]] = {}
-        self._scores: dict[str, dict[str, float]] = {}
-        self._groups: dict[tuple[EvaluationScope, int], list[Group]] = {}
-        self._labelled: dict[str, Mapping[str, Label]] = {}
-
-    def groups(self, scope: EvaluationScope, period_ns: int = 0) -> list[Group]:
-        """Return what the evaluations of a scope add up to."""
-        key = scope, period_ns
-        if key not in self._groups:
-            scopes = [scope]
-            if scope.evaluator is None:
-                names = self._reader.read(lambda c: names_in(c, "evaluations", "name"))
-                scopes = [scope._replace(evaluator=name) for name in names]
-            self._groups[key] = _groups_at_once(self._reader, scopes, period_ns)
-        return self._groups[key]
-
-    def labels(self, judge: str) -> Mapping[str, Label]:
-        """Return what people said of the records of a judge, by span."""
-        if isinstance(self._labels, Mapping):
-            return self._labels
-        name = self._labels or judge
-        if name not in self._labelled:
-            self._labelled[name] = self._reader.read(lambda c: labels_of(c, name))
-        return self._labelled[name]
-
-    def of(self, judge: str) -> dict[str, float]:
-        """Return the scores that say most about a judge's verdicts.
-
-        They are the probabilities of decisions on the same question, where there are any, else the
-        free score that the judge declares.
-        """
-        if self._predictor is None:
-            decisions = self._decided.get(judge)
-            if decisions is None:
-                decisions = self._decided[judge] = self._reader.read(lambda c: decided(c, judge))
-            if decisions:
-                return decisions
-        name = self._predictor or registry.predictor_of(judge)
-        if name is None:
-            return {}
-        if name not in self._scores:
-            self._scores[name] = self._reader.read(lambda c: scores_by_span(c, name))
-        return self._scores[name]
-
-
-def _groups_at_once(
-    reader: StoreReader, scopes: Sequence[EvaluationScope], period_ns: int
-) -> list[Group]:
-    """Add up several scopes at the same time, each on a connection of its own.
-
-    SQLite leaves Python's lock while it works, so two cores read a large store in half the time.
-    """
-    if len(scopes) < 2:
-        return reader.read(lambda c: [part for its in scopes for part in groups(c, its, period_ns)])
-
-    def read(scope: EvaluationScope) -> list[Group]:
-        with reader.another() as other:
-            return other.read(lambda c: groups(c, scope, period_ns))
-
-    with ThreadPoolExecutor(min(len(scopes), os.cpu_count() or 2, 4)) as pool:
-        return [part for parts in pool.map(read, scopes) for part in parts]
 
 
 def populations(
@@ -191,10 +110,10 @@ def _estimated(
 
     samples: dict[Key, Judged] = {}
     parts = scores.groups(scope, period_ns)
-    sums = reader.read(lambda c: judged(c, scope, parts, period_ns=period_ns, every_kind=all_names))
+    by_model = reader.read(lambda c: judged_by_model(c, parts))
+    sums = _sums(reader, scope, parts, by_model, period_ns=period_ns, every_kind=all_names)
     for key, sample in sums.items():
         samples.setdefault(place(key), Judged()).join(sample)
-    by_model = reader.read(lambda c: judged_by_model(c, parts))
     known: dict[Key, Tally] = {}
     people: dict[Key, list[Labelled]] = {}
     for judge in {key[0] for key in samples}:
@@ -221,6 +140,28 @@ def _estimated(
         _population(key, sample, known.get(key), people.get(key, []))
         for key, sample in sorted(samples.items(), key=_order)
     ]
+
+
+def _sums(
+    reader: StoreReader,
+    scope: EvaluationScope,
+    parts: Sequence[Group],
+    by_model: Container[str],
+    *,
+    period_ns: int,
+    every_kind: bool,
+) -> dict[Key, Judged]:
+    """Sum up what each judge said and did not say."""
+    readings = [
+        partial(
+            judged, scope=scope._replace(evaluator=name), parts=its, period_ns=period_ns,
+            every_kind=every_kind and name not in by_model,
+        )
+        for name, its in groups_by_judge(parts, by_model, every_kind=every_kind).items()
+    ]  # fmt: skip
+    sums = {key: of for samples in read_at_once(reader, readings) for key, of in samples.items()}
+    reader.read(lambda c: add_passed_over(c, scope, sums, period_ns))
+    return sums
 
 
 def _rows(

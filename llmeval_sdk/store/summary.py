@@ -122,6 +122,11 @@ class Group(NamedTuple):
         return self.least_chance == self.greatest_chance == 1
 
 
+def period_sql(period_ns: int) -> str:
+    """Return the beginning of a record's period in SQL, or NULL where all times are one."""
+    return f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+
+
 def groups(
     connection: sqlite3.Connection, scope: EvaluationScope, period_ns: int = 0
 ) -> list[Group]:
@@ -131,7 +136,7 @@ def groups(
     sort the rows first, which takes longer than all the rest.
     """
     where, arguments = scope.where("name")
-    period = f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+    period = period_sql(period_ns)
     by_period = f", {period}" if period_ns else ""
     sql = _GROUPS.format(where=where, period=period, by_period=by_period)
     return [Group(*row) for row in connection.execute(sql, arguments)]

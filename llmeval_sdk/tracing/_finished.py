@@ -179,7 +179,7 @@ def without_content(evaluation: Evaluation) -> Evaluation:
         metadata={
             key: value
             for key, value in evaluation.metadata.items()
-            if type(value) in (int, float, bool)
+            if type(value) in (int, float, bool) or key in ("scope", "session_id")
         },
     )
 

@@ -109,6 +109,16 @@ def test_a_heuristic_is_run_on_the_rows(run, labelled):
     assert json.loads(out)["estimates"]["accuracy"]["value"] == 1.0
 
 
+def test_ratings_that_stand_in_the_file_need_no_judge(run, labelled, monkeypatch):
+    """Who names a judge for a file of ratings, without a model, is told what to leave out."""
+    monkeypatch.delenv("LLMEVAL_JUDGE_MODEL", raising=False)
+    path = labelled(ROWS)
+    code, _, err = run(path, "--evaluator", "groundedness")
+    assert code == 2
+    assert f"to compare the ratings that stand in {path}, leave --evaluator out" in err
+    assert run(path)[0] == 0
+
+
 def test_a_judge_is_asked_over_http(run, labelled, monkeypatch):
     """Rows it cannot rate are left out and counted."""
     context = [{"content": "The mill at the river was built in 1786."}]

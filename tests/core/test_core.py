@@ -3,11 +3,16 @@
 ``make core`` deletes each part and runs what is left; here is what can be seen without that.
 """
 
+import sys
+from types import ModuleType
+
 import deletable
 import pytest
 
+import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.testing import FakeLLM, capture
 
 
 def test_the_core_imports_no_part_that_can_be_deleted():
@@ -42,6 +47,27 @@ def test_code_is_counted_without_what_explains_it(tmp_path):
         '"""Doc.\n\nMore.\n"""\n\n# why\nA = """x\ny"""\n\n\ndef f():\n    """Doc."""\n'
     )
     assert deletable.code_lines(file) == 3
+
+
+def test_a_share_of_judgements_goes_by_the_scores_that_are_there(monkeypatch):
+    """Without the part for extractions, only who names its score is told that it is gone."""
+    for name in ("extraction_risk", "abstention_risk"):
+        monkeypatch.setitem(registry.HEURISTICS, name, "llmeval_sdk.heuristics.deleted:risk")
+    setup = {"llm": FakeLLM({"rationale": "said so", "rating": "yes"}), "exporters": ["memory"]}
+    llmeval.configure(**setup, judge_share=1.0)
+    by_a_deleted_score = llmeval.Escalation("groundedness", share=0.5, by="extraction_risk")
+    with pytest.raises(ConfigurationError, match="not part of this installation"):
+        llmeval.configure(**setup, escalations=[by_a_deleted_score])
+
+
+def test_no_metrics_are_shown_where_their_part_was_deleted(monkeypatch):
+    """The worker goes on and nothing is said: nobody asked for them."""
+    monkeypatch.setitem(sys.modules, "llmeval_sdk.exporters.otel.metrics", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", ModuleType("metrics"))
+    with capture() as seen:
+        with llmeval.workflow("w"):
+            pass
+        assert seen.drain().problems == {}
 
 
 def test_what_was_deleted_is_said_to_be_absent():

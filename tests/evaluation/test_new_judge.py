@@ -13,8 +13,9 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.offline.report._outputs import columns, output_of
 from llmeval_sdk.store._verdicts import scores_by_span
-from llmeval_sdk.store.populations import Scores, populations
+from llmeval_sdk.store.populations import populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import Scores
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 

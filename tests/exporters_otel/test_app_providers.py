@@ -235,6 +235,7 @@ answer("Roof?")
 """
 
 
+@pytest.mark.part("otel-app")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_that_just_ends_loses_no_span(collector, when):
     """Ours end before the app's provider does, whoever was set up first."""

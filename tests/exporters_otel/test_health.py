@@ -156,6 +156,7 @@ ORDERS = {
 EXPECTED = {"switched off": "0", "never loaded": "0"}
 
 
+@pytest.mark.part("otel-metrics")
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_apps_provider_is_found_whenever_it_is_set(order, tmp_path):
     """Before our first span or after it; and nothing is loaded for an app that has none."""

@@ -33,6 +33,7 @@ def points(reader):
     }
 
 
+@pytest.mark.part("otel-metrics")
 @pytest.mark.parametrize("wanted", [True, False])
 def test_scores_are_a_histogram_by_evaluator_and_label(collector, monkeypatch, wanted):
     """Beside the events that we send ourselves; nothing without the setting."""

@@ -74,7 +74,7 @@ def show(broker, server, folder):
         )  # fmt: skip
         workers.append(start_worker(env, "--name", f"worker-{number}", "--concurrency", "1"))
     envs = [
-        environment(broker.address, folder / f"app-{number}", FLUSH="20", RETURNED_SECONDS="45")
+        environment(broker.address, folder / f"app-{number}", FLUSH="20", RETURNED_SECONDS="150")
         for number in (1, 2)
     ]
     for env in envs:
@@ -90,10 +90,10 @@ def show(broker, server, folder):
     print(f"worker-1 killed after {account(broker).judged - before.judged} verdicts; its messages "
           "come back when the time of their judgements is over")  # fmt: skip
     begun, now = time.monotonic(), account(broker)
-    while now.waiting > before.waiting and time.monotonic() - begun < 60:
+    while now.waiting > before.waiting and time.monotonic() - begun < 120:
         time.sleep(0.2)
         now = account(broker)
-    said = [json.loads(app.communicate(timeout=60)[0].splitlines()[-1]) for app in apps]
+    said = [json.loads(app.communicate(timeout=200)[0].splitlines()[-1]) for app in apps]
     workers[1].terminate()
     workers[1].wait(30)
     for number, each in enumerate(said, 1):

@@ -9,10 +9,10 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.prompt import sections_of
-from llmeval_sdk.model import Chunk, Failure, Record, Usage
+from llmeval_sdk.model import Chunk, Failure, Record, Step, Usage
 
 
-NAMES = tuple(registry.JUDGES)
+NAMES = tuple(registry.installed(registry.JUDGES))
 YES = {"rationale": "fits", "rating": "yes"}
 NO = {"rationale": "lacks the year", "rating": "no"}
 FULL = Record(
@@ -21,7 +21,14 @@ FULL = Record(
     value="1786",
     retrieved_context=(Chunk("The mill was built in 1786."), Chunk("Opening hours: 9 to 5.")),
     expected_response="In 1786.",
+    steps=(
+        Step("system", "Look it up before you answer."),
+        Step("user", "When was the mill built?"),
+        Step("tool", name="transfer_to_archive", arguments={"topic": "mill"}, result="1786"),
+        Step("assistant", "The mill was built in 1786."),
+    ),
 )
+RUN = {"rationale": "fits", "steps": [], "rating": "yes"}
 GOOD = {
     "chunk_relevance": (YES, 1.0),
     "context_sufficiency": (YES, "yes"),
@@ -31,6 +38,20 @@ GOOD = {
     "safety": (YES, "yes"),
     "context_recall_llm": ({"rationale": "all there", "score": 0.75}, 0.75),
     "context_recall": ({"reason": "agrees", "context_recall_score": 0.5}, 0.5),
+    **dict.fromkeys(
+        (
+            "task_completion",
+            "tool_selection",
+            "tool_arguments",
+            "plan_adherence",
+            "handoff",
+            "conversation_completeness",
+            "user_frustration",
+            "goal_reached",
+            "knowledge_retention",
+        ),
+        (RUN, "yes"),
+    ),
     "extraction_correctness": ({**YES, "problem": "none", "right_value": ""}, "yes"),
 }
 
@@ -169,13 +190,14 @@ def test_examples_fit_the_form_they_teach(name):
 
     from llmeval_sdk.judges import _verdict, extraction_correctness
 
-    module = importlib.import_module(f"llmeval_sdk.judges.{name}")
+    module = importlib.import_module(registry.JUDGES[name].partition(":")[0])
+    of_its_kind = getattr(registry.evaluator(name), "form", _verdict.YES_NO)
     taught = {
         "context_recall_llm": {"EXAMPLES": _verdict.SCORE},
         "context_recall": {"EXAMPLES": _verdict.RECALL},
         "extraction_correctness": {"EXAMPLES": extraction_correctness.FORM},
         "correctness": {"CHECK_EXAMPLES": _verdict.FACTS, "COMPARE_EXAMPLES": _verdict.YES_NO},
-    }.get(name, {"EXAMPLES": _verdict.YES_NO})
+    }.get(name, {"EXAMPLES": of_its_kind})
     for attribute, form in taught.items():
         examples = getattr(module, attribute)
         assert examples

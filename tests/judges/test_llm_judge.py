@@ -161,7 +161,7 @@ def test_an_unknown_per_is_refused_where_it_is_written(per):
     """A judge of the answer that judged every chunk instead would cost as many times more."""
     with pytest.raises(ConfigurationError, match="per is 'answer' or 'chunk'"):
         LLMJudge("mine", "{response}", per=per)
-    with pytest.raises(ConfigurationError, match="per is 'answer' or 'chunk'"):
+    with pytest.raises(ConfigurationError, match="per is 'answer', 'chunk', 'step' or 'session'"):
         llmeval.judge(per=per)
 
 

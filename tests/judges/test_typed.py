@@ -8,7 +8,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.answers import confidence
 from llmeval_sdk.judges.typed import typed_form_of
-from llmeval_sdk.model import Answer, Chunk, Extraction, Failure, Option, Question, Record
+from llmeval_sdk.model import Answer, Chunk, Extraction, Failure, Option, Question, Record, Step
 
 
 RECORD = Record(
@@ -22,10 +22,16 @@ RECORD = Record(
     extractions=(Extraction("theValue", 1, 0.9, "theEvidence"),),
     field_config={"name": "fieldName", "description": "fieldText", "guidelines": "fieldRule"},
     attributes={"tone": "theTone"},
+    steps=(
+        Step("system", "theInstructions"),
+        Step("user", "theQuestion"),
+        Step("tool", name="transfer_theTool", arguments={"a": "theArgument"}, result="theResult"),
+        Step("assistant", "theResponse"),
+    ),
 )
 CONTENT = (
     "earlierQ", "earlierA", "theQuestion", "theResponse", "chunkOne", "chunkThree", "theExpected",
-    "theValue", "theEvidence", "fieldName", "fieldText", "fieldRule", "theTone",
+    "theInstructions", "theTool", "theArgument", "theResult", "theValue", "theEvidence", "fieldName", "fieldText", "fieldRule", "theTone",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ POLITE = llmeval.LLMJudge("polite", "Is the answer polite?\n\n{response}")
 FIVE = ("groundedness", "relevance_to_query", "safety", "chunk_relevance", "polite")
 NO_ESCALATION = []
 YES = {"rationale": "it does", "rating": "yes"}
+pytestmark = pytest.mark.part("decisions")
 
 
 def answer(text="The ferry leaves at 08:40.", name="answer", **fields):

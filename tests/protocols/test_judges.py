@@ -48,7 +48,7 @@ def named(name):
     return registry.evaluator(name)
 
 
-@pytest.mark.parametrize("name", [*registry.JUDGES, *registry.LIBRARY_JUDGES])
+@pytest.mark.parametrize("name", registry.installed([*registry.JUDGES, *registry.LIBRARY_JUDGES]))
 def test_every_judge_that_comes_along_has_all_parts(name):
     """So that nothing has to be looked for by name."""
     found = named(name)

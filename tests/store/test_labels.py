@@ -8,8 +8,9 @@ import pytest
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
 from llmeval_sdk.store.labels import labels_from, labels_of, thumbs
-from llmeval_sdk.store.populations import Scores, populations
+from llmeval_sdk.store.populations import populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import Scores
 from llmeval_sdk.store.words import percent
 from llmeval_sdk.store.writer import StoreWriter
 

@@ -18,8 +18,9 @@ from llmeval_sdk.store import _samples, summary
 from llmeval_sdk.store._samples import LEAST_CHANCE
 from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.labels import labels_of
-from llmeval_sdk.store.populations import Scores, over_time, overall, populations
+from llmeval_sdk.store.populations import over_time, overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import Scores
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")
@@ -235,12 +236,14 @@ def test_rows_that_went_between_two_reads_are_no_error(path):
         known = Scores(reader)
         scope = summary.EvaluationScope()
         groups = known.groups(scope)
-        before = reader.read(lambda store: _samples.judged(store, scope, groups))
+        name, of_judge = next(iter(_samples.groups_by_judge(groups, ()).items()))
+        scope = scope._replace(evaluator=name)
+        before = reader.read(lambda store: _samples.judged(store, scope, of_judge))
         raw = sqlite3.connect(path)
         raw.execute("DELETE FROM evaluations WHERE evaluator_kind = 'judge'")
         raw.commit()
         raw.close()
-        after = reader.read(lambda store: _samples.judged(store, scope, groups))
+        after = reader.read(lambda store: _samples.judged(store, scope, of_judge))
     assert before.keys() == after.keys()
     weighed = [sum(sample.tally.judged for sample in read.values()) for read in (before, after)]
     assert weighed[1] < weighed[0]

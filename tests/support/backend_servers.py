@@ -55,7 +55,9 @@ def server(backends, backend, command, ready, folder, environment):
             env={**os.environ, "PATH": path, **environment}, start_new_session=True,
         )  # fmt: skip
         try:
-            eventually(lambda: process.poll() is not None or _answers(ready), 120)
+            eventually(
+                lambda: process.poll() is not None or _answers(ready), 240
+            )  # it compiles what it imports
             assert process.poll() is None, (folder / "log").read_text()[-2_000:]
             yield
         finally:

@@ -5,7 +5,6 @@ import io
 import tokenize
 from dataclasses import fields
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 
@@ -24,7 +23,7 @@ PARTS = {
         "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
         "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/_judged.py", "store/_samples.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
+        "store/_judged.py", "store/_samples.py", "store/scores.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
@@ -48,11 +47,15 @@ PARTS = {
         "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
         "pipeline/_undecided.py",
     ),
-    "agents": ("agents", "heuristics/agent"),
+    "agents": ("agents", "heuristics/agent", "judges/agent"),
+    "sessions": (
+        "sessions", "heuristics/session", "judges/session", "config/sessions.py",
+        "agents/conversation.py", "store/session_verdicts.py",
+    ),
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
         "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",
-        "heuristics/document_recall.py",
+        "heuristics/document_recall.py", "heuristics/expected",
     ),
     "learning": ("learning", "heuristics/risk/learned.py", "config/learning.py"),
     "shared": ("config/redis_address.py", "config/shared.py", "policy/shared",
@@ -167,132 +170,11 @@ def built_upon(part):
         deleted |= more
 
 
-def without(copy, deleted):
-    """Cut what uses the deleted parts out of the tests of a copy, function by function.
-
-    What is gone by name is also gone for whoever uses that name: in the same file, in the folder of
-    a ``conftest.py``, or by import from ``tests/support``.
-    """
-    tests = copy / "tests"
-    gone = {module for module in modules() if part_of(module) in deleted}
-    names = {
-        name for name, home in _homes().items() if any(_is_below(home, module) for module in gone)
-    }
-    helpers = {}
-    for path in sorted((tests / "support").glob("*.py")) * 2:
-        helpers[path.stem] = helpers.get(path.stem, set()) | _cut(path, gone, names, helpers, set())
-    lost = {}
-    for path in sorted(tests.rglob("conftest.py"), key=lambda path: len(path.parts)):
-        above = set().union(*(lost.get(folder, set()) for folder in path.parents))
-        lost[path.parent] = _cut(path, gone, names, helpers, above)
-    for path in sorted(tests.rglob("test_*.py")):
-        _cut(path, gone, names, helpers, set().union(*(lost.get(p, set()) for p in path.parents)))
-
-
-def _cut(path, gone, names, helpers, lost):
-    """Cut what is gone out of a file; return the names that are lost with it."""
-    text = path.read_text("utf-8")
-    runs = '"-m", "llmeval_sdk"', "python -m llmeval_sdk"
-    body = ast.parse(text).body
-    lines = text.splitlines(keepends=True)
-    sources = {part: "".join(lines[part.lineno - 1 : part.end_lineno]) for part in body}
-    own, cut = set(), []
-    while True:
-        more = [
-            statement
-            for statement in body
-            if statement not in cut
-            and (
-                any(
-                    _is_gone(node, gone, names, lost | own, helpers) for node in ast.walk(statement)
-                )
-                or ("llmeval_sdk.cli" in gone and any(word in sources[statement] for word in runs))
-            )
-        ]
-        if not more:
-            break
-        cut += more
-        own |= {name for statement in more for name in _names_of(statement)}
-    for statement in cut:
-        decorators = getattr(statement, "decorator_list", [])
-        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-        lines[first - 1 : statement.end_lineno] = ["\n"] * (statement.end_lineno - first + 1)
-    path.write_text("".join(lines), "utf-8")
-    return own
-
-
-def _names_of(statement):
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(name.asname or name.name).partition(".")[0] for name in statement.names}
-    if isinstance(statement, ast.Assign):
-        return {
-            node.id
-            for each in statement.targets
-            for node in ast.walk(each)
-            if isinstance(node, ast.Name)
-        }
-    name = getattr(statement, "name", None)
-    return {name} if name else set()
-
-
-def _homes():
+def homes():
     import llmeval_sdk
 
     submodules = {name: f"llmeval_sdk.{name}" for name in llmeval_sdk._MODULES}
     return {**{n: f"llmeval_sdk.{home}" for n, home in llmeval_sdk._HOME_OF.items()}, **submodules}
-
-
-@cache
-def _lazy_homes(module):
-    """Return the module of each name that a package like ``llmeval_sdk.estimates`` loads late."""
-    if module not in modules() or module == "llmeval_sdk":
-        return {}
-    return getattr(import_module(module), "_HOME_OF", {})
-
-
-@cache
-def _home_by_name():
-    """Return the module of each evaluator and exporter that the registry knows by name."""
-    from llmeval_sdk import registry
-
-    tables = registry.HEURISTICS, registry.JUDGES, registry.EXPORTERS
-    return {name: path.partition(":")[0] for table in tables for name, path in table.items()}
-
-
-def _is_below(home, module):
-    return home == module or module.startswith(f"{home}.")
-
-
-def _is_gone(node, gone, names, lost, helpers):
-    """Say whether a piece of code imports, names or runs something that is gone."""
-    if isinstance(node, ast.Attribute):
-        is_public = isinstance(node.value, ast.Name) and node.value.id == "llmeval"
-        return is_public and node.attr in names
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        module = getattr(node, "module", None)
-        imported = {name.name for name in node.names}
-        whole = {f"{module}.{name}" for name in imported} | {module} | imported
-        if (module or "").startswith("benchmarks"):  # they are no part of the copy
-            return True
-        public = names if module == "llmeval_sdk" else helpers.get(module, set())
-        lazy = {f"{module}.{home}" for home in map(_lazy_homes(module).get, imported) if home}
-        return bool(whole & gone or imported & public or lazy & gone)
-    if isinstance(node, ast.Name):
-        return node.id in lost
-    if isinstance(node, ast.arg):
-        return node.arg in lost
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _is_named(node.value, gone) or _home_by_name().get(node.value) in gone
-    return False
-
-
-def _is_named(text, gone):
-    """Say whether a string is, or runs, code that names a module that is gone."""
-    return "llmeval_sdk." in text and any(
-        text == module or f"{module} " in text or f"{module}:" in text or f"{module}\n" in text
-        for module in gone
-        if module != "llmeval_sdk"
-    )
 
 
 def code_lines(path):
@@ -333,8 +215,8 @@ def core_figures():
     from llmeval_sdk.config import Settings
 
     core = [path for module, path in modules().items() if part_of(module) == "core"]
-    homes = _homes()
-    public = [name for name in llmeval_sdk.__all__ if part_of(homes.get(name, "")) == "core"]
+    public_homes = homes()
+    public = [name for name in llmeval_sdk.__all__ if part_of(public_homes.get(name, "")) == "core"]
     settings = [row for row in fields(Settings) if row.metadata]
     rows = [row for row in settings if row.metadata["form_of"] is None]
     return {

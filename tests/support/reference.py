@@ -154,17 +154,47 @@ def evaluators() -> str:
         where = "in the call" if found.inline else "in the background"
         runs = where if found.automatic else "when asked for"
         parts.append(f"| `{name}` | {_needs(found.needs)} | {runs} |")
+    parts += [
+        "\n## Against ground truth\n",
+        "These heuristics compare with an expected answer, expected documents, a pattern or a",
+        "schema. They run only where they are named. `k` stands for a number of ranks.\n",
+        "| name | needs |",
+        "| --- | --- |",
+    ]
+    parts += [
+        f"| `{name}` | {_needs(registry.evaluator(name).needs)} |" for name in registry.EXPECTED
+    ]
+    parts += [
+        f"| `{family}:{of}` | {_needs(needs)} |"
+        for family, of, needs in (
+            ("precision_at_k", "k", RANKED),
+            ("recall_at_k", "k", RANKED),
+            ("ndcg_at_k", "k", RANKED),
+            ("regex", "PATTERN", ("response|value",)),
+            ("regex", "NAME=PATTERN", ("response|value",)),
+            ("json_schema", "FILE", ("response|value",)),
+        )
+    ]
     parts += ["\n## Judges\n", "Judges ask a model, in the background and within the budget.\n"]
     parts += ["| name | needs | one rating for |", "| --- | --- | --- |"]
     for name in (*registry.JUDGES, *registry.LIBRARY_JUDGES):
         found = registry.evaluator(name)
-        scope = "each chunk" if found.per == "chunk" else "the answer"
+        scope = SCOPES[found.per]
         parts.append(f"| `{name}` | {_needs(found.needs)} | {scope} |")
     parts += [
         "\nRagas' other metrics go by name, such as `ragas:context_recall`; see",
         "[I lost my Ragas evaluators](../how-to/ragas.md#other-metrics-of-ragas).",
     ]
     return "\n".join(parts) + "\n"
+
+
+RANKED = ("retrieved_context", "expected_retrieved_context")
+
+SCOPES = {
+    "answer": "the answer", "chunk": "each chunk", "step": "each tool call",
+    "session": "the conversation",
+}  # fmt: skip
+"""What a judge rates at a time, as the page says it."""
 
 
 def _needs(needs: tuple[str, ...]) -> str:

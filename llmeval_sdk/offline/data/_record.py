@@ -15,7 +15,12 @@ from typing import Any
 from llmeval_sdk._coerce import to_chunk, to_extraction, to_text, to_usage
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Usage
-from llmeval_sdk.offline.data._steps import read_steps, read_tools, steps_of_chat
+from llmeval_sdk.offline.data._steps import (
+    read_steps,
+    read_tools,
+    steps_of_chat,
+    with_conversation,
+)
 from llmeval_sdk.offline.data._traces import Trace, read_trace
 from llmeval_sdk.offline.data.source import check_size, read_json
 
@@ -276,6 +281,7 @@ def record_from(  # noqa: C901, PLR0912
             if column == "request" and isinstance(value, Mapping) and not absent(row.get("trace")):
                 continue  # the app's arguments, in MLflow's frame of traces: the trace says more
             raise DataError(f"{where}, column {column!r}: {error}") from None
+    fields = with_conversation(fields, others, structured, where)
     if others:
         _check_names(others, fields, where)
         fields["attributes"] = {**others, **fields.get("attributes", {})}

@@ -256,7 +256,26 @@ def _rows(data: Any) -> Iterator[Found]:
             yield place, DataError(f"expected a mapping or a Record, not {type(row).__name__}")
 
 
+def stem_of(data: Any) -> str:
+    """Return what an experiment is called after, where it was given no name."""
+    if not isinstance(data, (str, os.PathLike)):
+        return "rows"
+    path = Path(data)
+    before = path.name.partition("*")[0]
+    name = path.stem if before == path.name else before.strip("-_.") or path.parent.name
+    return name or "rows"
+
+
+def is_ray_dataset(data: Any) -> bool:
+    """Say whether data is a ``ray.data.Dataset``, without importing Ray."""
+    return type(data).__module__.startswith("ray.data.")
+
+
 def _each(data: Any) -> Iterable[Any]:
+    if is_ray_dataset(data):
+        raise ConfigurationError(
+            "a ray.data.Dataset is evaluated by Ray: pass it to evaluate() without engine='local'"
+        )
     if hasattr(data, "iter_rows"):  # polars
         return data.iter_rows(named=True)  # type: ignore[no-any-return]
     if hasattr(data, "itertuples"):  # pandas

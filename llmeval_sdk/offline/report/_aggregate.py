@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in
 from llmeval_sdk.offline.report._outputs import PROBABILITY, contributions
+from llmeval_sdk.offline.report._sums import ExactSum
 from llmeval_sdk.offline.report.row import Row
 
 
@@ -17,14 +18,14 @@ class EvaluatorTally:
     """What one evaluator said, summed up."""
 
     rated: int = 0
-    sums: Counter[str] = field(default_factory=Counter)
+    sums: dict[str, ExactSum] = field(default_factory=dict)
     """Sum over the rated rows, by aggregate path."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Why the others have no value: ``missing: response``, ``timeout`` …"""
     failed: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     """What those that failed failed of, by type."""
-    unrated_parts: float = 0.0
+    unrated_parts: ExactSum = field(default_factory=ExactSum)
     """Of the rated rows, the shares of chunks that could not be rated, summed up."""
     cached: int = 0
     """Verdicts of earlier runs."""
@@ -37,17 +38,25 @@ class EvaluatorTally:
     low: float | None = None
     high: float | None = None
     """The least and the greatest value, where values are numbers."""
-    usage: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
+    tokens: Usage = field(default_factory=Usage)
+    """The tokens that were used, without their cost."""
+    dollars: ExactSum | None = None
+    """What they cost; ``None`` where no price is known."""
+    seconds: ExactSum = field(default_factory=ExactSum)
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens that were used, and their cost."""
+        return replace(self.tokens, cost_usd=None if self.dollars is None else self.dollars.total)
 
     def add(self, evaluation: Evaluation) -> None:
         """Take in one evaluation."""
         if "distrusted_cache" in evaluation.metadata:
             self.distrusted += 1
         if evaluation.usage is not None:
-            self.usage += evaluation.usage
+            self._spend(evaluation.usage)
         if evaluation.duration is not None:
-            self.seconds += evaluation.duration
+            self.seconds.add(evaluation.duration)
         value = evaluation.value
         if value is None:
             if evaluation.error is not None:
@@ -63,28 +72,50 @@ class EvaluatorTally:
             self.cached += "cached" in metadata
             failed, ratings = metadata.get("failed"), metadata.get("ratings")
             if type(failed) is int and isinstance(ratings, (list, tuple)) and ratings:
-                self.unrated_parts += min(1.0, failed / len(ratings))
+                self.unrated_parts.add(min(1.0, failed / len(ratings)))
         if type(value) is float:
             self.low = value if self.low is None or value < self.low else self.low
             self.high = value if self.high is None or value > self.high else self.high
         for path, amount in contributions(evaluation).items():
-            self.sums[path] += amount  # type: ignore[assignment]  # a Counter holds floats too
+            self._sum_of(path).add(amount)
+
+    def means(self) -> dict[str, float]:
+        """Return the mean by path, over the rows that have a value."""
+        return {
+            path: amount.mean(self.probable if path.endswith(PROBABILITY) else self.rated)
+            for path, amount in self.sums.items()
+        }
+
+    def _sum_of(self, path: str) -> ExactSum:
+        known = self.sums.get(path)
+        if known is None:
+            known = self.sums[path] = ExactSum()
+        return known
+
+    def _spend(self, usage: Usage) -> None:
+        self.tokens += replace(usage, cost_usd=None)
+        if usage.cost_usd is not None:
+            self.dollars = self.dollars or ExactSum()
+            self.dollars.add(usage.cost_usd)
 
     def merge(self, other: EvaluatorTally) -> None:
         """Take in what another part of the data gave."""
         self.rated += other.rated
         self.failed += other.failed
         self.errors.update(other.errors)
-        self.unrated_parts += other.unrated_parts
+        self.unrated_parts.merge(other.unrated_parts)
         self.cached += other.cached
         self.distrusted += other.distrusted
         self.stood_in += other.stood_in
         self.probable += other.probable
-        self.seconds += other.seconds
+        self.seconds.merge(other.seconds)
         for path, amount in other.sums.items():
-            self.sums[path] += amount
+            self._sum_of(path).merge(amount)
         self.reasons.update(other.reasons)
-        self.usage += other.usage
+        self.tokens += other.tokens
+        if other.dollars is not None:
+            self.dollars = self.dollars or ExactSum()
+            self.dollars.merge(other.dollars)
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
         self.low, self.high = min(lows, default=None), max(highs, default=None)
@@ -124,12 +155,25 @@ class Aggregate:
         for name, tally in other.tallies.items():
             self.tallies.setdefault(name, EvaluatorTally()).merge(tally)
 
+    def put_in_order(self, evaluators: Iterable[str]) -> None:
+        """Order what was counted: by the order of the evaluators, and the most frequent first.
+
+        Until then the order is that in which rows happened to be finished.
+        """
+        places = {name: place for place, name in enumerate(evaluators)}
+        last = len(places)
+        names = sorted(self.tallies, key=lambda name: (places.get(name, last), name))
+        self.tallies = {name: self.tallies[name] for name in names}
+        self.errors = _most_frequent_first(self.errors)
+        for tally in self.tallies.values():
+            tally.reasons = _most_frequent_first(tally.reasons)
+            tally.errors = _most_frequent_first(tally.errors)
+            tally.sums = dict(sorted(tally.sums.items()))
+
     def metrics(self) -> dict[str, float]:
         """Return the means and shares by path, over the rows that have a value."""
         return {
-            path: amount / (tally.probable if path.endswith(PROBABILITY) else tally.rated)
-            for tally in self.tallies.values()
-            for path, amount in tally.sums.items()
+            path: mean for tally in self.tallies.values() for path, mean in tally.means().items()
         }
 
     def counts(self) -> dict[str, dict[str, int]]:
@@ -155,11 +199,11 @@ class Aggregate:
             "tallies": {
                 name: {
                     "rated": tally.rated,
-                    "sums": tally.sums,
+                    "sums": {path: amount.total for path, amount in tally.sums.items()},
                     "reasons": tally.reasons,
                     "failed": tally.failed,
                     "errors": tally.errors,
-                    "unrated_parts": tally.unrated_parts,
+                    "unrated_parts": tally.unrated_parts.total,
                     "cached": tally.cached,
                     "distrusted": tally.distrusted,
                     "stood_in": tally.stood_in,
@@ -172,22 +216,31 @@ class Aggregate:
                         tally.usage.total_tokens,
                         tally.usage.cost_usd,
                     ],
-                    "seconds": tally.seconds,
+                    "seconds": tally.seconds.total,
                 }
                 for name, tally in self.tallies.items()
             },
         }
 
 
+def _most_frequent_first(counts: Counter[str]) -> Counter[str]:
+    return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
+
+
 def from_plain(plain: Mapping[str, Any]) -> Aggregate:
     """Read what `Aggregate.to_plain` wrote."""
-    tallies = {name: EvaluatorTally(**each) for name, each in plain["tallies"].items()}
-    for name, tally in tallies.items():
+    tallies = {}
+    for name, saved in plain["tallies"].items():
+        *tokens, dollars = saved["usage"]
+        rest = {key: amount for key, amount in saved.items() if key != "usage"}
         tallies[name] = replace(
-            tally,
-            sums=Counter(tally.sums),
-            reasons=Counter(tally.reasons),
-            errors=Counter(tally.errors),
-            usage=Usage(*plain["tallies"][name]["usage"]),
+            EvaluatorTally(**rest),
+            sums={path: ExactSum(amount) for path, amount in saved["sums"].items()},
+            reasons=Counter(saved["reasons"]),
+            errors=Counter(saved["errors"]),
+            unrated_parts=ExactSum(saved["unrated_parts"]),
+            tokens=Usage(*tokens),
+            dollars=None if dollars is None else ExactSum(dollars),
+            seconds=ExactSum(saved["seconds"]),
         )
     return Aggregate(plain["rows"], Counter(plain["errors"]), tallies)

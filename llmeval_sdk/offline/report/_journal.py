@@ -137,7 +137,22 @@ def load(path: Path) -> tuple[Saved, Rows, Aggregate]:
     aggregate = Aggregate()
     for row in rows:
         aggregate.add(row)
+    aggregate.put_in_order(saved.header.get("evaluators", ()))
     return saved, rows, aggregate
+
+
+def check_resumable(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Compare the header of an interrupted run with that of the run that goes on with it.
+
+    Raises:
+        ConfigurationError: the run was of other evaluators.
+    """
+    for name in ("evaluators", "judge", "decisions", "thresholds"):
+        if before.get(name) != now.get(name):
+            raise ConfigurationError(
+                f"{path} cannot be resumed: its {name} was {before.get(name)}, now it is "
+                f"{now.get(name)}; start anew without resume"
+            )
 
 
 class Resumed:
@@ -152,13 +167,7 @@ class Resumed:
 
     def __init__(self, path: Path, header: Mapping[str, Any], seal: Seal) -> None:
         saved = scan(path)
-        for name in ("evaluators", "judge", "decisions", "thresholds"):
-            before, now = saved.header.get(name), header.get(name)
-            if before != now:
-                raise ConfigurationError(
-                    f"{path} cannot be resumed: its {name} was {before}, now it is {now}; start "
-                    "anew without resume"
-                )
+        check_resumable(path, saved.header, header)
         os.truncate(path, saved.length)
         self.rows = Rows(path, seal=seal)
         self.distrusted = 0

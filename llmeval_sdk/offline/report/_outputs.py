@@ -27,11 +27,14 @@ class Output(NamedTuple):
 
     is_judge: bool = False
     per_chunk: bool = False
+    """Whether it rates chunks, or tool calls, one by one."""
     gives: Gives = "any"
     words: tuple[str, ...] = ()
     """The categories it may give; empty where they are not known."""
 
 
+_RATED_APART = ("chunk", "step")
+"""What judges rate one by one, so that their metadata has a list of ratings."""
 _UNKNOWN = Output()
 _OF_VALUES: dict[type, Gives] = {float: "number", bool: "flag", str: "word"}
 _OF_HEURISTICS = {kind: Output(gives=gives) for kind, gives in _OF_VALUES.items()}
@@ -40,7 +43,7 @@ _OF_HEURISTICS = {kind: Output(gives=gives) for kind, gives in _OF_VALUES.items(
 def output_of(evaluator: Heuristic | Judge) -> Output:
     """Read what an evaluator declares as its ``output``, or its function as what it returns."""
     is_judge = evaluator.kind == "judge"
-    per_chunk = is_judge and getattr(evaluator, "per", "answer") == "chunk"
+    per_chunk = is_judge and getattr(evaluator, "per", "answer") in _RATED_APART
     declared = getattr(evaluator, "output", None)
     if isinstance(declared, (tuple, list)):
         return Output(is_judge, per_chunk, "word", tuple(declared))
@@ -82,7 +85,7 @@ def _output_seen(evaluation: Evaluation) -> Output:
 
 def _rates_chunks(name: str) -> bool:
     """Say whether a judge of this package or the app rates chunks; where it failed none shows."""
-    return getattr(registry.known(name), "per", "answer") == "chunk"
+    return getattr(registry.known(name), "per", "answer") in _RATED_APART
 
 
 def from_plain(saved: Any) -> dict[str, Output]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.model import Usage
-from llmeval_sdk.offline.report import _journal
+from llmeval_sdk.offline.report import _folder, _journal
 from llmeval_sdk.offline.report._aggregate import Aggregate
 from llmeval_sdk.offline.report._outputs import Output, from_plain, seen_in
 from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, below
@@ -131,14 +131,20 @@ class Report:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Report:
-        """Read a report that `save` wrote; a row is read from the file when it is accessed.
+        """Read a report that `save` or a run wrote; a row is read when it is accessed.
 
         Raises:
             ConfigurationError: the file cannot be read.
             DataError: the file is not a report.
         """
-        saved, rows, aggregate = _journal.load(Path(path))
-        header = saved.header
+        place = Path(path)
+        header: Mapping[str, Any]
+        rows: Sequence[Row]
+        if place.is_dir():  # a run on Ray has a file for each block of the data
+            header, rows, aggregate = _folder.load(place)
+        else:
+            saved, rows, aggregate = _journal.load(place)
+            header = saved.header
         return cls(
             rows,
             aggregate,

@@ -23,7 +23,7 @@ from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
-def _write_row(row: Row) -> bytes:
+def write_row(row: Row) -> bytes:
     """Return a row as one line of JSON, as saved reports hold it."""
     plain = {
         "number": row.number,
@@ -38,8 +38,8 @@ def _write_row(row: Row) -> bytes:
     return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _read_row(line: bytes) -> Row:
-    """Read what `_write_row` wrote; raises ``ValueError`` for anything else."""
+def read_row(line: bytes) -> Row:
+    """Read what `write_row` wrote; raises ``ValueError`` for anything else."""
     plain = json.loads(line)
     record = plain["record"]
     for name, kind in _NOUNS.items():
@@ -131,7 +131,7 @@ class Rows(Sequence[Row]):
             if len(self._held) > HELD:
                 self._spill()
             return
-        line = _write_row(row)
+        line = write_row(row)
         if self._seal is not None:
             line = self._seal(line)
         self.locate(row.number, self._end + len(self._pending), len(line))
@@ -208,7 +208,7 @@ class Rows(Sequence[Row]):
 
     def read_at(self, start: int, length: int) -> Row:
         """Read the row that stands somewhere in the file."""
-        return _read_row(self.line_at(start, length))
+        return read_row(self.line_at(start, length))
 
     def line_at(self, start: int, length: int) -> bytes:
         """Return the line that stands somewhere in the file."""

@@ -120,7 +120,7 @@ def _rated_share(report: Report, name: str) -> float | None:
     tally = report.aggregate.tallies.get(name)
     if tally is None or not tally.rated + tally.failed:
         return None
-    return (tally.rated - tally.unrated_parts) / (tally.rated + tally.failed)
+    return (tally.rated - tally.unrated_parts.total) / (tally.rated + tally.failed)
 
 
 def _too_few(report: Report, name: str, min_rated: float) -> bool:
@@ -135,7 +135,7 @@ def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
     share = _rated_share(report, name) or 0.0
     reasons = ", ".join(f"{reason} ({times:,})" for reason, times in tally.errors.most_common(3))
     why = f": {reasons}" if reasons else ""
-    parts = " in part" if tally.unrated_parts else ""
+    parts = " in part" if tally.unrated_parts.total else ""
     return (
         f"{name} rated {tally.rated:,} of the {tally.rated + tally.failed:,} rows that had its "
         f"inputs{parts}, {share:.0%} where at least {min_rated:.0%} is asked for{why}"

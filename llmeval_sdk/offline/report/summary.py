@@ -100,8 +100,9 @@ def lines(report: Report) -> list[MetricLine]:
         reasons = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
         rest = sum(tally.reasons.values()) - tally.failed
         about = (tally.rated, tally.failed, rest, "; ".join(reasons), name, bool(tally.stood_in))
-        paths = sorted(tally.sums.items(), key=lambda each: (-each[1], each[0]))
-        metric_lines += [MetricLine(path, amount / tally.rated, *about) for path, amount in paths]
+        means = tally.means()
+        paths = sorted(means, key=lambda path: (-means[path], path))
+        metric_lines += [MetricLine(path, means[path], *about) for path in paths]
         if not paths:
             metric_lines.append(MetricLine(name, None, *about))
     return metric_lines

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from llmeval_sdk._needs import lacking, missing
 from llmeval_sdk.config import Settings
@@ -47,6 +47,8 @@ class Chosen:
     """Of each heuristic: many need the same fields, which are looked for once in a row."""
     decided: frozenset[str] = frozenset()
     """The judges in whose place a decision model is asked."""
+    needs: frozenset[str] = frozenset()
+    """All fields that one of them needs."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class Chosen:
         Raises:
             DataError: naming the place and the column.
         """
-        needed = not self.are_requested or any("request" in each.needs for each in self._all)
+        needed = not self.are_requested or "request" in self.needs
         if record.request is None and (needed or not answered):
             raise DataError(f"{place}: the column 'request' is missing")
         has_answer = any(getattr(record, name) is not None for name in _ANSWERS)
@@ -132,7 +134,8 @@ def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: b
     heuristics = tuple(each for each in chosen if each.kind == "heuristic")
     judges = tuple(each for each in chosen if each.kind == "judge")
     needs = tuple(tuple(heuristic.needs) for heuristic in heuristics)
-    return Chosen(heuristics, judges, evaluators is not None, needs)
+    all_needs = frozenset(name for each in chosen for name in each.needs)
+    return Chosen(heuristics, judges, evaluators is not None, needs, needs=all_needs)
 
 
 DAY = 86_400.0
@@ -147,6 +150,16 @@ class InputRow(NamedTuple):
 
 
 Emit = Callable[[Row], None]
+
+
+class VerdictJournal(Protocol):
+    """Keeps each verdict of a run as soon as it is made, for a process that takes over."""
+
+    def known(self, item: InputRow, /) -> Mapping[str, Evaluation]:
+        """Return the verdicts on a row that need not be asked for again, by judge."""
+
+    def keep(self, item: InputRow, verdicts: Mapping[str, Evaluation], /) -> None:
+        """Keep verdicts on a row."""
 
 
 @dataclass(slots=True)
@@ -182,6 +195,7 @@ class Engine:
     decider: Decider | None = None
     """Asks the decision model in place of the judges that are ``decided``."""
     app: App | None = None
+    journal: VerdictJournal | None = None
     stopped: bool = False
     """Set it to have nothing further begun."""
     _ready: deque[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=deque)
@@ -218,6 +232,10 @@ class Engine:
             record = answer
         evaluations = self.chosen.score(record)
         judges = self.chosen.judges_for(record, evaluations)
+        if self.journal is not None:
+            known = self.journal.known(item)
+            evaluations |= known
+            judges = [judge for judge in judges if judge.name not in known]
         decided = [judge for judge in judges if judge.name in self.chosen.decided]
         others = [judge for judge in judges if judge.name not in self.chosen.decided]
         parts = len(others) + bool(decided)
@@ -249,6 +267,8 @@ class Engine:
 
     def _done(self, begun: _Begun, evaluations: Mapping[str, Evaluation]) -> None:
         """Add what is known of a row, and emit the row when it was the last."""
+        if self.journal is not None:
+            self.journal.keep(begun.item, evaluations)
         begun.evaluations |= evaluations
         begun.left -= 1
         if not begun.left:
@@ -258,5 +278,9 @@ class Engine:
         """Return the seconds for a judgement; its calls wait for each other, each has its own."""
         if self.is_throttled:
             return DAY
-        calls = len(record.retrieved_context or ()) if judge.per == "chunk" else 1
+        calls = 1
+        if judge.per == "chunk":
+            calls = len(record.retrieved_context or ())
+        elif judge.per == "step":
+            calls = sum(step.role == "tool" for step in record.steps or ())
         return self.judge_timeout * max(calls, 1)

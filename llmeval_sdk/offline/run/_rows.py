@@ -45,7 +45,7 @@ class Bad:
         self.count = 0
         self.told: list[str] = []
 
-    def add(self, error: DataError, *, leave_out: bool = False) -> None:
+    def add(self, error: DataError, number: int, *, leave_out: bool = False) -> None:
         """Count a bad row or raise its error; requests that failed live are left out."""
         if not (self.skip or leave_out):
             raise error
@@ -61,9 +61,10 @@ def good_rows(
     *,
     answered: bool,
     digests: bool,
+    unique: bool = True,
     prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Iterator[InputRow]:
-    """Yield the rows that can be evaluated."""
+    """Yield the rows that can be evaluated; ``unique`` refuses an id that appears again."""
     seen: set[int] = set()
     for number, place, row in data.rows:
         try:
@@ -76,14 +77,14 @@ def good_rows(
             else:
                 record = record_from(row, number=number, place=place, prices=prices)
             chosen.check(record, place, answered=answered)
-            if record.request_id is not None:
+            if unique and record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million
                 if mark in seen:
                     repeated = f"{record.request_id!r} appeared in an earlier row"
                     raise DataError(f"{place}, column 'request_id': {repeated}")  # noqa: TRY301
                 seen.add(mark)
         except DataError as error:
-            bad.add(error, leave_out=is_exported(row) and is_failed(row))
+            bad.add(error, number, leave_out=is_exported(row) and is_failed(row))
             continue
         yield InputRow(number, record, digest_of(record) if digests else "")
 

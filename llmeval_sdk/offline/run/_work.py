@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,15 @@ from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.offline.report._aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run._app import App, function_of
-from llmeval_sdk.offline.run._engine import DAY, Chosen, Emit, Engine, InputRow, choose
+from llmeval_sdk.offline.run._engine import (
+    DAY,
+    Chosen,
+    Emit,
+    Engine,
+    InputRow,
+    VerdictJournal,
+    choose,
+)
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
@@ -161,8 +170,20 @@ class Work:
         signer = signer_of(self.settings)
         return VerdictFile(path, signer, max_days=self.settings.store_max_days)
 
-    def run(self, items: Iterable[InputRow], emit: Emit) -> Any:
-        """Evaluate rows and emit each when it is done; return the exporters' accounts."""
+    def fresh(self) -> Work:
+        """Return the same work for another event loop: its models are new, its budget goes on."""
+        work = copy(self)
+        kept = ("settings", "chosen", "keeper")
+        work.__dict__.update({name: getattr(self, name) for name in kept})
+        return work
+
+    def run(
+        self, items: Iterable[InputRow], emit: Emit, journal: VerdictJournal | None = None
+    ) -> Any:
+        """Evaluate rows and emit each when it is done; return the exporters' accounts.
+
+        With a journal, no verdict is asked for that it knows.
+        """
         with ExitStack() as stack:
             stack.callback(write_notices)  # no worker is here to do it
             engine = Engine(
@@ -173,6 +194,7 @@ class Work:
                 judge_timeout=self.settings.judge_timeout,
                 is_throttled=self.is_throttled,
                 decider=self.decider,
+                journal=journal,
             )
             experiment = None
             if self.model is not None or self.exporters:
@@ -257,7 +279,8 @@ def _check_judges(
     if without and not _is_named(llm, settings):
         raise ConfigurationError(
             f"{', '.join(without)} needs a judge model: pass llm= (on the command line "
-            "--model-judge), or set LLMEVAL_JUDGE_MODEL, with OPENAI_API_KEY or OPENAI_BASE_URL"
+            "--model-judge, or --model of agreement), or set LLMEVAL_JUDGE_MODEL, with "
+            "OPENAI_API_KEY or OPENAI_BASE_URL"
         )
     for judge in asking:
         model = models.check(judge)

@@ -1,0 +1,52 @@
+"""``regex:PATTERN``: whether the answer has a certain form."""
+
+from __future__ import annotations
+
+import re
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics.expected._patterns import MOST_LETTERS, SECONDS, compiled, searched
+from llmeval_sdk.heuristics.expected._texts import answer_of
+from llmeval_sdk.model import Evaluation, Record
+
+
+_NAMED = re.compile(r"([A-Za-z]\w{0,99})=(.+)", re.ASCII | re.DOTALL)
+
+
+def by_pattern(text: str) -> FunctionHeuristic[Evaluation | None]:
+    r"""Make a heuristic of ``PATTERN``, or of ``NAME=PATTERN`` where there are several.
+
+    The value says whether the pattern is found anywhere in the answer (the response, else the
+    extracted value); ``^`` and ``$`` bind it to the ends. The syntax is that of the package
+    ``regex``, a superset of Python's. A search that takes longer than a tenth of a second is given
+    up and has no value.
+
+    Raises:
+        ConfigurationError: the pattern is none, or the extra is not installed.
+
+    Examples:
+        >>> from llmeval_sdk.heuristics.expected.regex import by_pattern
+        >>> by_pattern(r"year=^\d{4}$").name
+        'year'
+    """
+    if not text:
+        raise ConfigurationError(r"regex needs a pattern, such as regex:^\d{4}$")
+    named = _NAMED.fullmatch(text)
+    name, pattern = named.groups() if named else ("regex", text)
+    search = compiled(pattern, who=f"regex:{text}")
+
+    def evaluate(record: Record) -> Evaluation | None:
+        answer = answer_of(record)
+        if answer is None:
+            return None
+        if len(answer) > MOST_LETTERS:
+            why = f"not searched: the answer is longer than {MOST_LETTERS:,} characters"
+            return Evaluation(name, explanation=why)
+        try:
+            return Evaluation(name, searched(search, answer) is not None)
+        except TimeoutError:
+            why = f"not searched: the pattern takes longer than {SECONDS:g} s on this answer"
+            return Evaluation(name, explanation=why)
+
+    return FunctionHeuristic(evaluate, name, needs=("response|value",), automatic=False)

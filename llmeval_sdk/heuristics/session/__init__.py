@@ -1,0 +1,1 @@
+"""Free scores of a conversation: one small file each."""

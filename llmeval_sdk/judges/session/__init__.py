@@ -1,0 +1,1 @@
+"""Judges of a conversation as a whole: one small file each."""

@@ -1,0 +1,128 @@
+"""Evaluates Arrow tables one batch at a time: for engines that bring their own way of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
+from llmeval_sdk.offline.data.source import Data, Located
+from llmeval_sdk.offline.report._arrow import ArrowColumns, arrow_table, text_of
+from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.run._rows import Bad, good_rows
+from llmeval_sdk.offline.run._work import Work
+from llmeval_sdk.policy.budget import Budget
+
+
+class BatchEvaluator:
+    """A function of one Arrow table that returns another, with a row for each of its rows.
+
+    Spark's ``mapInArrow``, Daft, Dask, DuckDB and Ray Data take such a function. It can be pickled,
+    and loads its evaluators where it is called for the first time. Judges run inside of the call,
+    several at a time; verdicts of earlier runs on the same machine are used again.
+
+    The table that comes back has ``request_id``; the columns of the evaluators, named as in
+    `Report.to_pandas`; ``errors``, a list of what failed on a row; and ``problem``, which says why
+    a row could not be read. Such a row has no values, and the others do not suffer from it.
+
+    Args:
+        evaluators: names or objects.
+        llm: the judge model, as in `evaluate`.
+        concurrency: how many judgements run at a time within a call.
+        budget: the most that the judges may use, in each process by itself.
+        cache: reuse verdicts of earlier runs if judge, model and inputs are the same.
+        prices: prices in USD per million input and output tokens, by model.
+        decisions: the decision model, as in `evaluate`.
+        thresholds: of decisions, by the name of the judge.
+
+    Raises:
+        ConfigurationError: an evaluator is unknown, or a judge has no model.
+        MissingExtraError: pyarrow is not installed.
+
+    Examples:
+        >>> evaluate = BatchEvaluator(["context_relevance"])
+        >>> evaluate.schema.names
+        ['request_id', 'context_relevance', 'errors', 'problem']
+    """
+
+    def __init__(
+        self,
+        evaluators: Sequence[Any],
+        *,
+        llm: Any = None,
+        concurrency: int = 8,
+        budget: Budget | None = None,
+        cache: bool = True,
+        prices: Mapping[str, tuple[float, float]] | None = None,
+        decisions: Any = None,
+        thresholds: Mapping[str, float] | None = None,
+    ) -> None:
+        if isinstance(evaluators, str) or not evaluators:
+            raise ConfigurationError(f"evaluators must be a list of some: [{evaluators!r}]")
+        self._work = Work(
+            evaluators=tuple(evaluators),
+            llm=llm,
+            concurrency=concurrency,
+            budget=budget,
+            cache=cache,
+            prices=prices,
+            decisions=decisions,
+            thresholds=thresholds,
+        )
+        self._columns = ArrowColumns(self._work.chosen.outputs)
+        _pyarrow()
+
+    @property
+    def schema(self) -> Any:
+        """The schema of every table that comes back, as a ``pyarrow.Schema``."""
+        pa = _pyarrow()
+        return pa.schema([*self._columns.fields(), pa.field("problem", pa.string())])
+
+    def __call__(self, table: Any) -> Any:
+        """Evaluate a ``pyarrow.Table`` or ``RecordBatch``; return a table of as many rows."""
+        problems: list[str | None] = [None] * table.num_rows
+        bad = _NotedBad(problems)
+        located = (
+            Located(number, f"row {number}", row) for number, row in enumerate(table.to_pylist(), 1)
+        )
+        work = self._work
+        items = good_rows(
+            Data("", table.num_rows, located),
+            work.chosen,
+            bad,
+            answered=True,
+            digests=False,
+            unique=False,
+            prices=work.settings.prices,
+        )
+        rows: list[Row | None] = [None] * table.num_rows
+
+        def emit(row: Row) -> None:
+            rows[row.number - 1] = row
+
+        work.fresh().run(items, emit)
+        ids, *values = self._columns.values(rows)
+        if "request_id" in table.schema.names:  # a row that could not be read has one too
+            pairs = zip(ids, table.column("request_id").to_pylist(), strict=True)
+            ids = [read if read or raw is None else text_of(raw) for read, raw in pairs]
+        return arrow_table([ids, *values, problems], self.schema)
+
+
+class _NotedBad(Bad):
+    """Notes what is wrong with each row that cannot be read."""
+
+    def __init__(self, problems: list[str | None]) -> None:
+        super().__init__(skip=True)
+        self._problems = problems
+
+    def add(self, error: DataError, number: int, *, leave_out: bool = False) -> None:
+        """Note the problem of a row."""
+        self._problems[number - 1] = text_of(error)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise missing_extra("evaluating Arrow tables", "pandas", "pyarrow") from None
+    return pa

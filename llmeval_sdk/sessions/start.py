@@ -1,0 +1,50 @@
+"""Makes what evaluates the sessions of a plan, where somebody asked for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.config.sessions import SessionSettings
+from llmeval_sdk.evaluation import is_built_in
+from llmeval_sdk.evaluation.resolve import standing_heuristics
+from llmeval_sdk.pipeline import Plan
+from llmeval_sdk.protocols import Evaluator
+from llmeval_sdk.sessions._closing import Sessions
+from llmeval_sdk.sessions._shelf import Shelf
+from llmeval_sdk.store.files import path_of
+
+
+SUFFIX = ".sessions"
+"""The ending of the file, beside the store's and the budget's."""
+
+
+def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan:
+    """Take the evaluators of sessions out of a plan, and put in what runs them.
+
+    Nothing is kept of any session where no evaluator of sessions was asked for, or registered by
+    the app.
+    """
+    judges = [judge for judge in plan.judges if judge.per == "session"]
+    standing = [each for each in standing_heuristics(settings) if _is_of_session(each)]
+    asked = [each for each in requested if each.kind == "heuristic" and _is_of_session(each)]
+    own = [each for each in standing if not is_built_in(each)]
+    if not (judges or asked or own):
+        return plan
+    heuristics: dict[str, Any] = {each.name: each for each in (*standing, *asked)}
+    idle = settings.of(SessionSettings).session_idle
+    sessions = Sessions(
+        Shelf(path_of(settings.store).with_suffix(SUFFIX), int(idle * 1e9)),
+        [] if settings.heuristics == "off" and not asked else list(heuristics.values()),
+        judges,
+        idle=idle,
+        content=plan.content,
+    )
+    others = tuple(judge for judge in plan.judges if judge.per != "session")
+    return replace(plan, judges=others, sessions=sessions)
+
+
+def _is_of_session(evaluator: Any) -> bool:
+    return getattr(evaluator, "per", "answer") == "session"

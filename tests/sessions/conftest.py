@@ -1,0 +1,69 @@
+"""Sessions that are idle soon, in a folder of their own."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from llmeval_sdk import registry
+from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.model import Completion, Usage
+from llmeval_sdk.protocols import LLM
+from llmeval_sdk.testing.judge_server import JudgeServer
+
+
+class Scripted(LLM):
+    """Gives one answer, always; keeps what it was asked."""
+
+    model = "scripted"
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = []
+
+    async def complete(self, messages, /, *, schema=None, max_tokens=4096):
+        self.asked.append(list(messages))
+        return Completion(json.dumps(self.answer), self.model, Usage(10, 5, 15))
+
+
+@pytest.fixture
+def scripted():
+    """Make a model that always gives one answer."""
+    return Scripted
+
+
+@pytest.fixture
+def judged():
+    """Evaluate a record with a judge and an LLM."""
+    return lambda judge, record, llm: asyncio.run(judge.evaluate(record, llm))
+
+
+@pytest.fixture
+def stand_in():
+    """An LLM of the stand-in server, over HTTP."""
+    with JudgeServer() as server:
+        yield OpenAILLM("stand-in", base_url=server.base_url, timeout=10)
+
+
+@pytest.fixture
+def unregistered():
+    """Take the evaluators that a test registers out again."""
+    before = set(registry._own)
+    yield
+    for name in set(registry._own) - before:
+        registry.forget(name)
+
+
+@pytest.fixture
+def until():
+    """Wait for a condition, at most for some seconds, and return what it gave."""
+
+    def wait(condition, seconds=30.0):
+        deadline = time.monotonic() + seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, "the condition never came true"
+            time.sleep(0.02)
+        return value
+
+    return wait
