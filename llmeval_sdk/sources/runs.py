@@ -40,7 +40,8 @@ def answered(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
     """Give a topmost span the question and the answer of its run, as people saw them.
 
     Where it has none itself, the first question and the last answer below it count. A state of a
-    graph, which is no text, gives way to the last answer of a model if it contains that.
+    graph, which is no text, gives way to the last answer of a model if it contains that; and where
+    the span is an agent's, to a text with which its last model call answered.
     """
     if top.kind not in OWNERS:
         return top
@@ -49,9 +50,15 @@ def answered(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
     if request is None and asked:
         request = min(asked, key=_start).request
     if not isinstance(response, str):
-        answers = _answers(top, family)
-        if response is None or (answers and _holds(response, answers[-1])):
-            response = answers[-1] if answers else None
+        spoken = _spoken(top, family)
+        texts = [text for span in spoken if (text := _text(span)).strip()]
+        last = next((_text(span) for span in reversed(spoken) if span.kind == "llm"), "")
+        if response is None:
+            response = texts[-1] if texts else None
+        elif texts and _holds(response, texts[-1]):
+            response = texts[-1]
+        elif top.kind == "agent" and last.strip():
+            response = last
     return replace(top, request=request, response=response)
 
 
@@ -84,8 +91,8 @@ def _as_step(span: ForeignSpan, offered: Mapping[str, Mapping[str, Any]]) -> For
     return span
 
 
-def _answers(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[str]:
-    """Return the texts that were answered, in order, but for those inside of a tool."""
+def _spoken(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[ForeignSpan]:
+    """Return the spans that may have answered, in order, but for those inside of a tool."""
     parents = {span.span_id: span for span in family}
 
     def is_aside(span: ForeignSpan) -> bool:
@@ -98,15 +105,12 @@ def _answers(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[str]:
             span = above
         return True
 
-    spoken = [
-        span
-        for span in family
-        if span is not top
-        and span.kind in _SPEAKS
-        and isinstance(span.response, str)
-        and span.response.strip()
-    ]
-    return [span.response for span in sorted(spoken, key=_end) if not is_aside(span)]
+    below = [span for span in family if span is not top and span.kind in _SPEAKS]
+    return [span for span in sorted(below, key=_end) if not is_aside(span)]
+
+
+def _text(span: ForeignSpan) -> str:
+    return span.response if isinstance(span.response, str) else ""
 
 
 def _holds(state: Any, text: str) -> bool:

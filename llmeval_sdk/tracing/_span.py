@@ -18,7 +18,7 @@ from llmeval_sdk.model import (
     SpanKind,
     Usage,
 )
-from llmeval_sdk.records import CONTEXT_ARGUMENTS, OWNERS, Left, Retrieved
+from llmeval_sdk.records import CONTEXT_ARGUMENTS, OWNERS, Conversation, Left, Retrieved
 from llmeval_sdk.tracing import ids
 from llmeval_sdk.tracing._capture import Room, capture, new_room, used
 from llmeval_sdk.tracing._failures import failure_of
@@ -264,9 +264,10 @@ class Span:
 
     @property
     def has_metadata(self) -> bool:
-        """Whether there is anything that a metadata heuristic could read."""
+        """Whether there is anything that a metadata heuristic could read, which no chat is."""
+        gathered = self.gathered
         return bool(
-            self.gathered
+            (gathered and (len(gathered) > 1 or type(gathered[0]) is not Conversation))
             or self._retrieved is not None
             or self._extractions is not None
             or self._confidence is not None

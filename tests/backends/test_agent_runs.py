@@ -65,11 +65,8 @@ def test_parallel_calls_errors_and_retries_are_steps(tracer, framework, way):
     ] * 2
     assert all(error for *_, error, _ in steps[2:])
     assert all(is_timed for *_, is_timed in steps)
-    if (tracer, framework, way) != (
-        "traceloop",
-        "openai_agents",
-        "stream",
-    ):  # writes no answer then
+    # of streamed chat completions of this SDK, only ddtrace writes the answer
+    if (framework, way) != ("openai_agents", "stream") or tracer == "ddtrace":
         assert seen["response"] == "Order A17 is shipped, so I could not refund it."
 
 
