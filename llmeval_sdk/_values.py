@@ -49,7 +49,14 @@ _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"
 """Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
 _MEASURES = ("_count", "_seconds")
-_HIGH_IS_BAD = ("_risk", "_seconds", "_token_count", "repetition", "unanswered_questions")
+_HIGH_IS_BAD = (
+    "_risk", "_seconds", "_token_count", "repetition", "unanswered_questions", "run_faults",
+    "tool_call_errors", "duplicate_tool_calls", "tool_call_loop", "tool_call_schema",
+    "ungrounded_arguments", "ignored_errors", "unsupported_action_claims", "unmet_requests",
+    "injected_actions",
+)  # fmt: skip
+_UNRATED = (ABSTENTION, "ungrounded_arguments")
+"""Who did not answer may be right, and in one good run of four an argument comes from nowhere."""
 
 
 def number(value: Any) -> float | None:
@@ -84,7 +91,7 @@ def is_measure(name: str) -> bool:
 
 def is_unrated(name: str) -> bool:
     """Say whether an evaluator's scores are never good or bad, though they can be sorted."""
-    return name == ABSTENTION  # who did not answer may be right
+    return name in _UNRATED
 
 
 def has_abstained(values: Mapping[str, Any]) -> bool:
@@ -119,7 +126,7 @@ def goodness(name: str, value: Any, label: str | None = None) -> float | None:
 
     Args:
         name: the evaluator; one that ends in ``_risk`` is best at 0.
-        value: a score, a bool, a category or ``None``.
+        value: a score, a bool, a category or ``None``. More than 1 is bad where high is bad.
         label: the evaluation's label: a neutral one, such as ``abstained``, makes a score neutral.
 
     Returns:
@@ -132,9 +139,10 @@ def goodness(name: str, value: Any, label: str | None = None) -> float | None:
     if isinstance(value, bool):
         return float(value)
     score = number(value)
-    if score is None or not 0 <= score <= 1 or is_measure(name) or is_unrated(name):
+    if score is None or score < 0 or is_measure(name) or is_unrated(name):
         return None
-    return 1 - score if high_is_bad(name) else score
+    good = max(0.0, 1 - score) if high_is_bad(name) else score
+    return good if good <= 1 else None
 
 
 def standing(name: str, value: Any, label: str | None = None) -> Standing:
