@@ -50,7 +50,7 @@ tests: $(VENV)/.dev  ## Run the tests of every change: two files at a time, then
 	@$(BIN)/python tests/all.py --every-change $(ARGS)
 
 test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed processes.
-	@$(BIN)/python -m pytest tests/faults tests/spool/test_survival.py $(ARGS)
+	@$(BIN)/python -m pytest tests/faults tests/spool/test_survival.py tests/sessions/test_processes.py $(ARGS)
 
 # An environment of its own for each that needs a heavy library: what it holds, and what pip installs.
 HOLDS_coverage := the tests with coverage

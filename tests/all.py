@@ -20,7 +20,10 @@ from pathlib import Path
 
 
 ROOT = Path(__file__).resolve().parent.parent
-OWN_SUITES = ("tests/faults", "tests/spool/test_survival.py", "tests/servers", "tests/docs")
+OWN_SUITES = (
+    "tests/faults", "tests/spool/test_survival.py", "tests/sessions/test_processes.py",
+    "tests/servers", "tests/docs",
+)  # fmt: skip
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
 OWN_ENVIRONMENT = ("tests/fleet", "tests/ray")
 """What only ``make test-fleet`` and ``make test-ray`` can run, with Redis and Celery, or Ray."""

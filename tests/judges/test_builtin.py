@@ -115,7 +115,8 @@ READERS = (
 def test_chunks_without_content_are_a_missing_input_and_cost_nothing(name, scripted, judged):
     """Nobody is paid to read chunks that are known by their addresses only."""
     llm = scripted(GOOD[name][0])
-    found = judged(registry.evaluator(name), replace(FULL, retrieved_context=BARE), llm)
+    bare = replace(FULL, retrieved_context=BARE, steps=None)
+    found = judged(registry.evaluator(name), bare, llm)
     assert (found.value, found.error, llm.asked) == (None, None, [])
     assert found.metadata == {"missing_inputs": "text in retrieved_context"}
 
@@ -238,7 +239,7 @@ def test_earlier_turns_are_history_and_the_last_user_message_is_the_request(scri
 def test_groundedness_sees_the_chunks_in_rank_order(scripted, judged):
     """Request, chunks and response are shown, nothing else."""
     llm = scripted(NO)
-    found = judged(registry.evaluator("groundedness"), FULL, llm)
+    found = judged(registry.evaluator("groundedness"), replace(FULL, steps=None), llm)
     assert (found.value, found.explanation) == ("no", "lacks the year")
     assert list(shown(llm)) == ["request", "chunk 1", "chunk 2", "response"]
 
