@@ -243,7 +243,7 @@ def _call(call: Any) -> _CallPart:
 def _call_of_text(content: Any) -> _CallPart:
     try:
         return _call(json.loads(content))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return _CallPart(None, "tool", content)
 
 

@@ -10,14 +10,14 @@ MOST_RESULTS = 50
 """Of the tool calls of a run, the last ones count."""
 MOST_TEXT = 64_000
 """Characters of all results together; one that is longer than its share is cut."""
-_LONGEST_ARGUMENTS = 500
 
 
 def evidence_of(record: Record) -> tuple[Chunk, ...] | None:
     """Return the retrieved chunks, and after them a chunk for each call of a tool.
 
-    Those of tools have the ``retrieval_method`` ``tool`` and begin with the call, so that a reader
-    knows where the text comes from. ``None`` where there is neither.
+    Those of tools have the ``retrieval_method`` ``tool`` and begin with the tool's name, so that a
+    reader knows where the text comes from. The arguments of a call are not in them: the model wrote
+    those itself. ``None`` where there is neither.
     """
     steps = enumerate(record.steps or (), 1)
     calls = [(number, step) for number, step in steps if _brought_something(step)]
@@ -32,8 +32,7 @@ def _brought_something(step: Step) -> bool:
 
 
 def _chunk(number: int, step: Step, most: int) -> Chunk:
-    called = (to_text(step.arguments or {}) or "")[:_LONGEST_ARGUMENTS]
     outcome = "returned" if step.error is None else f"failed: {step.error};"
-    text = f"tool {step.name} {called} {outcome} {(to_text(step.result) or '')[:most]}"
+    text = f"tool {step.name} {outcome} {(to_text(step.result) or '')[:most]}"
     about = {"tool": step.name, "step": number}
     return Chunk(text, None, None, None, None, "tool", about)

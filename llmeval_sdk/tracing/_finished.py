@@ -70,7 +70,7 @@ def _leave_steps(span: Span, owner: Span) -> None:
     above: Span | None = owner
     while above is not None and above.spec.kind != "agent":
         above = above.owner
-    if above is not None and not above.end_ns and above._has_room_for(span.held):
+    if above is not None and not above.end_ns and _has_room(above, span, span.held):
         for step in steps_above(span, span.gathered):
             above.collect(step)
 
@@ -87,11 +87,19 @@ def _leave(item: Left, span: Span, owner: Span) -> None:
         (_call_above(span, owner) or owner).collect(item)
     elif type(item) is Conversation:
         _hold(item, owner)
-    elif type(item) is not Step or owner._has_room_for(span.size):
+    elif type(item) is not Step or _has_room(owner, span, span.size):
         owner.collect(item)
-    elif owner.held - span.size <= MOST_HELD:  # the first that has no room
-        note = f"[left out: the tool calls after the first {MOST_HELD >> 20} MB of this run]"
+
+
+def _has_room(owner: Span, span: Span, size: int) -> bool:
+    """Say whether a run may hold steps of this size as well; else leave a note in their place."""
+    if owner.held + size <= MOST_HELD:
+        owner.held += size
+        return True
+    note = f"[left out: tool calls beyond the {MOST_HELD >> 20} MB that a run may hold]"
+    if getattr((owner.gathered or (None,))[-1], "content", None) != note:
         owner.collect(Step("system", note, start_ns=span.start_ns))
+    return False
 
 
 def _hold(conversation: Conversation, owner: Span) -> None:

@@ -257,11 +257,6 @@ class Span:
             self.gathered = []
         self.gathered.append(item)
 
-    def _has_room_for(self, size: int) -> bool:
-        """Say whether a run may hold a step of this size, beside those that it holds already."""
-        self.held += size
-        return self.held <= MOST_HELD
-
     @property
     def has_metadata(self) -> bool:
         """Whether there is anything that a metadata heuristic could read, which no chat is."""

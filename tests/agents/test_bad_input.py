@@ -97,6 +97,43 @@ def test_a_live_run_over_sixteen_megabytes_says_what_is_left_out():
     assert 100 < len(steps) < 150
 
 
+def test_an_agent_below_that_is_too_large_costs_its_caller_no_other_call():
+    """The calls before and after it stay, and a note stands in its place."""
+    seen = {}
+
+    @llmeval.heuristic
+    def what_the_caller_did(record):
+        seen[record.span_name] = record
+
+    @llmeval.tool
+    def read(number: int) -> str:
+        return "x" * 60_000
+
+    @llmeval.tool
+    def pay(number: int) -> str:
+        return "paid"
+
+    @llmeval.agent
+    def reader(question: str) -> str:
+        for number in range(150):
+            read(number)
+        return "read"
+
+    @llmeval.agent
+    def boss(question: str) -> str:
+        for number in range(3):
+            reader("Read it all.")
+            pay(number)
+        return "done"
+
+    with capture(evaluators=[what_the_caller_did]) as kit:
+        boss("Do it.")
+        kit.drain()
+    steps = seen["boss"].steps
+    assert [step.name for step in steps if step.name == "pay"] == ["pay", "pay", "pay"]
+    assert any(is_note_of_a_cut(step) for step in steps)
+
+
 def test_calls_without_results_and_results_without_calls():
     """Both are steps of their own."""
     steps = steps_of([
@@ -129,3 +166,9 @@ def test_clocks_out_of_order():
         call("c", {}, start_ns=2**70, end_ns=0),
     )
     assert_scored(Record(request="Go.", response="Done.", steps=steps))
+
+
+def test_a_call_that_is_nested_without_end_is_read_as_text():
+    """A message whose text is a hundred thousand brackets raises nothing."""
+    steps = steps_of([{"from": "function_call", "value": "[" * 200_000}])
+    assert [step.role for step in steps] == ["tool"]

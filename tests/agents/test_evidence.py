@@ -18,7 +18,7 @@ def test_documents_come_first_and_results_name_their_call():
     document, result = evidence_of(record)
     assert document == DOCUMENT
     assert (result.retrieval_method, result.metadata["step"]) == ("tool", 2)
-    assert result.content == 'tool get_order {"order_id": "A17"} returned {"status": "shipped"}'
+    assert result.content == 'tool get_order returned {"status": "shipped"}'
 
 
 def test_evidence_is_bounded():
@@ -66,3 +66,12 @@ def test_what_lacks_is_named_as_before():
     """A judge without any context says so in the words of the schema."""
     judge = registry.evaluator("groundedness")
     assert lacking(judge, Record(request="?", response="!")) == "retrieved_context"
+
+
+def test_what_the_model_wrote_itself_is_no_evidence():
+    """An invented claim is not supported by the arguments of a call that the agent made."""
+    claim = "The warranty of the roof lasts for thirty years and covers hail."
+    steps = (Step("tool", None, "send_note", {"text": claim}, "queued"),)
+    record = Record(request="How long is the warranty?", response=claim, steps=steps)
+    assert all(claim not in chunk.content for chunk in evidence_of(record))
+    assert registry.evaluator("groundedness_risk").evaluate(record).value > 0.5

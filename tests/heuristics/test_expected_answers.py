@@ -156,6 +156,28 @@ def test_json_schema_says_where_the_first_error_is(answer, is_valid, why, tmp_pa
     assert made.explanation is None if why is None else made.explanation.startswith(why)
 
 
+def test_a_schema_is_checked_in_bounded_time():
+    """Thousands of items that must differ, or of strings that match slowly, stop no worker."""
+    items = [{"n": number} for number in range(6_000)]
+    unique = of_schema({"type": "array", "uniqueItems": True})
+    begun = time.monotonic()
+    assert unique.evaluate(Record(response=json.dumps(items))).value is True
+    assert unique.evaluate(Record(response=json.dumps([*items, {"n": 1}]))).value is False
+    assert unique.evaluate(Record(response="[1, 1.0]")).value is False
+    assert unique.evaluate(Record(response="[1, true]")).value is True
+    slow = of_schema({"items": {"pattern": "^(a|a|aa)+$"}})
+    made = slow.evaluate(Record(response=json.dumps(["a" * 40 + "b"] * 2_000)))
+    assert made.value in (None, False)
+    assert time.monotonic() - begun < 30
+
+
+def test_patterns_without_a_deadline_are_refused():
+    """The library's own search of names beside patternProperties could take for ever."""
+    schema = {"patternProperties": {"^(a|a)+$": {}}, "additionalProperties": False}
+    with pytest.raises(ConfigurationError, match="cannot stand beside additionalProperties"):
+        of_schema(schema)
+
+
 def test_a_schema_fetches_nothing():
     """A reference to an address is not followed: there is no value, and the reason says which."""
     made = of_schema({"$ref": "http://127.0.0.1:9/schema.json"}).evaluate(Record(response="{}"))

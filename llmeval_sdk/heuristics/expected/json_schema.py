@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
@@ -16,6 +18,11 @@ from llmeval_sdk.model import Evaluation, Record
 
 _NAME = "json_schema"
 _MOST_MESSAGE = 300
+SECONDS = 1.0
+"""How long a check may take, with all its patterns."""
+_ends_at: ContextVar[float] = ContextVar("llmeval_json_schema_ends_at")
+_UNBOUNDED = ("additionalProperties", "unevaluatedProperties")
+"""Beside ``patternProperties`` these search with patterns that have no deadline."""
 
 
 def by_file(path: str) -> FunctionHeuristic[Evaluation | None]:
@@ -38,13 +45,14 @@ def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]
 
     The answer is the response, which may stand in a Markdown fence, else the extracted value. The
     explanation says where the first error is. References to other files or addresses are not
-    followed, and patterns are given up where an answer makes them slow: then there is no value.
+    followed, and a check that takes longer than a second is given up: then there is no value.
 
     Args:
         schema: a JSON Schema; ``$schema`` names its draft, by default 2020-12.
 
     Raises:
-        ConfigurationError: it is no schema, or the extra is not installed.
+        ConfigurationError: it is no schema, its patterns cannot be given a deadline, or the extra
+            is not installed.
     """
     try:
         from jsonschema import exceptions, validators
@@ -59,9 +67,15 @@ def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]
         kind.check_schema(schema)
     except exceptions.SchemaError as error:
         raise ConfigurationError(f"json_schema: this is no schema: {error.message}") from error
+    names = set(_keywords(schema))
+    if "patternProperties" in names and names.intersection(_UNBOUNDED):
+        raise ConfigurationError(
+            f"json_schema: patternProperties cannot stand beside {' or '.join(_UNBOUNDED)}: an "
+            "answer could make the check take for ever"
+        )
     extend: Any = validators.extend
-    bounded = extend(kind, {"pattern": _pattern, "patternProperties": _properties})
-    validator = bounded(schema, registry=Registry())
+    bounded = {"pattern": _pattern, "patternProperties": _properties, "uniqueItems": _unique}
+    validator = extend(kind, bounded)(schema, registry=Registry())
 
     def evaluate(record: Record) -> Evaluation | None:
         answer = answer_of(record)
@@ -70,10 +84,13 @@ def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]
         if len(answer) > MOST_LETTERS:
             why = f"not checked: the answer is longer than {MOST_LETTERS:,} characters"
             return Evaluation(_NAME, explanation=why)
+        _ends_at.set(monotonic() + SECONDS)
         try:
-            fault = next(validator.iter_errors(json.loads(_unfenced(answer))), None)
+            instance = json.loads(_unfenced(answer), parse_float=_number)
+            fault = next(validator.iter_errors(instance), None)
         except TimeoutError:
-            return Evaluation(_NAME, explanation="not checked: a pattern takes too long on it")
+            why = f"not checked: it takes longer than {SECONDS:g} s, or a pattern too long"
+            return Evaluation(_NAME, explanation=why)
         except Unresolvable as error:
             return Evaluation(_NAME, explanation=f"not checked: {error!s:.200} is not followed")
         except (ValueError, RecursionError) as error:
@@ -92,10 +109,34 @@ def _unfenced(text: str) -> str:
     return text
 
 
+def _keywords(schema: Any) -> Iterator[str]:
+    """Yield every name in a schema."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            yield from part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def _number(text: str) -> float | int:
+    """Read a number; 1.0 is the integer 1, as JSON Schema has it."""
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _found(pattern: Any, text: str) -> bool:
+    if monotonic() > _ends_at.get():
+        raise TimeoutError
+    return searched(pattern, text) is not None
+
+
 def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
     from jsonschema.exceptions import ValidationError
 
-    if isinstance(instance, str) and not searched(compiled(pattern, who=_NAME), instance):
+    if isinstance(instance, str) and not _found(compiled(pattern, who=_NAME), instance):
         yield ValidationError(f"{instance[:80]!r} does not match {pattern!r}")
 
 
@@ -105,5 +146,15 @@ def _properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> I
     for pattern, schema in patterns.items():
         search = compiled(pattern, who=_NAME)
         for key, value in instance.items():
-            if searched(search, key):
+            if _found(search, key):
                 yield from validator.descend(value, schema, path=key, schema_path=pattern)
+
+
+def _unique(_validator: Any, is_wanted: Any, instance: Any, _schema: Any) -> Iterator[Any]:
+    """Compare items by their text: each with each would take minutes."""
+    from jsonschema.exceptions import ValidationError
+
+    if is_wanted and isinstance(instance, list):
+        texts = {json.dumps(item, sort_keys=True) for item in instance}
+        if len(texts) < len(instance):
+            yield ValidationError("it has items that are the same")

@@ -78,13 +78,22 @@ def tools(record: Record) -> list[Section]:
 
 
 def of_call(call: ToolCall) -> str:
-    """Write a tool call as text. Its result comes last, so that nothing in it precedes a line."""
-    lines = [f"tool: {call.step.name or ''}", f"arguments: {_json(call.step.arguments)}"]
-    if call.step.error is not None:
-        lines.append(f"error: {call.step.error}")
+    """Write a tool call as text.
+
+    What precedes the result is a line each, so that nothing in a name, in arguments or in an error
+    can pass for a result.
+    """
+    step = call.step
+    lines = [f"tool: {_line(step.name or '')}", f"arguments: {_line(_json(step.arguments))}"]
+    if step.error is not None:
+        lines.append(f"error: {_line(str(step.error))}")
     result = call.result
     shown = None if result is None else f"result: {shortened(result, _LONGEST_TEXT)}"
     return "\n".join([*lines, shown or "no result came"])
+
+
+def _line(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 def faults(run: Run) -> list[int]:
