@@ -186,6 +186,7 @@ def test_threads_that_ask_at_once_see_every_call(kit):
     assert values == [199] * 4
 
 
+@pytest.mark.alone("it compares microseconds with a bar, which a busy neighbour's caches decide")
 @pytest.mark.parametrize("name", ["tool_call_loop", "duplicate_tool_calls", "injected_actions"])
 def test_a_live_score_takes_microseconds_however_long_the_run(kit, name):
     """Half of the calls of a run of 2,000 take at most 20 µs each."""

@@ -38,7 +38,7 @@ def test_it_is_a_heuristic_for_the_worker_that_attaches_by_itself():
     found = registry.evaluator("groundedness_risk")
     assert isinstance(found, Heuristic)
     assert (found.kind, found.inline, found.automatic) == ("heuristic", False, True)
-    assert found.needs == ("response", "retrieved_context")
+    assert found.needs == ("response", "retrieved_context|steps.result")
 
 
 def test_an_answer_from_the_context_has_a_low_risk():
