@@ -170,7 +170,7 @@ redis-server:
 		{ echo "install Redis first: apt-get install redis-server"; exit 1; }
 
 test-fleet: $(VENV)-fleet/.ready redis-server  ## Run the tests of the judge fleet and of what hosts share: a real Redis, Celery's workers.
-	@$(VENV)-fleet/bin/python -m pytest tests/fleet $(ARGS)
+	@$(VENV)-fleet/bin/python tests/all.py --waiting tests/fleet $(ARGS)
 
 demo-fleet: $(VENV)-fleet/.ready redis-server  ## Show two apps, two workers of which one is killed, and the account (a minute).
 	@$(VENV)-fleet/bin/python tests/fleet/demo.py $(ARGS)

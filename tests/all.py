@@ -2,6 +2,7 @@
 
     python tests/all.py [pytest's arguments]          # what ``make matrix`` runs
     python tests/all.py --every-change [arguments]    # what ``make test`` runs
+    python tests/all.py --waiting tests/fleet         # tests that mostly wait: four at a time
 
 ``--every-change`` leaves `OWN_SUITES` to suites of their own, so that it takes minutes only.
 ``--of-every-python`` runs `OF_EVERY_PYTHON` only. ``--coverage`` prints the branch coverage of
@@ -41,6 +42,7 @@ OF_EVERY_PYTHON = (
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
 threads, forks, exits, pickles, annotations), each command once, the demo and the examples."""
+TWO_FILES, FOUR_TESTS = ("-n", "2", "--dist", "loadfile"), ("-n", "4", "--dist", "load")
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part. Without names both
 parts have tests, so a part without any has lost them: that fails the run."""
@@ -58,9 +60,11 @@ def files_with_tests_apart(ignored):
 
 def main(arguments):
     """Run both parts, the second also when the first failed; returns 1 if one of them did."""
-    ours = {"--every-change", "--of-every-python", "--coverage"}.intersection(arguments)
+    ours = {"--every-change", "--of-every-python", "--coverage", "--waiting"}.intersection(
+        arguments
+    )
     arguments = [part for part in arguments if part not in ours]
-    ignored = OWN_ENVIRONMENT
+    ignored = tuple(place for place in OWN_ENVIRONMENT if place not in arguments)
     ignored += OWN_SUITES if ours & {"--every-change", "--coverage"} else ()
     ignored += IN_OTHER_PROCESSES if "--coverage" in ours else ()
     arguments += [f"--ignore={place}" for place in ignored]
@@ -69,7 +73,7 @@ def main(arguments):
     names_tests = any(not part.startswith("-") or part == "--lf" for part in arguments)
     apart = [re.sub(r"^(--junitxml=.*)\.xml$", r"\1-alone.xml", part) for part in arguments]
     parts = (
-        ["-n", "2", "--dist", "loadfile", "-m", "not alone", *arguments],
+        [*(FOUR_TESTS if "--waiting" in ours else TWO_FILES), "-m", "not alone", *arguments],
         ["-m", "alone", *apart, *([] if names_tests else files_with_tests_apart(ignored))],
     )
     if "--coverage" in ours:  # a trace function takes time, by which the others measure

@@ -136,6 +136,7 @@ def addressed(evaluation: Evaluation, target: Target, *, serial: str = "") -> Ev
     suffix = f"-{serial}" if serial and target.span_id else ""
     if target.marks:
         evaluation = replace(evaluation, metadata={**evaluation.metadata, **dict(target.marks)})
+        suffix += "".join(f"-{mark}" for key, mark in target.marks if key in ("scope", "period"))
     if evaluation.evaluator_kind == "decision":  # a judge model may rate under the same name
         suffix += "-decision"
     return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())

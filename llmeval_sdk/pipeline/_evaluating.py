@@ -101,8 +101,7 @@ class Evaluating:
         )
         record = self._priced(with_steps(record, span.gathered), span)
         if plan.sessions is not None and subject.is_whole:
-            in_spool = subject.in_spool
-            subject.judgements += plan.sessions.note(span, record, in_spool=in_spool)
+            subject.judgements += plan.sessions.note(span, record, in_spool=subject.in_spool)
         requested = plan.named(span.spec.evaluators)
         evaluations = {evaluation.name: evaluation for evaluation in inline}
         if subject.is_whole:

@@ -111,12 +111,15 @@ class Plan:
         return "llm" in judge.span_kinds and not self.gate.names(judge.name)
 
     def named(self, names: Iterable[Any]) -> list[Evaluator]:
-        """Return the evaluators that a span names; a line in the log says which are unknown."""
+        """Return the evaluators that a span names.
+
+        A line in the log says which are unknown, or evaluate sessions: `configure` takes those.
+        """
         evaluators = []
         for name in names:
             evaluator = self.find(name)
-            if evaluator is None:
-                tell("evaluators=", f"no evaluator is named {name!r}"[:120])
+            if evaluator is None or getattr(evaluator, "per", "answer") == "session":
+                tell("evaluators=", f"no evaluator of requests is named {name!r}"[:120])
             else:
                 evaluators.append(evaluator)
         return evaluators

@@ -18,8 +18,9 @@ from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.pipeline import Case, Evaluating, Subject
 from llmeval_sdk.protocols import Heuristic, Judge
-from llmeval_sdk.sessions._shelf import DueSession, Shelf
+from llmeval_sdk.sessions._shelf import LEASE_SECONDS, DueSession, Shelf
 from llmeval_sdk.sessions._turn import LONGEST_ID, KeptTurn, key_of, record_of_session, written
+from llmeval_sdk.store.connection import Inherited
 from llmeval_sdk.tracing import Span
 
 
@@ -35,10 +36,8 @@ MOST_TAKEN = 50
 """Sessions that a process takes at a time."""
 MOST_UNDER_WAY = 500
 """Sessions whose judgements or deliveries may be under way at a time."""
-LEASE_SECONDS = 30.0
-"""After this time a session that a process took is free again, unless the process renews it."""
 FEWEST_LEASE_SECONDS = 5.0
-"""The same where sessions are idle sooner than that."""
+"""The lease where sessions are idle sooner than that."""
 TIDY_SECONDS = 60.0
 MOST_LOOKS = 10.0
 """How often, in seconds, the file is looked at for sessions that are due; more often where
@@ -101,11 +100,24 @@ class Sessions:
 
     def note(self, span: Span, record: Record, *, in_spool: bool) -> list[Future[None]]:
         """Take in an evaluated span of a session; return what the spool has to wait for."""
-        session_id = span.session_id
-        if not session_id:
+        if not span.session_id:
             return []
         if os.getpid() != self._pid:
             self._begin_anew()
+        written_down: Future[None] | None = Future() if in_spool else None
+        if not self._guarded(lambda: self._take_in(span, record, written_down)):
+            self._counts.add("turns not kept")
+            return []
+        now = monotonic()
+        if now >= self._write_at or (len(self._pending) >= WRITE_TURNS and now >= self._retry_at):
+            self._guarded(self._write)
+        self._guarded(self._renew)
+        return [] if written_down is None else [written_down]
+
+    def _take_in(self, span: Span, record: Record, written_down: Future[None] | None) -> bool:
+        """Let a turn wait to be written; of too many that wait, the oldest is not kept."""
+        session_id = span.session_id
+        assert session_id is not None
         turn = KeptTurn(
             key_of(session_id),
             session_id[:LONGEST_ID].encode("utf-8", "replace").decode(),
@@ -118,7 +130,6 @@ class Sessions:
             type(span.parent) is not Span,
             written(record, content=self._content),
         )
-        written_down: Future[None] | None = Future() if in_spool else None
         if len(self._pending) >= MOST_PENDING:
             _, lost = self._pending.popleft()
             self._counts.add("turns not kept")
@@ -126,11 +137,7 @@ class Sessions:
                 lost.cancel()
         self._pending.append((turn, written_down))
         self._counts.add("turns")
-        now = monotonic()
-        if now >= self._write_at or (len(self._pending) >= WRITE_TURNS and now >= self._retry_at):
-            self._guarded(self._write)
-        self._guarded(self._renew)
-        return [] if written_down is None else [written_down]
+        return True
 
     def study(self) -> bool:
         """Do a piece of work of about a millisecond; return whether there is more to do at once."""
@@ -139,14 +146,18 @@ class Sessions:
         return self._guarded(lambda: self._work(monotonic()))
 
     def _guarded(self, work: Callable[[], bool]) -> bool:
-        """Do a piece of work; a file that cannot be used is counted and told."""
+        """Do a piece of work; a file that cannot be used is counted and told.
+
+        Sessions are then kept in memory, unless the file may be usable another time.
+        """
         try:
             return work()
         except sqlite3.OperationalError as error:  # busy or full: another time
             self._look_at = self._write_at = self._retry_at = monotonic() + RETRY_SECONDS
             self._complain(error)
-        except (OSError, sqlite3.DatabaseError) as error:
+        except (OSError, sqlite3.DatabaseError, Inherited) as error:
             self._complain(error)
+            self._taken.clear()  # their turns are in the file
             self._shelf = Shelf(None, int(self._idle * 1e9))
         except Exception as error:
             if not swallow(SITE, error):
@@ -155,7 +166,11 @@ class Sessions:
 
     def close(self) -> None:
         """Write what waits, and leave to others what was begun. Any thread may call it."""
-        with suppress(OSError, sqlite3.Error):
+        if os.getpid() != self._pid:
+            self._begin_anew()
+            self._shelf.close()
+            return
+        with suppress(OSError, sqlite3.Error, Inherited):
             while self._write():
                 pass
             self._settle()
@@ -206,7 +221,7 @@ class Sessions:
             self._counts.add("turns cut", cut)
         if refused:
             self._counts.add("turns not kept", refused)
-            tell(SITE, "the file of sessions is full: new sessions are not evaluated")
+            tell(SITE, "there is no room for more sessions: new ones are not evaluated")
         self._write_at = monotonic() + WRITE_SECONDS
         return bool(self._pending)
 

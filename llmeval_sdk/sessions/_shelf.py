@@ -7,7 +7,6 @@ delivered again under the same id, so each idle period has one verdict.
 
 from __future__ import annotations
 
-import errno
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,10 +25,14 @@ MOST_BYTES = 256 << 10
 """Bytes of a session's turns."""
 FILE_BYTES = 8 << 30
 """The size from which on the file takes no new session until others are forgotten."""
+MEMORY_BYTES = 64 << 20
+"""The size from which on sessions in memory take no further turn, until others are forgotten."""
 KEPT_NS = 7 * 86_400 * 10**9
 """How long an evaluated session is remembered: who resumes it later begins a new one."""
 LONGEST_NS = 86_400 * 10**9
 """A session that is never idle is evaluated once in this time all the same."""
+LEASE_SECONDS = 30.0
+"""The longest lease: after it a session that a process took is free again, unless it is renewed."""
 WAIT_SECONDS = 0.5
 SCHEMA = 1
 
@@ -43,6 +46,8 @@ class DueSession(NamedTuple):
     turns: int
     """All that it ever had, also those that were cut."""
     due: int
+    active: int
+    """When its last turn was noted."""
     is_endless: bool
     target: tuple[str, str, str, str]
     """Trace id, span id, name and kind of its last root span."""
@@ -53,26 +58,25 @@ class DueSession(NamedTuple):
 class Shelf:
     """The file; ``OSError`` and ``sqlite3.Error`` say why it cannot be used.
 
-    Where the folder cannot be written, sessions are kept in memory, for this process alone.
-
     Args:
-        path: Of the file; ``None`` keeps sessions in memory.
+        path: Of the file; ``None`` keeps sessions in memory, for this process alone.
         idle_ns: How long a session is idle before it is evaluated.
     """
 
     def __init__(self, path: Path | None, idle_ns: int) -> None:
         self._path = path
         self._idle = idle_ns
-        self._database = Database(self._connect)
-        self.is_shared = True
+        self._database = Database(self._connect, in_memory=path is None)
 
     def add(self, turns: Iterable[KeptTurn], now: int) -> tuple[int, int]:
         """Keep turns; return how many were cut from their sessions, and how many found no room."""
         cut = refused = 0
         with self._changing() as database:
-            is_full = self._bytes(database) > FILE_BYTES
+            if is_full := self._is_full(database):
+                _forget(database, now, most=100)
+                is_full = self._is_full(database)
             for turn in turns:
-                if is_full and not _is_known(database, turn.key):
+                if is_full and (self._path is None or not _is_known(database, turn.key)):
                     refused += 1
                 else:
                     cut += self._add(database, turn, now)
@@ -100,9 +104,9 @@ class Shelf:
     def done(self, owner: str, sessions: Iterable[DueSession]) -> None:
         """Note that sessions were evaluated, unless they were taken over by somebody meanwhile.
 
-        One that went on while it was evaluated stays due.
+        One that went on while it was evaluated stays due, and its day begins anew.
         """
-        rows = [(session.due, session.key, owner) for session in sessions]
+        rows = [(one.due, one.active, self._idle, one.key, owner) for one in sessions]
         with self._changing() as database:
             database.executemany(_DONE, rows)
 
@@ -119,12 +123,11 @@ class Shelf:
     def tidy(self, now: int) -> None:
         """Forget sessions that were evaluated long ago, and correct times of a clock set back."""
         with self._changing() as database:
-            limit = now if self._bytes(database) > FILE_BYTES else now - KEPT_NS
-            rows = database.execute(_FORGOTTEN, (limit,)).fetchall()
-            database.executemany("DELETE FROM turns WHERE key=?", rows)
-            database.executemany("DELETE FROM sessions WHERE key=?", rows)
+            limit = now if self._is_full(database) else now - KEPT_NS
+            _forget(database, limit, most=1_000)
             late = now + 2 * self._idle + LONGEST_NS
-            database.execute("UPDATE sessions SET due=? WHERE due>?", (now + self._idle, late))
+            database.execute(_SET_BACK, (now + self._idle, now, now, late))
+            database.execute(_FREED, (now + int(3 * LEASE_SECONDS * 1e9),))
 
     def close(self) -> None:
         """Close the file; using the shelf again opens it again."""
@@ -135,7 +138,8 @@ class Shelf:
         trace_id, span_id, name, kind, *_ = json.loads(target)
         about = (trace_id, span_id, name, kind)
         is_endless = due < active + self._idle
-        return DueSession(key, session_id, period, turns, due, is_endless, about, owner is not None)
+        was_taken = owner is not None
+        return DueSession(key, session_id, period, turns, due, active, is_endless, about, was_taken)
 
     # -- inside a transaction ---------------------------------------------------------------------
 
@@ -143,8 +147,6 @@ class Shelf:
         """Keep one turn; return how many of its session were cut to make room."""
         known = database.execute(_STATE, (turn.key,)).fetchone()
         opened, due, count, kept, size, target = known or (now, None, 0, 0, 0, None)
-        if due is None:  # it begins, or goes on after it was evaluated
-            opened, target = now, None
         start = min(turn.start_ns, now)
         end = max(start, min(turn.end_ns, now))
         text, cut = turn.text, 0
@@ -153,6 +155,10 @@ class Shelf:
                 return 0  # the spool delivered it twice
             if database.execute(_OUTER, (turn.key, start, end, turn.trace_id)).fetchone():
                 text = ""
+        if not text and due is None:
+            return 0  # it brings nothing to evaluate
+        if due is None:  # the session begins, or goes on after it was evaluated
+            opened, target = now, None
         if text:
             about = (turn.key, start, end, turn.trace_id)
             inner = database.execute(_INNER, about).fetchall() if known else []
@@ -163,12 +169,9 @@ class Shelf:
             if inner:
                 text = joined(text, [held for *_, held in inner])
                 length = len(text.encode())
-            while kept and (kept >= MOST_TURNS or size + length > MOST_BYTES):
-                place, span, held = database.execute(
-                    _OLDEST, (turn.key, min(FIRST_TURNS, kept - 1))
-                ).fetchone()
-                database.execute(_DROP, (turn.key, place, span))
-                kept, size, cut = kept - 1, size - held, cut + 1
+            before = kept
+            kept, size = _with_room(database, turn.key, length, kept, size)
+            cut = before - kept
             database.execute(
                 "INSERT INTO turns VALUES (?,?,?,?,?,?,?)",
                 (turn.key, start, turn.span_id, end, turn.trace_id, length, text),
@@ -182,6 +185,10 @@ class Shelf:
         else:
             database.execute(_CHANGED, (*values, turn.key))
         return cut
+
+    def _is_full(self, database: sqlite3.Connection) -> bool:
+        most = MEMORY_BYTES if self._path is None else FILE_BYTES
+        return self._bytes(database) > most
 
     def _bytes(self, database: sqlite3.Connection) -> int:
         (pages,) = database.execute("PRAGMA page_count").fetchone()
@@ -217,22 +224,33 @@ class Shelf:
         return database
 
     def _place(self) -> Path | str:
-        """Create the file, private and not through a link; otherwise stay in memory."""
+        """Create the file, private and not through a link."""
         if self._path is None:
-            self.is_shared = False
             return ":memory:"
-        try:
-            _private.make_folder(self._path.parent)
-            _private.check_folder(self._path.parent.lstat(), shared=True)
-            _private.make_file(self._path)
-            _private.check_file(self._path)
-        except OSError as error:
-            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
-                raise
-            self.is_shared = False
-            return ":memory:"
-        self.is_shared = True
+        _private.make_folder(self._path.parent)
+        _private.check_folder(self._path.parent.lstat(), shared=True)
+        _private.make_file(self._path)
+        _private.check_file(self._path)
         return self._path
+
+
+def _with_room(
+    database: sqlite3.Connection, key: bytes, length: int, kept: int, size: int
+) -> tuple[int, int]:
+    """Cut old turns until ``length`` bytes have room; return how many are left, and their bytes."""
+    while kept and (kept >= MOST_TURNS or size + length > MOST_BYTES):
+        oldest = database.execute(_OLDEST, (key, min(FIRST_TURNS, kept - 1)))
+        place, span, held = oldest.fetchone()
+        database.execute(_DROP, (key, place, span))
+        kept, size = kept - 1, size - held
+    return kept, size
+
+
+def _forget(database: sqlite3.Connection, limit: int, *, most: int) -> None:
+    """Forget sessions that were evaluated and had their last turn before ``limit``."""
+    rows = database.execute(_FORGOTTEN, (limit, most)).fetchall()
+    database.executemany("DELETE FROM turns WHERE key=?", rows)
+    database.executemany("DELETE FROM sessions WHERE key=?", rows)
 
 
 def _is_known(database: sqlite3.Connection, key: bytes) -> bool:
@@ -285,7 +303,9 @@ _DUE = (
     " WHERE due<=? AND (lease IS NULL OR lease<?) ORDER BY due LIMIT ?"
 )
 _DONE = (
-    "UPDATE sessions SET period=period+1, owner=NULL, lease=NULL,"
-    " due=CASE WHEN due=? THEN NULL ELSE due END WHERE key=? AND owner=?"
+    "UPDATE sessions SET period=period+1, owner=NULL, lease=NULL, opened=active,"
+    " due=CASE WHEN due=? AND active=? THEN NULL ELSE active+? END WHERE key=? AND owner=?"
 )
-_FORGOTTEN = "SELECT key FROM sessions WHERE due IS NULL AND active<? ORDER BY active LIMIT 1000"
+_FORGOTTEN = "SELECT key FROM sessions WHERE due IS NULL AND active<? ORDER BY active LIMIT ?"
+_SET_BACK = "UPDATE sessions SET due=?, active=?, opened=min(opened, ?) WHERE due>?"
+_FREED = "UPDATE sessions SET owner=NULL, lease=NULL WHERE owner IS NOT NULL AND lease>?"

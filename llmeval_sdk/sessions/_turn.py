@@ -59,13 +59,19 @@ def written(record: Record, *, content: bool) -> str:
         return ""
     if not content:
         return json.dumps({"u": None, "a": None, "t": []})
-    calls = [_call(step) for step in _both_ends(record.steps or ()) if step.role == "tool"]
+    calls = [_call(step) for step in _both_ends(_calls_of_turn(record.steps or ()))]
     turn = {
         "u": shortened(asked or "", LONGEST_TEXT),
         "a": shortened(record.response or "", LONGEST_TEXT),
         "t": calls,
     }
     return json.dumps(turn, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+
+
+def _calls_of_turn(steps: Sequence[Step]) -> list[Step]:
+    """Return the tool calls since the user spoke last: messages hold those of former turns too."""
+    spoke = max((place for place, step in enumerate(steps) if step.role == "user"), default=-1)
+    return [step for step in steps[spoke + 1 :] if step.role == "tool"]
 
 
 def _both_ends(steps: Sequence[Step]) -> Sequence[Step]:

@@ -94,18 +94,17 @@ class Span:
             self.flags = 1
             self.owner: Span | None = None
             self.session_id = spec.session_id
-        elif type(parent) is Span:
-            self.trace_number = parent.trace_number
-            self.parent_number = parent.span_number
-            self.flags = parent.flags
-            self.owner = parent if parent.is_evaluated else parent.owner
-            self.session_id = spec.session_id or parent.session_id
         else:
-            self.trace_number = parent.trace_id
-            self.parent_number = parent.span_id
             self.flags = parent.flags
-            self.owner = None
             self.session_id = spec.session_id or parent.session_id
+            if type(parent) is Span:
+                self.trace_number = parent.trace_number
+                self.parent_number = parent.span_number
+                self.owner = parent if parent.is_evaluated else parent.owner
+            else:
+                self.trace_number = parent.trace_id
+                self.parent_number = parent.span_id
+                self.owner = None
         self.span_number: int = ids.new_span_id()
         self.room: Room = new_room()
         self._arguments: dict[str, Any] | None = None

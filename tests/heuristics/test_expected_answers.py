@@ -13,6 +13,8 @@ from llmeval_sdk.heuristics.expected.json_schema import of_schema
 from llmeval_sdk.model import Record
 
 
+pytestmark = pytest.mark.part("ground-truth")
+
 # Printed by rouge_scorer.RougeScorer(["rougeL"]) of the package rouge-score 0.1.2.
 ROUGE = [
     ("the cat sat on the mat", "the cat is on the mat", 0.8333333333),

@@ -76,6 +76,13 @@ def test_unanswered_questions_are_counted_and_named():
     assert score("unanswered_questions", talk("Is it open?", "")).value == 1.0
 
 
+@pytest.mark.parametrize("name", ["unanswered_questions", "repetition"])
+def test_texts_that_were_not_kept_give_no_score(name):
+    """Nothing was seen, and zero would pass for a good result."""
+    steps = tuple(Step(role) for _ in range(3) for role in ("user", "assistant"))
+    assert score(name, Record(steps=steps, attributes={"session_id": "s"})).value is None
+
+
 def test_turns_and_seconds_are_counted():
     """The time is that from the first request to the last answer."""
     steps = (

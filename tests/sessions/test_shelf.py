@@ -1,7 +1,6 @@
 """The file of sessions: what it keeps of them, and who may evaluate which."""
 
 import json
-import os
 import stat
 from dataclasses import replace
 
@@ -116,6 +115,26 @@ def test_a_turn_that_is_delivered_twice_is_kept_once(shelf):
     assert due.turns == 2
 
 
+def test_a_span_without_text_does_not_reopen_a_session(shelf):
+    """There is nothing new to evaluate, so there is no second verdict."""
+    shelf.add([turn(0)], NOW)
+    shelf.done("me", take(shelf, NOW + IDLE))
+    shelf.add([turn(90, text="")], NOW + 90 * SECOND)
+    assert take(shelf, NOW + 10 * IDLE) == []
+    shelf.add([turn(0, session="silent", text="")], NOW)
+    assert take(shelf, NOW + 10 * IDLE) == []
+
+
+def test_a_turn_has_the_calls_since_the_user_spoke_last():
+    """Messages of a request hold the whole history; the calls of former turns are in those."""
+    call = Step("tool", None, "old", {"id": 1}, "found")
+    history = (Step("user", "one?"), call, Step("assistant", "a"), Step("user", "two?"))
+    new = replace(call, name="new")
+    for steps, names in (((*history, new), ["new"]), ((call, new), ["old", "new"])):
+        record = Record(request="two?", response="b", steps=steps)
+        assert [call[0] for call in json.loads(written(record, content=True))["t"]] == names
+
+
 class TestNested:
     """What lies inside another span of the session is part of that turn."""
 
@@ -221,6 +240,27 @@ class TestBadInput:
                 shelf.done("me", dues)
         assert take(shelf, NOW + 631 * SECOND) == []
 
+    def test_one_that_goes_on_during_its_daily_evaluation_is_not_lost(self, shelf, monkeypatch):
+        """The turn that came meanwhile is evaluated at the next pause, and not at once."""
+        monkeypatch.setattr(_shelf, "LONGEST_NS", 2 * IDLE)
+        for number in range(0, 150, 30):
+            shelf.add([turn(number)], NOW + number * SECOND)
+        dues = take(shelf, NOW + 2 * IDLE)
+        assert dues[0].is_endless
+        shelf.add([turn(150)], NOW + 150 * SECOND)
+        shelf.done("me", dues)
+        assert take(shelf, NOW + 151 * SECOND) == []
+        (due,) = take(shelf, NOW + 150 * SECOND + IDLE)
+        assert (due.period, due.turns, due.is_endless) == (2, 6, False)
+
+    def test_leases_of_a_clock_that_ran_ahead_end(self, shelf):
+        """Otherwise nobody could take the session for as long as the clock was wrong."""
+        shelf.add([turn(0)], NOW + 10**18)
+        assert take(shelf, NOW + 10**18 + IDLE)
+        shelf.tidy(NOW)
+        (due,) = take(shelf, NOW + IDLE, "other")
+        assert not due.is_endless
+
     @pytest.mark.parametrize("ahead", [-(10**18), -3_600 * SECOND, 3_600 * SECOND, 10**18])
     def test_clocks_out_of_order_change_nothing_about_when_it_is_due(self, shelf, ahead):
         """Idle is measured by this host's clock; times in the future count as now."""
@@ -255,16 +295,19 @@ class TestBadInput:
         assert shelf.add([turn(1), turn(2, session="new")], NOW) == (0, 1)
         assert take(shelf, NOW + IDLE)[0].turns == 2
 
-    def test_where_the_folder_cannot_be_written_memory_serves(self, tmp_path):
-        """For this process alone."""
-        if os.geteuid() == 0:
-            shelf = Shelf(None, IDLE)
-        else:
-            tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
-            shelf = Shelf(tmp_path / "x" / "store.sessions", IDLE)
+    def test_memory_is_bounded_and_forgets_what_was_evaluated(self, monkeypatch):
+        """Nothing that was not evaluated goes; new turns find room as soon as something was."""
+        shelf = Shelf(None, IDLE)
         shelf.add([turn(0)], NOW)
-        assert not shelf.is_shared
-        assert take(shelf, NOW + IDLE)
+        shelf.done("me", take(shelf, NOW + IDLE))
+        shelf.add([turn(1, session="waits")], NOW + IDLE)
+        full = shelf._database
+        with full.use() as database:
+            size = shelf._bytes(database)
+        monkeypatch.setattr(_shelf, "MEMORY_BYTES", size - 1)
+        assert shelf.add([turn(2, session="waits")], NOW + IDLE + SECOND) == (0, 1)
+        assert shelf.turns(key_of("chat-1")) == []
+        assert len(shelf.turns(key_of("waits"))) == 1
 
     def test_without_content_nothing_but_times_and_counts_is_kept(self):
         """What may not leave is not written either."""

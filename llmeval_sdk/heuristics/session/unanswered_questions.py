@@ -25,8 +25,10 @@ def _score(turns: list[SpokenTurn]) -> Scored:
 
     A question is a message with a question mark, or one that begins as a question does. It has no
     answer where the agent said nothing, only that it cannot, or where the user asks the same again
-    in the next message.
+    in the next message. ``None`` where no text of the user is known.
     """
+    if not any(turn.asked for turn in turns):  # texts may not be kept
+        return None, (), None
     found = list(_unanswered(turns))
     explanation = f"turn {found[0][0]}: {found[0][1]}" if found else None
     return float(len(found)), [number for number, _ in found], explanation
