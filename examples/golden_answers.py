@@ -1,5 +1,6 @@
 """Score a golden set without a judge: answers against the expected ones, rankings against truth."""
 
+# needs: regex
 import llmeval_sdk as llmeval
 
 

@@ -79,7 +79,8 @@ class RefusedError(Exception):
 
 def judgement_id(judge: str, target: Target) -> str:
     """Identify the judgement of a span by a judge, the same in every process and at every time."""
-    text = "\0".join((target.trace_id or "", target.span_id or "", judge))
+    marks = (f"{key}={mark}" for key, mark in target.marks)  # one verdict for each of them
+    text = "\0".join((target.trace_id or "", target.span_id or "", judge, *marks))
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 

@@ -52,7 +52,7 @@ _NESTED: dict[type, dict[str, Any]] = {
     Extraction: {},
     Step: {},
     Failure: {},
-    Target: {},
+    Target: {"marks": [tuple]},
     Usage: {},
 }
 """The fields that hold objects, by class; a list stands for a tuple of them."""
@@ -149,7 +149,13 @@ def _made(kind: Any, value: Any) -> Any:
         return tuple(str(item) for item in value)
     if kind[0] is dict:
         return tuple(item for item in value if type(item) is dict)
+    if kind[0] is tuple:
+        return tuple((str(pair[0]), pair[1]) for pair in value if _is_pair(pair))
     return tuple(built(kind[0], item) for item in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) is list and len(value) == 2
 
 
 def items_as_plain(items: list[Any]) -> list[Any]:
