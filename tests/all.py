@@ -38,10 +38,10 @@ OF_EVERY_PYTHON = (
     "tests/tracing", "tests/records", "tests/process", "tests/runtime", "tests/pipeline",
     "tests/spool/test_round_trip.py", "tests/exporters", "tests/sources", "tests/values",
     "tests/frozen", "tests/demo", "tests/cli/test_main.py", "tests/cli/test_in_process.py",
-    "tests/offline/test_model.py", "tests/test_examples.py",
+    "tests/offline/test_model.py",
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
-threads, forks, exits, pickles, annotations), each command once, the demo and the examples."""
+threads, forks, exits, pickles, annotations), each command once, and the demo."""
 TWO_FILES, FOUR_TESTS = ("-n", "2", "--dist", "loadfile"), ("-n", "4", "--dist", "load")
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part. Without names both
