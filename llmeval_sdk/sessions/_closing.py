@@ -100,7 +100,7 @@ class Sessions:
 
     def note(self, span: Span, record: Record, *, in_spool: bool) -> list[Future[None]]:
         """Take in an evaluated span of a session; return what the spool has to wait for."""
-        if not span.session_id:
+        if span.session_id is None or (type(span.session_id) is str and not span.session_id):
             return []
         if os.getpid() != self._pid:
             self._begin_anew()
@@ -116,8 +116,7 @@ class Sessions:
 
     def _take_in(self, span: Span, record: Record, written_down: Future[None] | None) -> bool:
         """Let a turn wait to be written; of too many that wait, the oldest is not kept."""
-        session_id = span.session_id
-        assert session_id is not None
+        session_id = str(span.session_id)  # the app may have named it by a UUID or a number
         turn = KeptTurn(
             key_of(session_id),
             session_id[:LONGEST_ID].encode("utf-8", "replace").decode(),
@@ -160,7 +159,7 @@ class Sessions:
             self._taken.clear()  # their turns are in the file
             self._shelf = Shelf(None, int(self._idle * 1e9))
         except Exception as error:
-            if not swallow(SITE, error):
+            if not swallow(SITE, error, calls_out=True):  # the text of an id is the app's code
                 raise
         return False
 

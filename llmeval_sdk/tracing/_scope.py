@@ -44,8 +44,7 @@ class Scope:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         name = name[:MAX_NAME] if type(name) is str else name
-        if session_id is not None:
-            session_id = (session_id if type(session_id) is str else str(session_id))[:MAX_NAME]
+        session_id = session_id[:MAX_NAME] if type(session_id) is str else session_id
         self._named = bool(name)
         self._spec = Spec(
             kind, name or kind, tuple(evaluators), session_id, tags, model_name, model_provider
