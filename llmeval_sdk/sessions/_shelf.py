@@ -280,8 +280,8 @@ _TABLES = (
 _STATE = "SELECT opened, due, turns, kept, bytes, target FROM sessions WHERE key=?"
 _SAME = "SELECT 1 FROM turns WHERE key=? AND start=? AND span=?"
 _OUTER = (
-    "SELECT 1 FROM (SELECT end, trace FROM turns WHERE key=?1 AND start<=?2 ORDER BY start DESC"
-    " LIMIT 8) WHERE end>=?3 AND trace=?4"
+    "SELECT 1 FROM (SELECT end, trace FROM turns WHERE key=? AND start<=? ORDER BY start DESC"
+    " LIMIT 8) WHERE end>=? AND trace=?"
 )
 _INNER = (
     "SELECT start, span, size, text FROM turns WHERE key=? AND start>=? AND end<=? AND trace=?"
