@@ -173,6 +173,15 @@ def test_a_schema_is_checked_in_bounded_time():
     assert time.monotonic() - begun < 30
 
 
+def test_what_was_not_checked_passes_no_gate():
+    """An answer that is too long to look at is a failure of the evaluator, not a row left out."""
+    rows = [{"request": "q", "response": "x" * length} for length in (1, 200_000)]
+    report = llmeval.evaluate(rows, evaluators=["regex:x"])
+    assert report.metrics == {"regex/average": 1.0}
+    assert report.counts["regex"]["failed"] == 1
+    assert report.below({"regex/average": 0.5}) == {"regex/average": None}
+
+
 def test_patterns_without_a_deadline_are_refused():
     """The library's own search of names beside patternProperties could take for ever."""
     schema = {"patternProperties": {"^(a|a)+$": {}}, "additionalProperties": False}

@@ -10,7 +10,6 @@ from llmeval_sdk.errors import ConfigurationError
 SECONDS = 0.1
 """How long one search may take. A pattern of the developer's meets texts of strangers, and some
 pairs take longer than the universe has time."""
-MOST_LETTERS = 100_000
 
 
 def compiled(pattern: str, *, who: str) -> Any:

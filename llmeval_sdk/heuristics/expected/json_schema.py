@@ -11,9 +11,9 @@ from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics._function import FunctionHeuristic
-from llmeval_sdk.heuristics.expected._patterns import MOST_LETTERS, compiled, searched
-from llmeval_sdk.heuristics.expected._texts import answer_of
-from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.heuristics.expected._patterns import compiled, searched
+from llmeval_sdk.heuristics.expected._texts import of_answer, unrated
+from llmeval_sdk.model import Evaluation
 
 
 _NAME = "json_schema"
@@ -45,7 +45,7 @@ def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]
 
     The answer is the response, which may stand in a Markdown fence, else the extracted value. The
     explanation says where the first error is. References to other files or addresses are not
-    followed, and a check that takes longer than a second is given up: then there is no value.
+    followed, and a check that takes longer than a second is given up: then there is an error.
 
     Args:
         schema: a JSON Schema; ``$schema`` names its draft, by default 2020-12.
@@ -77,28 +77,25 @@ def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]
     bounded = {"pattern": _pattern, "patternProperties": _properties, "uniqueItems": _unique}
     validator = extend(kind, bounded)(schema, registry=Registry())
 
-    def evaluate(record: Record) -> Evaluation | None:
-        answer = answer_of(record)
-        if answer is None:
-            return None
-        if len(answer) > MOST_LETTERS:
-            why = f"not checked: the answer is longer than {MOST_LETTERS:,} characters"
-            return Evaluation(_NAME, explanation=why)
-        _ends_at.set(monotonic() + SECONDS)
+    def check(answer: str) -> Evaluation:
         try:
             instance = json.loads(_unfenced(answer), parse_float=_number)
+        except (ValueError, RecursionError) as error:
+            return Evaluation(_NAME, value=False, explanation=f"no JSON: {error!s:.200}")
+        _ends_at.set(monotonic() + SECONDS)
+        try:
             fault = next(validator.iter_errors(instance), None)
         except TimeoutError:
             why = f"not checked: it takes longer than {SECONDS:g} s, or a pattern too long"
-            return Evaluation(_NAME, explanation=why)
+            return unrated(_NAME, "timeout", why)
         except Unresolvable as error:
-            return Evaluation(_NAME, explanation=f"not checked: {error!s:.200} is not followed")
-        except (ValueError, RecursionError) as error:
-            return Evaluation(_NAME, value=False, explanation=f"no JSON: {error!s:.200}")
+            return unrated(_NAME, "unresolvable", f"not checked: {error!s:.200} is not followed")
+        except RecursionError:
+            return unrated(_NAME, "too_deep", "not checked: the answer is nested too deeply")
         reason = None if fault is None else f"{fault.json_path}: {fault.message}"[:_MOST_MESSAGE]
         return Evaluation(_NAME, value=fault is None, explanation=reason)
 
-    return FunctionHeuristic(evaluate, _NAME, needs=("response|value",), automatic=False)
+    return of_answer(_NAME, check, "not checked")
 
 
 def _unfenced(text: str) -> str:

@@ -6,9 +6,9 @@ import re
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics._function import FunctionHeuristic
-from llmeval_sdk.heuristics.expected._patterns import MOST_LETTERS, SECONDS, compiled, searched
-from llmeval_sdk.heuristics.expected._texts import answer_of
-from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.heuristics.expected._patterns import SECONDS, compiled, searched
+from llmeval_sdk.heuristics.expected._texts import of_answer, unrated
+from llmeval_sdk.model import Evaluation
 
 
 _NAMED = re.compile(r"([A-Za-z]\w{0,99})=(.+)", re.ASCII | re.DOTALL)
@@ -20,7 +20,7 @@ def by_pattern(text: str) -> FunctionHeuristic[Evaluation | None]:
     The value says whether the pattern is found anywhere in the answer (the response, else the
     extracted value); ``^`` and ``$`` bind it to the ends. The syntax is that of the package
     ``regex``, a superset of Python's. A search that takes longer than a tenth of a second is given
-    up and has no value.
+    up and is an error.
 
     Raises:
         ConfigurationError: the pattern is none, or the extra is not installed.
@@ -36,17 +36,11 @@ def by_pattern(text: str) -> FunctionHeuristic[Evaluation | None]:
     name, pattern = named.groups() if named else ("regex", text)
     search = compiled(pattern, who=f"regex:{text}")
 
-    def evaluate(record: Record) -> Evaluation | None:
-        answer = answer_of(record)
-        if answer is None:
-            return None
-        if len(answer) > MOST_LETTERS:
-            why = f"not searched: the answer is longer than {MOST_LETTERS:,} characters"
-            return Evaluation(name, explanation=why)
+    def check(answer: str) -> Evaluation:
         try:
             return Evaluation(name, searched(search, answer) is not None)
         except TimeoutError:
             why = f"not searched: the pattern takes longer than {SECONDS:g} s on this answer"
-            return Evaluation(name, explanation=why)
+            return unrated(name, "timeout", why)
 
-    return FunctionHeuristic(evaluate, name, needs=("response|value",), automatic=False)
+    return of_answer(name, check, "not searched")
