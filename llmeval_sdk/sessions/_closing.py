@@ -157,6 +157,8 @@ class Sessions:
         except (OSError, sqlite3.DatabaseError, Inherited) as error:
             self._complain(error)
             self._taken.clear()  # their turns are in the file
+            with suppress(OSError, sqlite3.Error, Inherited):
+                self._shelf.close()
             self._shelf = Shelf(None, int(self._idle * 1e9))
         except Exception as error:
             if not swallow(SITE, error, calls_out=True):  # the text of an id is the app's code
