@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from llmeval_sdk import registry
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms import OpenAILLM
 from llmeval_sdk.model import Completion, Usage
@@ -59,15 +58,6 @@ def stand_in():
         llm = OpenAILLM("stand-in", base_url=server.base_url, timeout=10)
         llm.server = server
         yield llm
-
-
-@pytest.fixture
-def unregistered():
-    """Take the evaluators that a test registers out again."""
-    before = set(registry._own)
-    yield
-    for name in set(registry._own) - before:
-        registry.forget(name)
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from llmeval_sdk.model import Chunk, Evaluation, Failure, Record, Usage
 from llmeval_sdk.protocols import LLM, Judge
 
 
-pytestmark = pytest.mark.usefixtures("unregistered")
-
 RECORD = Record(
     request="q", response="r", retrieved_context=(Chunk("one"), Chunk("two"), Chunk("three"))
 )

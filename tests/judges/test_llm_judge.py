@@ -171,7 +171,7 @@ def test_the_documents_word_for_per_is_named_in_the_error():
         LLMJudge("mine", "{response}", per="ANSWER")
 
 
-def test_assessment_type_is_another_way_to_say_per(unregistered):
+def test_assessment_type_is_another_way_to_say_per():
     """ANSWER is per answer, RETRIEVAL per chunk; contradictions and other words are refused."""
     assert LLMJudge("a", "{response}", assessment_type="ANSWER").per == "answer"
     assert LLMJudge("b", "{chunk.content}", assessment_type="RETRIEVAL").per == "chunk"

@@ -217,9 +217,7 @@ def test_the_stand_in_answers_them(name, stand_in, judged):
 class TestPerStep:
     """``@judge(per="step")`` asks about each tool call."""
 
-    def test_each_tool_call_is_rated_and_the_bad_ones_are_named(
-        self, judged, scripted, unregistered
-    ):
+    def test_each_tool_call_is_rated_and_the_bad_ones_are_named(self, judged, scripted):
         """Results come by step, as those of judges per chunk do by chunk."""
 
         @llmeval.judge(per="step")
@@ -233,9 +231,7 @@ class TestPerStep:
         assert evaluation.metadata["rated_steps"] == [3, 5, 6]
         assert evaluation.metadata["steps"] == [5]
 
-    def test_a_plain_function_that_fails_for_one_step_rates_the_others(
-        self, judged, scripted, unregistered
-    ):
+    def test_a_plain_function_that_fails_for_one_step_rates_the_others(self, judged, scripted):
         """One bad step costs only itself."""
 
         @llmeval.judge(per="step", name="flaky")
@@ -248,7 +244,7 @@ class TestPerStep:
         assert (evaluation.value, evaluation.metadata["failed"]) == (0.5, 1)
         assert evaluation.metadata["error_messages"] == [None, "no idea"]
 
-    def test_of_very_many_calls_both_ends_are_rated(self, judged, scripted, unregistered):
+    def test_of_very_many_calls_both_ends_are_rated(self, judged, scripted):
         """Ten thousand calls are no ten thousand judgements, and the verdict says so."""
 
         @llmeval.judge(per="step", name="ends")
@@ -260,7 +256,7 @@ class TestPerStep:
         assert evaluation.metadata["rated_steps"][-1] == 1_502
         assert evaluation.metadata["steps_left_out"] == 1_400
 
-    def test_a_run_without_calls_is_a_missing_input(self, judged, scripted, unregistered):
+    def test_a_run_without_calls_is_a_missing_input(self, judged, scripted):
         """Not rated is not good."""
         made = llmeval.judge(per="step", name="none_here")(lambda record, step, llm: True)
         assert judged(made, Record(), scripted("x")).metadata["missing_inputs"] == "steps"
@@ -273,7 +269,7 @@ class TestPerStep:
         with pytest.raises(llmeval.errors.ConfigurationError, match=r"\(record, step, llm\)"):
             llmeval.judge(per="step", name="odd")(lambda record, llm: True)
 
-    def test_live_and_offline_give_the_same(self, unregistered):
+    def test_live_and_offline_give_the_same(self):
         """The judge runs on a traced agent and on a row; the report has a path for it."""
 
         @llmeval.judge(per="step", name="no_writes")

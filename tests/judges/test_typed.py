@@ -300,7 +300,7 @@ def test_more_than_any_wire_takes_is_an_error(options, says):
         typed_form_of(llmeval.LLMJudge("many", "{response}", **options))
 
 
-def test_a_function_is_asked_by_its_question(unregistered):
+def test_a_function_is_asked_by_its_question():
     """Code cannot be asked; the question that says the same in words can."""
 
     @llmeval.judge(per="chunk", question="Is {chunk.content} about {request}?")
@@ -322,7 +322,7 @@ def test_a_function_is_asked_by_its_question(unregistered):
     assert form.questions[0].type == "yes_no"
 
 
-def test_a_question_with_an_unknown_field_is_refused(unregistered):
+def test_a_question_with_an_unknown_field_is_refused():
     """The mistake is told where it is written."""
     with pytest.raises(ConfigurationError, match="did you mean 'response'"):
         llmeval.judge(name="kind", question="Is {respons} kind?")(lambda record, llm: True)

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from llmeval_sdk import registry
 from llmeval_sdk.llms import OpenAILLM
 from llmeval_sdk.model import Completion, Usage
 from llmeval_sdk.protocols import LLM
@@ -44,15 +43,6 @@ def stand_in():
     """An LLM of the stand-in server, over HTTP."""
     with JudgeServer() as server:
         yield OpenAILLM("stand-in", base_url=server.base_url, timeout=10)
-
-
-@pytest.fixture
-def unregistered():
-    """Take the evaluators that a test registers out again."""
-    before = set(registry._own)
-    yield
-    for name in set(registry._own) - before:
-        registry.forget(name)
 
 
 @pytest.fixture

@@ -105,9 +105,7 @@ def test_an_app_that_asks_for_no_evaluator_of_sessions_pays_nothing(live):
     assert not {"turn_count", "repetition"} & {e.evaluation.name for e in captured.evaluations}
 
 
-def test_evaluators_of_sessions_do_not_run_on_requests_nor_in_the_callers_thread(
-    live, unregistered
-):
+def test_evaluators_of_sessions_do_not_run_on_requests_nor_in_the_callers_thread(live):
     """They see whole conversations, on threads of ours."""
     seen = []
 
@@ -221,7 +219,7 @@ def test_what_is_redacted_or_kept_at_home_is_not_in_the_file(live):
     assert "private matter" not in held
 
 
-def test_an_evaluator_that_fails_costs_only_itself(live, unregistered):
+def test_an_evaluator_that_fails_costs_only_itself(live):
     """The session is dealt with, and its other scores are there."""
 
     @llmeval.heuristic(per="session")

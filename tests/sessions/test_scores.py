@@ -201,10 +201,6 @@ def test_a_row_with_a_request_keeps_its_other_columns():
 class TestOwn:
     """``per="session"`` of the decorators."""
 
-    @pytest.fixture(autouse=True)
-    def _forget(self, unregistered):
-        """Take what a test registers out again."""
-
     def test_a_heuristic_of_sessions_is_not_run_on_requests(self):
         """It would read half a conversation."""
         seen = []
