@@ -50,7 +50,7 @@ _DOES = {
     "regist": "regist creat add sign input",
     "sav": "sav creat writ append download",
 }
-"""By the stem of a participle ("cancelled"), stems in the names of tools that do such a thing."""
+"""For each stem of a participle, such as "cancelled": stems of the names of tools that do it."""
 _SERVES = {
     "cancel": "cancel void refund remov delet",
     "return": "return refund",
@@ -76,8 +76,8 @@ _SERVES = {
     "post": "post send tweet messag",
     "save": "sav creat append download mov copy write",
 }  # fmt: skip
-"""By the verbs of a request, stems in the names of tools that may meet it. There are more of them
-than above, because a request leaves open how it is met."""
+"""For each verb of a request: stems of the names of tools that may fulfil it. These are more than
+above, because a request leaves open how it is fulfilled."""
 _STEMS = {stem: tuple(kin.split()) for stem, kin in _DOES.items()}
 _BY_LENGTH = sorted(_STEMS, key=len, reverse=True)
 _REQUESTS = {
@@ -117,7 +117,7 @@ _SORRY = re.compile(
 
 @lru_cache(maxsize=512)
 def kin_of(verb: str) -> tuple[str, ...]:
-    """Return stems, one of which is in the names of tools that do this; ``()`` if any tool may."""
+    """Return the stems that name a tool which does this; ``()`` if a tool of any name may."""
     stem = next((stem for stem in _BY_LENGTH if verb.startswith(stem)), None)
     return () if stem is None else _STEMS[stem]
 

@@ -94,7 +94,7 @@ def is_write(step: Step) -> bool:
 
 
 def hands_over(step: Step) -> bool:
-    """Say whether a call hands the conversation over to another agent or to a person."""
+    """Return whether a call transfers the conversation to another agent or to a person."""
     return _HAND_OVER.search((step.name or "")[:200]) is not None
 
 
@@ -105,7 +105,7 @@ def _writes_by_name(name: str) -> bool:
 
 
 class Signature(NamedTuple):
-    """What makes two calls the same: the tool, and its arguments in any order."""
+    """Identifies a call: calls of one tool with equal arguments, in any order, are the same."""
 
     tool: str
     arguments: str
@@ -130,7 +130,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str)
 
 
 def signature(step: Step) -> Signature:
-    """Return what makes a call the same as another one; no arguments are none, in any form."""
+    """Return the signature of a call. Missing arguments and an empty object are the same."""
     arguments = {} if step.arguments is None else step.arguments
     if isinstance(arguments, str):
         return Signature(step.name or "", arguments)

@@ -24,7 +24,7 @@ def read_call(
 
 
 def _answer_of(response: Any) -> list[Any]:
-    """Return the messages in what a model's client returned, or in its text."""
+    """Return the messages of a model's answer: a text, or the response of a model's client."""
     if isinstance(response, str):
         return [{"role": "assistant", "content": response}]
     if isinstance(response, (list, tuple)):

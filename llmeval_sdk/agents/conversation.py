@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from llmeval_sdk._chat import as_text, split_request
-from llmeval_sdk.agents.messages import bounded, steps_of
+from llmeval_sdk.agents.messages import both_ends, bounded, steps_of
 from llmeval_sdk.model import Record, Step
 
 
 SESSION = "session_id"
 """Key among the attributes of a Record: the session whose conversation it holds."""
 MOST_TURNS = 500
-"""Turns of a conversation that are read: of more, those of both ends."""
+"""The most turns of a conversation that are read; of a longer one, its first and last turns are."""
 LONGEST_TEXT = 8_000
-"""Characters that scores read of what somebody said in one turn."""
+"""The most characters that a score reads of each side's text in one turn."""
 
 
 class SpokenTurn(NamedTuple):
@@ -69,9 +69,7 @@ def as_conversation(record: Record) -> Record:
 
 def turns_of(record: Record) -> list[SpokenTurn]:
     """Return the turns of a conversation; what the agent says before the user speaks is none."""
-    turns = list(_turns(conversation_steps(record)))
-    half = MOST_TURNS // 2
-    return turns if len(turns) <= MOST_TURNS else [*turns[:half], *turns[-half:]]
+    return [*both_ends(list(_turns(conversation_steps(record))), MOST_TURNS)]
 
 
 def _turns(steps: tuple[Step, ...]) -> Iterator[SpokenTurn]:

@@ -10,7 +10,7 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema
 
 
 def definitions_of(tools: Any) -> tuple[Mapping[str, Any], ...] | None:
-    """Read tools as ``{name, description, parameters}``, in OpenAI's, Anthropic's or MCP's form."""
+    """Convert definitions of OpenAI, Anthropic or MCP to ``{name, description, parameters}``."""
     if not isinstance(tools, (list, tuple)):
         return None
     read = []

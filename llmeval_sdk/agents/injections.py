@@ -113,7 +113,7 @@ class AddressedPassages:
 
 
 def hijacks(run: Run, spend: Callable[[float], None]) -> list[Hijack]:
-    """Return the calls of a run that do what a passage in a tool's result asked the agent to do."""
+    """Return the calls of a run that follow an instruction in an earlier tool's result."""
     passages = AddressedPassages()
     followed = []
     for call in run.calls:

@@ -36,10 +36,10 @@ class LiveRun:
         self.calls: list[ToolCall] = []
         self._steps: list[Step] = []
         self.repeats: list[tuple[ToolCall, int]] = []
-        """The calls that repeat one, each with the step at which that one was made."""
+        """The calls that repeat an earlier one, each with the number of the earlier call's step."""
         self.hijacks: list[Hijack] = []
         self.is_cut = False
-        """Whether the results are longer than what is read for hidden instructions."""
+        """Whether the results were too long to be searched for hidden instructions as a whole."""
         self._first = 2 if question else 1
         self._read = self._compared = self._circled = self._searched = 0
         self._made = Repeats()
@@ -74,13 +74,13 @@ class LiveRun:
         return ToolCall(self._first + place, step, None, outcome, writes, signature(step), 0, 0)
 
     def _known(self, since: int) -> list[ToolCall]:
-        """Return the calls from a place on."""
+        """Return the calls that ended so far, without the first ``since``."""
         for step in self._steps[len(self.calls) :]:
             self.calls.append(self.call(step, len(self.calls)))
         return self.calls[since:]
 
     def repeated(self, pending: ToolCall | None) -> list[tuple[ToolCall, int]]:
-        """Return the calls that repeat one although nothing changed."""
+        """Return the calls that repeat an earlier one although nothing has changed in between."""
         for call in self._known(self._compared):
             self._compared += 1
             earlier = self._made.earlier(call.signature)

@@ -12,10 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from llmeval_sdk._coerce import to_text
 from llmeval_sdk.model import Step
+
+
+T = TypeVar("T")
 
 
 MOST_STEPS = 2_000
@@ -81,12 +84,20 @@ def steps_of(messages: Any) -> tuple[Step, ...] | None:
 
 
 def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Keep `MOST_STEPS` steps of a run, from both ends, with a note where others are left out."""
-    if len(steps) <= MOST_STEPS:
+    """Keep at most `MOST_STEPS` steps of a run, with a note where others are left out."""
+    kept = both_ends(steps, MOST_STEPS)
+    left_out = len(steps) - len(kept)
+    if not left_out:
         return tuple(steps)
-    half = MOST_STEPS // 2
-    note = Step("system", f"[left out: {len(steps) - 2 * half} steps of this run]")
-    return (*steps[:half], note, *steps[-half:])
+    note = Step("system", f"[left out: {left_out} steps of this run]")
+    half = len(kept) // 2
+    return (*kept[:half], note, *kept[half:])
+
+
+def both_ends(items: Sequence[T], most: int) -> Sequence[T]:
+    """Return at most ``most`` items, an even number: half from the beginning, half from the end."""
+    half = most // 2
+    return items if len(items) <= most else [*items[:half], *items[-half:]]
 
 
 def is_note_of_a_cut(step: Step) -> bool:
@@ -140,7 +151,7 @@ def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _TextPart | _Call
 
 
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take a message out of what libraries wrap it in.
+    """Return the message itself, without the object in which a library wraps it.
 
     OpenInference has it under ``message``; LangChain writes ``{"type": "ai", "data": {...}}``, or
     ``{"lc": 1, "id": [..., "AIMessage"], "kwargs": {...}}``.

@@ -20,7 +20,7 @@ from llmeval_sdk.store.connection import Database
 
 
 MOST_TURNS = 500
-"""Turns of a session that are kept: of more, the first few and the latest."""
+"""The most turns of a session that are kept; of more, the first few and the latest are."""
 MOST_BYTES = 256 << 10
 """Bytes of a session's turns."""
 FILE_BYTES = 8 << 30

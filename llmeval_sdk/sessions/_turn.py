@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk._chat import as_text, question
 from llmeval_sdk._coerce import to_text
 from llmeval_sdk.agents.conversation import SESSION
+from llmeval_sdk.agents.messages import both_ends
 from llmeval_sdk.heuristics.session.turn_count import COUNTED
 from llmeval_sdk.judges.cut import shortened
 from llmeval_sdk.model import Record, Step
@@ -23,7 +24,7 @@ LONGEST_TEXT = 8_000
 LONGEST_RESULT = 2_000
 """Characters of the arguments, and of the result, of a tool call."""
 MOST_CALLS = 40
-"""Tool calls of one turn: of more, those of both ends."""
+"""The most tool calls of one turn that are kept; of more, the first and the last are."""
 
 
 class KeptTurn(NamedTuple):
@@ -59,7 +60,7 @@ def written(record: Record, *, content: bool) -> str:
         return ""
     if not content:
         return json.dumps({"u": None, "a": None, "t": []})
-    calls = [_call(step) for step in _both_ends(_calls_of_turn(record.steps or ()))]
+    calls = [_call(step) for step in both_ends(_calls_of_turn(record.steps or ()), MOST_CALLS)]
     turn = {
         "u": shortened(asked or "", LONGEST_TEXT),
         "a": shortened(record.response or "", LONGEST_TEXT),
@@ -72,11 +73,6 @@ def _calls_of_turn(steps: Sequence[Step]) -> list[Step]:
     """Return the tool calls since the user spoke last: messages hold those of former turns too."""
     spoke = max((place for place, step in enumerate(steps) if step.role == "user"), default=-1)
     return [step for step in steps[spoke + 1 :] if step.role == "tool"]
-
-
-def _both_ends(steps: Sequence[Step]) -> Sequence[Step]:
-    half = MOST_CALLS // 2
-    return steps if len(steps) <= MOST_CALLS else [*steps[:half], *steps[-half:]]
 
 
 def _call(step: Step) -> list[Any]:

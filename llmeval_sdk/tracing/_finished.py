@@ -103,7 +103,7 @@ def _has_room(owner: Span, span: Span, size: int) -> bool:
 
 
 def _hold(conversation: Conversation, owner: Span) -> None:
-    """Leave the messages of a model call in the place of shorter ones, or of those as long."""
+    """Leave the messages of a model call to the owner, unless it holds a longer conversation."""
     gathered = owner.gathered or ()
     place = next((place for place, item in enumerate(gathered) if type(item) is Conversation), None)
     if place is None:

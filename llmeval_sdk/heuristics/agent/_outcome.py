@@ -14,7 +14,7 @@ MOST_SHOWN = 20
 """Steps that the metadata of an evaluation names."""
 
 Scored = tuple[float | None, Sequence[int], str | None]
-"""A value, the numbers of the steps at fault, and what to say about the first of them."""
+"""The value, the numbers of the steps at fault, and an explanation of the first fault."""
 
 
 def of_a_run(

@@ -20,7 +20,7 @@ MOST_LOOKED_BACK = 20
 _WORD = re.compile(r"\w+")
 
 Scored = tuple[float | None, Sequence[int], str | None]
-"""A value, the numbers of the turns at fault, and what to say about the first of them."""
+"""The value, the numbers of the turns at fault, and an explanation of the first fault."""
 
 
 def of_turns(

@@ -11,12 +11,12 @@ were. Long texts lose their middle, as in every prompt.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from llmeval_sdk.agents.injections import hijacks
+from llmeval_sdk.agents.messages import both_ends
 from llmeval_sdk.agents.run import Run, ToolCall, run_of
 from llmeval_sdk.judges.cut import shortened
 from llmeval_sdk.judges.prompt import Section
@@ -130,10 +130,10 @@ def _chosen(run: Run) -> list[int]:
     order = chain(
         range(1, _FIRST + 1),
         range(count - _LAST + 1, count + 1),
-        _both_ends(faults(run)),
-        _both_ends(by_role["user"]),
-        _both_ends([call.number for call in run.changes]),
-        _both_ends(by_role["assistant"]),
+        both_ends(faults(run), _OF_A_KIND),
+        both_ends(by_role["user"], _OF_A_KIND),
+        both_ends([call.number for call in run.changes], _OF_A_KIND),
+        both_ends(by_role["assistant"], _OF_A_KIND),
         range(count, 0, -1),
     )
     return sorted(islice(dict.fromkeys(order), MOST_SHOWN))
@@ -141,11 +141,6 @@ def _chosen(run: Run) -> list[int]:
 
 def _numbers(run: Run, role: str) -> list[int]:
     return [number for number, step in enumerate(run.steps, 1) if step.role == role]
-
-
-def _both_ends(numbers: Sequence[int]) -> Iterable[int]:
-    half = _OF_A_KIND // 2
-    return chain(numbers[:half], numbers[half:][-half:])
 
 
 def _gap(numbers: range, calls: dict[int, ToolCall]) -> Section:

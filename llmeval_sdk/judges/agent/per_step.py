@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from llmeval_sdk.agents.messages import both_ends
 from llmeval_sdk.agents.run import ToolCall, run_of
 from llmeval_sdk.judges._chunks import combine, rate_chunks
 from llmeval_sdk.judges._function import FunctionJudge, outcome
@@ -15,7 +16,7 @@ from llmeval_sdk.protocols import LLM
 
 
 MOST_CALLS = 100
-"""Tool calls of a run that are rated: of more, those of both ends."""
+"""The most tool calls of a run that are rated; of a longer run, its first and last calls are."""
 _UNITS = "tool calls"
 
 
@@ -54,10 +55,8 @@ class StepJudge(FunctionJudge[Any]):
         return [self._rate(record, call.step, llm) for call in calls]
 
 
-def _rated(record: Record) -> list[ToolCall]:
-    calls = run_of(record).calls
-    half = MOST_CALLS // 2
-    return calls if len(calls) <= MOST_CALLS else [*calls[:half], *calls[-half:]]
+def _rated(record: Record) -> Sequence[ToolCall]:
+    return both_ends(run_of(record).calls, MOST_CALLS)
 
 
 def _by_step(combined: Evaluation, calls: Sequence[ToolCall], count: int) -> Evaluation:
