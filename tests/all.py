@@ -38,7 +38,7 @@ OF_EVERY_PYTHON = (
     "tests/tracing", "tests/records", "tests/process", "tests/runtime", "tests/pipeline",
     "tests/spool/test_round_trip.py", "tests/exporters", "tests/sources", "tests/values",
     "tests/frozen", "tests/demo", "tests/cli/test_main.py", "tests/cli/test_in_process.py",
-    "tests/offline/test_model.py", "tests/sessions/test_shelf.py",
+    "tests/offline/test_model.py", "tests/sessions/test_shelf.py", "tests/sessions/test_live.py",
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
 threads, forks, exits, pickles, annotations), each command once, and the demo."""

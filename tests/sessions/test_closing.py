@@ -26,12 +26,16 @@ IDLE = 60.0
 @pytest.fixture
 def make(tmp_path):
     """Make the sessions of a pipeline, with a file of their own or in memory."""
+    made = []
 
     def sessions(path=tmp_path / "store.sessions"):
         shelf = Shelf(path, int(IDLE * 1e9))
-        return Sessions(shelf, [turn_count], [], idle=IDLE, content=True)
+        made.append(Sessions(shelf, [turn_count], [], idle=IDLE, content=True))
+        return made[-1]
 
-    return sessions
+    yield sessions
+    for each in made:
+        each.close()
 
 
 def span_of(session_id):

@@ -80,12 +80,13 @@ def test_a_session_that_resumes_is_judged_again_and_the_history_stays(live):
         captured.drain()
     assert [event.evaluation.metadata["period"] for event in (first, second)] == [1, 2]
     assert first.id != second.id
-    (session,) = stored_sessions(StoreReader(live.store), "s1")
+    with StoreReader(live.store) as reader:
+        (session,) = stored_sessions(reader, "s1")
+        assert stored_sessions(reader, "other") == []
     verdicts = [e for e in session.history if e.evaluation.name == "goal_reached"]
     assert [event.evaluation.metadata["period"] for event in verdicts] == [2, 1]
     assert session.newest["goal_reached"].evaluation.metadata["period"] == 2
     assert session.newest["turn_count"].evaluation.value == 2.0
-    assert stored_sessions(StoreReader(live.store), "other") == []
 
 
 def _local(store):

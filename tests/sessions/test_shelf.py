@@ -2,6 +2,7 @@
 
 import json
 import stat
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -37,9 +38,14 @@ def turn(number=0, *, session="chat-1", asked="q", answered="a", end=None, **fie
 
 @pytest.fixture
 def shelf(tmp_path):
-    shelf = Shelf(tmp_path / "store.sessions", IDLE)
-    yield shelf
-    shelf.close()
+    with closing(Shelf(tmp_path / "store.sessions", IDLE)) as shelf:
+        yield shelf
+
+
+@pytest.fixture
+def shelf_in_memory():
+    with closing(Shelf(None, IDLE)) as shelf:
+        yield shelf
 
 
 def conversation(shelf, due):
@@ -295,9 +301,9 @@ class TestBadInput:
         assert shelf.add([turn(1), turn(2, session="new")], NOW) == (0, 1)
         assert take(shelf, NOW + IDLE)[0].turns == 2
 
-    def test_memory_is_bounded_and_forgets_what_was_evaluated(self, monkeypatch):
+    def test_memory_is_bounded_and_forgets_what_was_evaluated(self, shelf_in_memory, monkeypatch):
         """Nothing that was not evaluated goes; new turns find room as soon as something was."""
-        shelf = Shelf(None, IDLE)
+        shelf = shelf_in_memory
         shelf.add([turn(0)], NOW)
         shelf.done("me", take(shelf, NOW + IDLE))
         shelf.add([turn(1, session="waits")], NOW + IDLE)
