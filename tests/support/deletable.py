@@ -53,6 +53,7 @@ PARTS = {
         "sessions", "heuristics/session", "judges/session", "config/sessions.py",
         "agents/conversation.py",
     ),
+    "sessions-of-all-hosts": ("sessions/_hosts",),
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
         "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",
