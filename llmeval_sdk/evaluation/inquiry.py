@@ -7,17 +7,28 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmeval_sdk._neutral import neutral
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN
 from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation.verdicts import VerdictKey
 from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.judges.prompt import SECTION_CHARACTERS
 from llmeval_sdk.judges.typed import TypedForm
-from llmeval_sdk.model import Answer, Decision, Failure, Question, Request, Usage
-from llmeval_sdk.protocols import DecisionModel, answer_by, further_place
+from llmeval_sdk.model import (
+    Answer,
+    Decision,
+    Evaluation,
+    Failure,
+    ModelCall,
+    Question,
+    Record,
+    Request,
+    Usage,
+)
+from llmeval_sdk.protocols import DecisionModel, Judge, answer_by, further_place
 
 
 TOKENS_PER_PART = 16
@@ -81,6 +92,36 @@ class Inquiry:
         """Return the titles of a form's sections that were too long to be sent as a whole."""
         limit = self.limit
         return [section.name for section in form.sections if len(section.text) > limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A judge whose questions have to be asked."""
+
+    judge: Judge
+    form: TypedForm
+    key: VerdictKey
+    distrusted: bool = False
+    """Whether there are earlier answers that were not signed with our key."""
+
+
+class Prepared(NamedTuple):
+    """What is asked about one record, for which judges."""
+
+    record: Record
+    judges: Sequence[Judge]
+    inquiry: Inquiry
+    asking: Sequence[Asking]
+    evaluations: Mapping[str, Evaluation]
+    """The outcomes that are known without asking, by judge."""
+
+
+class ModelReply(NamedTuple):
+    """What the model said to an inquiry."""
+
+    decision: Decision | Failure
+    calls: Sequence[ModelCall]
+    seconds: float
 
 
 async def answered(
