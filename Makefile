@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -34,6 +34,8 @@ demo: $(VENV)/.demo  ## Run the demo app on the documents of this machine.
 	@$(BIN)/python -m llmeval_sdk demo $(ARGS)
 
 test: lint types contract tests  ## Lint, types, import contract, tests.
+
+environment: $(VENV)/.dev  ## Make the environment that most targets share.
 
 lint: $(VENV)/.dev  ## Check style and format.
 	@$(BIN)/ruff check .
@@ -289,7 +291,7 @@ sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a pla
 matrix: | $(BIN)/python  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
 	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(BIN)/python tests/matrix.py $(ARGS)
 
-suites:  ## Run every suite there is, as .ci/run does, and print a table of them (45 minutes; ARGS="datadog viewer" for some).
+suites:  ## Run every suite there is, as .ci/run does, and print a table of them (50 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
 test-package:  ## Build wheel and sdist, install them into clean environments and use them.

@@ -2,7 +2,8 @@
 
     python3 .ci/suites.py [NAME …]        # all of them, or those that are named
 
-A suite is a target of the Makefile. One that fails fails the run. One that this machine cannot run
+A suite is a target of the Makefile. Those that keep no time run two at a time, after the others.
+One that fails fails the run. One that this machine cannot run
 (a Python that is not installed, no Chromium and no right to install it) is named in the table with
 the reason. So are tests that were skipped in every suite: nothing is left out in silence.
 """
@@ -15,6 +16,9 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +29,9 @@ from interpreters import interpreter  # noqa: E402 - the tests' own helper, foun
 
 
 RESULTS = ROOT / "build" / "ci"
+AT_A_TIME = 2
+"""Suites that run beside each other, of those that keep no time."""
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -43,11 +50,19 @@ class Suite:
     arguments: str = ""
     """What the target gets as its ARGS."""
     counts_tests: bool = True
+    keeps_time: bool = True
+    """Whether its tests measure, or wait with deadlines, so that nothing may run beside it."""
 
 
 SUITES = (
     Suite("test", "test", "lint, types, import contract and the tests of every change"),
-    Suite("package", "test-package", "wheel and sdist, installed and used", counts_tests=False),
+    Suite(
+        "package",
+        "test-package",
+        "wheel and sdist, installed and used",
+        counts_tests=False,
+        keeps_time=False,
+    ),
     Suite("docs", "test-docs", "the site builds without a warning, its pages can be followed"),
     Suite("faults", "test-faults", "networks, forks, signals, killed processes"),
     Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
@@ -61,7 +76,12 @@ SUITES = (
         commands=("redis-server",),
     ),
     Suite("ray", "test-ray", "offline evaluation on Ray Data: the same report, kill -9, resuming"),
-    Suite("backends", "test-backends", "Phoenix, MLflow, an OTLP receiver, instrumentations"),
+    Suite(
+        "backends",
+        "test-backends",
+        "Phoenix, MLflow, an OTLP receiver, instrumentations",
+        keeps_time=False,
+    ),
     Suite(
         "viewer",
         "test-viewer",
@@ -76,11 +96,18 @@ SUITES = (
             python=version,
             variables=(f"VERSIONS={version}",),
             arguments="--of-every-python",
+            keeps_time=False,
         )
         for version in ("3.10", "3.12", "3.13")
     ),
-    Suite("core", "core", "the core alone, without all else", counts_tests=False),
-    Suite("coverage", "coverage", "branch coverage, above its floor", counts_tests=False),
+    Suite("core", "core", "the core alone, without all else", counts_tests=False, keeps_time=False),
+    Suite(
+        "coverage",
+        "coverage",
+        "branch coverage, above its floor",
+        counts_tests=False,
+        keeps_time=False,
+    ),
 )
 
 
@@ -153,49 +180,61 @@ def left_tests_out(outcome: Outcome, exits: Path) -> bool:
 
 
 def run(suite: Suite) -> Outcome:
-    """Run one suite, with its output as it comes."""
+    """Run one suite: with its output as it comes, or at its end where others run beside it."""
     outcome = Outcome(suite, reason=obstacle(suite))
     if outcome.reason:
         outcome.state = "CANNOT RUN"
         return outcome
     path = RESULTS / f"{suite.name.replace(' ', '-')}.xml"
     exits, trouble = path.with_suffix(".exits"), path.with_suffix(".trouble")
-    for old in (*results_of(path), exits, trouble):
+    output = path.with_suffix(".log")
+    for old in (*results_of(path), exits, trouble, output):
         old.unlink(missing_ok=True)
     # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install.
     written = {"TEST_EXITS_FILE": str(exits), "SUITE_TROUBLE": str(trouble)}
-    account = f"--junitxml={path}" if suite.counts_tests else ""
-    # Named also where it is empty: else a target takes the ARGS that `make suites` was given.
-    arguments = [f"ARGS={suite.arguments} {account}".rstrip()]
+    # What failed is remembered for each suite by itself, because two may run at the same time.
+    memory = f"--override-ini=cache_dir={path.with_suffix('.cache')}"
+    account = f"--junitxml={path} {memory}" if suite.counts_tests else ""
     print(f"\n=== {suite.name}: {suite.shows}", flush=True)
-    begun, cpu_before = time.monotonic(), _cpu_of_children()
-    ended = subprocess.run(
-        ["make", "--no-print-directory", suite.target, *suite.variables, *arguments],
-        cwd=ROOT,
-        env={**os.environ, **written},
-        check=False,
-    )
+    begun = time.monotonic()
+    status = make(suite, account, outcome, output, written)
     for results in results_of(path):
         read_results(results, outcome)
-    if ended.returncode and outcome.failed and not left_tests_out(outcome, exits):
-        ended = once_more(suite, outcome)
+    if status and outcome.failed and not left_tests_out(outcome, exits):
+        status = once_more(suite, memory, outcome, output)
     outcome.seconds = time.monotonic() - begun
-    outcome.cpu_seconds = _cpu_of_children() - cpu_before
-    if ended.returncode:
+    if status:
         outcome.state = "FAILED"
         outcome.reason = "; ".join(trouble.read_text().splitlines() if trouble.is_file() else ())
     elif suite.counts_tests and not outcome.ran:
         outcome.state, outcome.reason = "FAILED", "no test ran"
+    if output.is_file():
+        print(f"\n=== the output of {suite.name}\n{output.read_text(errors='replace')}")
     return outcome
 
 
-def _cpu_of_children() -> float:
-    """Return the processor time of all that ran and ended below this process."""
-    used = os.times()
-    return used.children_user + used.children_system
+def make(
+    suite: Suite,
+    arguments: str,
+    outcome: Outcome,
+    output: Path,
+    written: Mapping[str, str] = NOTHING,
+) -> int:
+    """Make a suite's target, add its processor time to the outcome and return its exit status."""
+    command = ["make", "--no-print-directory", suite.target, *suite.variables]
+    # Named also where it is empty: else a target takes the ARGS that `make suites` was given.
+    command.append(f"ARGS={suite.arguments} {arguments}".rstrip())
+    with nullcontext() if suite.keeps_time else output.open("ab") as file:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **written}, stdout=file, stderr=file
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+    outcome.cpu_seconds += usage.ru_utime + usage.ru_stime
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode
 
 
-def once_more(suite: Suite, outcome: Outcome) -> subprocess.CompletedProcess[bytes]:
+def once_more(suite: Suite, memory: str, outcome: Outcome, output: Path) -> int:
     """Run the tests that failed again, by themselves, and name those that pass then.
 
     A machine that is busy with something else fails a bar of time now and then. Such a test is no
@@ -205,15 +244,11 @@ def once_more(suite: Suite, outcome: Outcome) -> subprocess.CompletedProcess[byt
         f"\n=== {suite.name}: {len(outcome.failed)} failed; they run again by themselves",
         flush=True,
     )
-    again = [f"ARGS={suite.arguments} --last-failed --last-failed-no-failures=none"]
-    ended = subprocess.run(
-        ["make", "--no-print-directory", suite.target, *suite.variables, *again],
-        cwd=ROOT,
-        check=False,
-    )
-    if not ended.returncode:
+    again = f"--last-failed --last-failed-no-failures=none {memory}"
+    status = make(suite, again, outcome, output)
+    if not status:
         outcome.unsteady, outcome.failed = outcome.failed, set()
-    return ended
+    return status
 
 
 def never_run(outcomes: list[Outcome]) -> dict[str, str]:
@@ -227,6 +262,20 @@ def never_run(outcomes: list[Outcome]) -> dict[str, str]:
     }
 
 
+def run_all(suites: list[Suite]) -> Iterator[Outcome]:
+    """Yield what came of each suite: those that keep time one by one, then the others."""
+    for suite in suites:
+        if suite.keeps_time:
+            outcome = run(suite)
+            yield outcome
+            if suite.name == "test" and outcome.state == "FAILED":
+                return  # the heavier suites would say the same, later
+    # Two that ran at the same time would both make the environment that all of them share.
+    subprocess.run(["make", "--no-print-directory", "environment"], cwd=ROOT, check=False)
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        yield from pool.map(run, [suite for suite in suites if not suite.keeps_time])
+
+
 def main(names: list[str]) -> int:
     """Run the suites and print the table; 1 when one of them failed."""
     known = {suite.name: suite for suite in SUITES}
@@ -235,12 +284,11 @@ def main(names: list[str]) -> int:
         print(f"no suite is called {unknown[0]!r}: there are {', '.join(known)}", file=sys.stderr)
         return 2
     RESULTS.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
     outcomes = []
-    for name in names or known:
-        outcomes.append(run(known[name]))
-        print(outcomes[-1].line(), flush=True)  # in case the run is ended before its table
-        if name == "test" and outcomes[-1].state == "FAILED":
-            break  # the heavier suites would say the same, later
+    for outcome in run_all([known[name] for name in names or known]):
+        outcomes.append(outcome)
+        print(outcome.line(), flush=True)  # in case the run is ended before its table
     print(f"\n{'suite':<12} {'state':<11} {'time':>7} {'cpu':>7}  {'tests':<23} what it shows")
     for outcome in outcomes:
         print(outcome.line())
@@ -248,7 +296,7 @@ def main(names: list[str]) -> int:
             print(f"             failed: {test}")
         for test in sorted(outcome.unsteady):
             print(f"             UNSTEADY, passed when it ran again: {test}")
-    print(f"{'all of them':<24} {sum(outcome.seconds for outcome in outcomes):5.0f} s")
+    print(f"{'all of them':<24} {time.monotonic() - begun:5.0f} s")
     left_out = never_run(outcomes)
     if left_out:
         print(f"\n{len(left_out)} tests ran in none of these suites:")
