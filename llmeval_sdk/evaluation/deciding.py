@@ -257,9 +257,9 @@ class Decider:
             self.left_out[known] += count
         model = decision.model or self.model.model
         used = shares(decision.usage, [len(one.form.questions) for one in asking])
-        evaluations = {}
+        evaluations, limit = {}, inquiry.limit
         for one, usage in zip(asking, used, strict=True):
-            cut = inquiry.cut(one.form)
+            cut = inquiry.cut(one.form, limit)
             notes: dict[str, Any] = {"cut": cut} if cut else {}
             if absent:
                 notes["left_out"] = absent
