@@ -41,12 +41,12 @@ PARTS = {
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/answers.py", "judges/_cases.py", "judges/_chunk_questions.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "judges/answers.py", "judges/_cases.py", "judges/_chunk_questions.py", "judges/typed.py", "evaluation/inquiry.py",
         "evaluation/_outcomes.py",
         "evaluation/calibrations.py", "evaluation/deciding.py",
         "evaluation/decision_budget.py", "llms/decisions",
         "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
-        "pipeline/_undecided.py",
+        "pipeline/_desk.py", "pipeline/_undecided.py",
     ),
     "agents": ("agents", "heuristics/agent", "judges/agent"),
     "sessions": (
