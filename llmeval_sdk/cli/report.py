@@ -19,7 +19,7 @@ from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.cli._tiers import show_tiers
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.store import losses, rules, views
+from llmeval_sdk.store import losses, rules
 from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
@@ -32,6 +32,7 @@ from llmeval_sdk.store.summary import (
     not_run_summary,
 )
 from llmeval_sdk.store.tiers import tiers
+from llmeval_sdk.store.views import stood_in
 from llmeval_sdk.store.words import moment
 
 
@@ -140,8 +141,7 @@ def run(args: argparse.Namespace) -> int:
                 store, config.from_environment(problems=[]).recall_threshold, args.since
             )
         )
-        judges = dict.fromkeys(each.judge for each in judged)
-        stood_in = reader.read(lambda store: views.stood_in(store, judges))
+        acted = reader.read(lambda c: stood_in(c, dict.fromkeys(each.judge for each in judged)))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
         location = reader.location
     if args.json:
@@ -153,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
             "trend": trend,
             "not_run": not_run,
             "lost": lost,
-            "stood_in": stood_in,
+            "stood_in": acted,
             "rules": compared,
             "tiers": tiered,
             "thumbs": clicked,
@@ -180,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
     if judged:
         show_judged(judged)
         show_people(judged, clicked)
-        for name in stood_in:
+        for name in acted:
             say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
     show_tiers(tiered, judged)
     if compared.checked:

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "llmeval_sdk"
 PARTS = {
     "viewer": ("viewer",),
     "reading": (
-        "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
+        "estimates/__init__.py", "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
         "estimates/correction.py", "estimates/differences.py", "estimates/labelling.py",
         "estimates/mean.py",
         "estimates/probability.py",
@@ -22,8 +22,8 @@ PARTS = {
         "estimates/tally.py",
         "store/bins.py", "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
-        "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/_judged.py", "store/_samples.py", "store/scores.py",
+        "store/labels.py", "store/lookup.py", "store/pages.py", "store/populations.py",
+        "store/rules.py", "store/_judged.py", "store/_samples.py", "store/scores.py",
         "store/session_verdicts.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
