@@ -113,7 +113,8 @@ class Group(NamedTuple):
     not_applicable: int
     low: Any
     high: Any
-    total: float | None
+    total: float
+    """The sum of the scores, where ``word`` is ``None``."""
     cost_usd: float | None
     total_tokens: int | None
     known: int | None
@@ -122,14 +123,13 @@ class Group(NamedTuple):
     """How many say how likely the outcome is good."""
     probability: float | None
     """The sum of those probabilities."""
-    least_chance: float | None
-    greatest_chance: float | None
-    """The range of the inclusion probabilities of all rows."""
+    sampled: int | None
+    """How many have another inclusion probability than 1; ``None`` where nothing has any."""
 
     @property
     def is_whole(self) -> bool:
         """Whether every inclusion probability is 1, so that nothing has to be weighted."""
-        return self.least_chance == self.greatest_chance == 1
+        return self.sampled == 0
 
 
 def period_sql(period_ns: int) -> str:
@@ -179,7 +179,7 @@ class _Summed:
             self.categories[text] += group.rows
         elif group.values:
             self.scores += group.values
-            self.total += group.total or 0.0
+            self.total += group.total
             self.low, self.high = min(self.low, group.low), max(self.high, group.high)
         self.errors += group.errors
         self.not_applicable += group.not_applicable
@@ -244,10 +244,9 @@ COUNTS = f"error_type IS NULL AND value IS NOT NULL AND inclusion_probability > 
 
 _GROUPS = f"""
 SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
-  sum(value IS NULL AND error_type IS NULL), min(value), max(value),
-  sum(CASE typeof(value) WHEN 'real' THEN value END), sum(cost_usd), sum(total_tokens),
-  sum({COUNTS}), count(probability), sum(probability),
-  min(inclusion_probability), max(inclusion_probability)
+  count(*) - count(ifnull(value, error_type)), min(value), max(value), total(value),
+  sum(cost_usd), sum(total_tokens), sum({COUNTS}), count(probability), sum(probability),
+  sum(inclusion_probability <> 1)
 FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
 """  # noqa: S608 - constants
 

@@ -41,18 +41,19 @@ PARTS = {
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/answers.py", "judges/_cases.py", "judges/_chunk_questions.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "judges/answers.py", "judges/_cases.py", "judges/_chunk_questions.py", "judges/typed.py", "evaluation/inquiry.py",
         "evaluation/_outcomes.py",
         "evaluation/calibrations.py", "evaluation/deciding.py",
         "evaluation/decision_budget.py", "llms/decisions",
         "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
-        "pipeline/_undecided.py",
+        "pipeline/_desk.py", "pipeline/_undecided.py",
     ),
     "agents": ("agents", "heuristics/agent", "judges/agent"),
     "sessions": (
         "sessions", "heuristics/session", "judges/session", "config/sessions.py",
         "agents/conversation.py",
     ),
+    "sessions-of-all-hosts": ("sessions/_hosts",),
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
         "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",
