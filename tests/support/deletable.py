@@ -22,7 +22,7 @@ PARTS = {
         "estimates/tally.py",
         "store/bins.py", "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
-        "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
+        "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py", "store/runs.py",
         "store/_judged.py", "store/_samples.py", "store/scores.py", "store/session_turns.py",
         "store/session_verdicts.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
