@@ -24,7 +24,7 @@ PARTS = {
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
         "store/labels.py", "store/lookup.py", "store/pages.py", "store/populations.py", "store/rules.py",
         "store/_judged.py", "store/_samples.py", "store/scores.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
-        "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
+        "store/thresholds.py", "store/traffic.py", "store/_traffic_reading.py", "store/_traffic_sums.py", "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
