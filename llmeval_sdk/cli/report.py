@@ -25,10 +25,9 @@ from llmeval_sdk.cli._traffic import (
     show_traffic_below,
 )
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store import losses, rules
+from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import labels_from, thumbs
-from llmeval_sdk.store.lookup import stood_in
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import LabelSource, Scores
@@ -177,7 +176,8 @@ def run(args: argparse.Namespace) -> int:
                 store, config.from_environment(problems=[]).recall_threshold, args.since
             )
         )
-        acted = reader.read(lambda c: stood_in(c, dict.fromkeys(each.judge for each in judged)))
+        judges = dict.fromkeys(each.judge for each in judged)
+        stood_in = reader.read(lambda store: views.stood_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
         location = reader.location
     if args.json:
@@ -189,7 +189,7 @@ def run(args: argparse.Namespace) -> int:
             "trend": trend,
             "not_run": not_run,
             "lost": lost,
-            "stood_in": acted,
+            "stood_in": stood_in,
             "rules": compared,
             "tiers": tiered,
             "thumbs": clicked,
@@ -206,7 +206,7 @@ def run(args: argparse.Namespace) -> int:
     if judged:
         show_judged(judged)
         show_people(judged, clicked)
-        for name in acted:
+        for name in stood_in:
             say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
     show_tiers(tiered, judged)
     if compared.checked:

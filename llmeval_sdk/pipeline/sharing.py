@@ -12,6 +12,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.shared import SharedSettings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.evaluation.shared_verdicts import SharedVerdicts
+from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.shared.client import connect
 from llmeval_sdk.policy.shared.host import Host
@@ -31,8 +32,8 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
 
     A verdict may quote the app's texts, and scores go by the names of spans: where those may not
     leave, verdicts and scores stay on the host. Where the environment names a Redis that cannot be
-    used, that is a line of ``problems``, and no judge pays: a budget for each host would be more
-    than the one that was asked for.
+    used, or names it in a way that cannot be read, that is a line of ``problems``, and no judge
+    pays: a budget for each host would be more than the one that was asked for.
 
     Raises:
         ConfigurationError: the address that ``configure()`` was given cannot be used, or the
@@ -40,7 +41,7 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     """
     own = settings.of(SharedSettings)
     if own.shared is None:
-        return plan
+        return _unpaid(plan, problems) if _is_misspelt() else plan
     try:
         if strict:
             connect(own.shared).close()
@@ -71,3 +72,16 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
         verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
     )
+
+
+def _is_misspelt() -> bool:
+    """Return whether the environment sets ``LLMEVAL_SHARED`` to what is no address of a Redis."""
+    mistakes: list[str] = []
+    config.read(SharedSettings, problems=mistakes)
+    return any(line.startswith("LLMEVAL_SHARED=") for line in mistakes)
+
+
+def _unpaid(plan: Plan, problems: list[str]) -> Plan:
+    problems.append("LLMEVAL_SHARED: no judge pays until it is the address of a Redis, or unset")
+    keeper, tier = BudgetKeeper(Budget(calls_per_minute=0)), plan.tier
+    return replace(plan, keeper=keeper, tier=None if tier is None else replace(tier, keeper=keeper))

@@ -1,12 +1,9 @@
-"""Finds spans by the beginning of their ids, and judges whose verdicts come from no model."""
+"""Finds spans by the beginning of their ids."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-from llmeval_sdk.model import STAND_IN
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +22,6 @@ def spans_like(connection: sqlite3.Connection, prefix: str, limit: int = 10) -> 
     return tuple(SpanRef(*row) for row in connection.execute(_LIKE, bounds))
 
 
-def stood_in(connection: sqlite3.Connection, judges: Iterable[str]) -> list[str]:
-    """Return those judges whose latest verdicts come from the rules that stand in for a model.
-
-    The latest hundred verdicts of each judge are looked at.
-    """
-    mark = f'%"model":"{STAND_IN}"%'
-    return [name for name in judges if connection.execute(_STOOD_IN, (name, mark)).fetchone()]
-
-
 _LIKE = """
 SELECT trace_id, span_id, name, start_ns FROM (
   SELECT trace_id, span_id, name, start_ns FROM spans WHERE span_id >= :low AND span_id < :high
@@ -43,11 +31,4 @@ SELECT trace_id, span_id, name, start_ns FROM (
   UNION ALL
   SELECT trace_id, span_id, span_name, NULL FROM not_run WHERE span_id >= :low AND span_id < :high
 ) WHERE span_id != '' GROUP BY span_id ORDER BY span_id LIMIT :limit
-"""
-
-_STOOD_IN = """
-SELECT 1 FROM (
-  SELECT metadata, error_type FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100
-)
-WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
 """

@@ -91,13 +91,13 @@ def measure(
         if bound.evaluator.startswith("cost_usd") and group.unpriced_calls:
             models = ", ".join(pricing.unpriced)
             detail = f"{group.unpriced_calls:,} calls have no known price ({models})"
-        holds = None if value is None else is_beyond(bound, value)
+        holds = None if value is None else _is_beyond(bound, value)
         if detail and holds is not True:
             holds = None  # what is not priced may cost anything
         results.append(Measured(str(bound), holds, value, group.count, *window, detail))
     return results
 
 
-def is_beyond(bound: Bound, value: float) -> bool:
+def _is_beyond(bound: Bound, value: float) -> bool:
     """Return whether a value is what a bound warns of."""
     return value < bound.value if bound.sign == "<" else value > bound.value

@@ -18,7 +18,6 @@ from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.pipeline import ExporterStats
 from llmeval_sdk.store import losses, views
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.lookup import stood_in
 from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
@@ -184,7 +183,7 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
         quantile(effort.durations, 0.95),
         effort.total_tokens,
         effort.cost_usd,
-        bool(reader.read(lambda c: stood_in(c, [name]))),
+        bool(reader.read(lambda c: views.stood_in(c, [name]))),
         effort.probabilities,
     )
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from llmeval_sdk import _values
-from llmeval_sdk.store import lookup, pages, views
+from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.pages import ListedSpan, Page
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.views import KnownNames
@@ -183,9 +183,8 @@ def show(request: Request) -> Response:
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))
         state = reader.read(state_of)
-        stood_in = reader.read(
-            lambda c: lookup.stood_in(c, [name for name in filters.columns if name in known.judges])
-        )
+        judges = [name for name in filters.columns if name in known.judges]
+        stood_in = reader.read(lambda c: views.stood_in(c, judges))
     rows = [
         ListRow(
             item,

@@ -40,6 +40,19 @@ def test_a_mistake_in_the_environment_leaves_judgements_at_home(monkeypatch):
     assert any("LLMEVAL_JUDGE_QUEUE" in site for site in shield._last_told)
 
 
+def test_an_address_that_cannot_be_read_is_no_budget_of_its_own(monkeypatch):
+    """Where all hosts were to share one budget, a slip of the pen must not give each its own."""
+    monkeypatch.setenv("LLMEVAL_SHARED", "redi:/host")
+    monkeypatch.setenv("LLMEVAL_EXPORTERS", "memory")
+    monkeypatch.setenv("LLMEVAL_JUDGE_BASE_URL", "http://127.0.0.1:1/v1")
+    llmeval.configure(evaluators=["safety"], judge_model="stand-in")
+    with llmeval.workflow("answer", request="q") as span:
+        span.response = "a"
+    stats = llmeval.flush(10)
+    assert stats.not_run["safety"] == {"over_budget": 1}
+    assert any("LLMEVAL_SHARED" in site for site in shield._last_told)
+
+
 def test_neither_address_nor_key_shows(monkeypatch):
     """The representation of the settings holds neither."""
     llmeval.configure(

@@ -76,6 +76,7 @@ def test_workers_of_one_machine_spend_one_budget(ray_here, here, judge_server):
     report = spent(ray_here, judge_server)
     assert 0 < report.judge_usage.cost_usd <= 30.0
     assert 0 < judge_server.calls < 40
+    assert not list(Path(os.environ["LLMEVAL_STORE"]).parent.glob("run-*"))  # the books are gone
 
 
 @pytest.mark.skipif(SERVER is None, reason=WHY_SKIPPED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.config.shared import SharedSettings
@@ -11,7 +12,7 @@ from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
 from llmeval_sdk.policy.shared.host import Host
 from llmeval_sdk.policy.shared.keeper import SharedKeeper
 from llmeval_sdk.policy.shared.link import RedisLink
-from llmeval_sdk.store.files import make_folder, path_of
+from llmeval_sdk.store.files import make_folder
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -48,9 +49,9 @@ def keeper_of(work: Work, task: Task) -> BudgetKeeper:
     """
     if work.budget is None:
         return Unlimited()
-    beside = path_of(work.settings.store)
-    make_folder(beside.parent)
-    ledger = HostLedger(beside.with_name(f"run-{task.run_id}.budget"), timeout=LOCK_SECONDS)
+    books = _books_of(task)
+    make_folder(books.parent)
+    ledger = HostLedger(books, timeout=LOCK_SECONDS)
     keeper = BudgetKeeper(work.budget, ledger)
     if not task.shared:
         return keeper
@@ -62,8 +63,19 @@ def keeper_of(work: Work, task: Task) -> BudgetKeeper:
         )
     return SharedKeeper.instead_of(
         keeper,
-        host=Host(HostLedger(beside.with_suffix(".shared"), timeout=LOCK_SECONDS)),
+        host=Host(HostLedger(Path(task.store).with_suffix(".shared"), timeout=LOCK_SECONDS)),
         link=RedisLink(address),
         name=f"run.{task.run_id}",
         longest=work.settings.judge_timeout + 5.0,
     )
+
+
+def forget_budget(task: Task) -> None:
+    """Remove the books of a run that has ended; one that is to be resumed needs them."""
+    books = _books_of(task)
+    for path in (books, *books.parent.glob(f"{books.name}-*")):  # SQLite's own files
+        path.unlink(missing_ok=True)
+
+
+def _books_of(task: Task) -> Path:
+    return Path(task.store).with_name(f"run-{task.run_id}.budget")

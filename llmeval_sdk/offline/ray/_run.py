@@ -15,7 +15,7 @@ from llmeval_sdk import _private
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
 from llmeval_sdk.evaluation.signing import signer_of
 from llmeval_sdk.offline.ray._block import BlockEvaluator, BlockSummary, Task
-from llmeval_sdk.offline.ray._budget import check_budget, is_shared
+from llmeval_sdk.offline.ray._budget import check_budget, forget_budget, is_shared
 from llmeval_sdk.offline.ray._cluster import Cluster, connected, import_ray
 from llmeval_sdk.offline.ray._dataset import Opened, check_data, open_dataset
 from llmeval_sdk.offline.ray._merge import CheckedBlocks, EvaluatedBlocks
@@ -107,6 +107,7 @@ class RayRun:
                     self._evaluated.add(summary, self._repeated(summary))
                     tick(summary.length)
         self._finish()
+        forget_budget(task)
 
     def report(self) -> Report:
         """Sum up the blocks that are done."""
