@@ -7,11 +7,14 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from llmeval_sdk.model import JUDGE_TAG
 from llmeval_sdk.store._traffic_sums import CallTokens, Pricing, TrafficSums, cost_of, listed
 
 
 TAG = "tag:"
 _NAMED = "name = :span_name"
+_OF_THE_APP = f"""(tags IS NULL OR instr(tags, '"{JUDGE_TAG}"') = 0)"""
+"""What judges do and cost is told by the report on judges."""
 
 
 class TrafficScope(NamedTuple):
@@ -30,7 +33,7 @@ class TrafficScope(NamedTuple):
             "start_ns < :until": self.until,
         }
         texts = [text for text, value in conditions.items() if value is not None]
-        return " AND ".join(texts) or "1", self._asdict()
+        return " AND ".join([_OF_THE_APP, *texts]), self._asdict()
 
 
 def key_of(by: str) -> str:

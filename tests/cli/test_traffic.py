@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from llmeval_sdk.model import Failure, Usage
+from llmeval_sdk.model import JUDGE_TAG, Failure, Usage
 
 
 SECOND = 1_000_000_000
@@ -141,6 +141,18 @@ def test_prices_of_the_command_replace_what_was_stored(llmeval, store, calls):
     for by in ("model", "request"):
         found, _ = groups(llmeval, *options, "--by", by)
         assert found["gpt-4o" if by == "model" else "answer"]["cost_usd"] == pytest.approx(expected)
+
+
+def test_what_judges_cost_is_no_traffic_of_the_app(llmeval, store, calls):
+    """The model calls of judges are spans too; the report on judges has them."""
+    store.span(
+        "f" * 16, "groundedness", trace_id="f" * 32, tags={JUDGE_TAG: "groundedness"},
+        kind="llm", model_name="judge-model", usage=Usage(9, 9, 18, 4.0),
+    )  # fmt: skip
+    for by in ("name", "model", "user"):
+        found, told = groups(llmeval, "--store", store.path, "--by", by)
+        assert told["traffic"]["total"]["cost_usd"] == pytest.approx(1.5)
+        assert not {"groundedness", "judge-model", None} & found.keys()
 
 
 def test_ten_thousand_values_of_a_tag_are_bounded(llmeval, store):

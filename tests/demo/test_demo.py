@@ -90,7 +90,9 @@ def test_the_stand_in_is_called_one_wherever_it_speaks(finished, reader):
 
 def test_the_store_holds_what_the_tables_say(finished, reader):
     """The records counted in the first table are the requests in the store, each one graded."""
-    requests = [ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field"]
+    requests = [
+        ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field"
+    ]
     graded = [
         event.evaluation.value
         for ref in requests
@@ -114,7 +116,9 @@ def test_the_store_holds_what_the_tables_say(finished, reader):
 
 def test_each_request_has_its_steps_and_scores(reader):
     """A request is four spans, with both retrieval methods, and the free scores stand on it."""
-    ref = next(ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field")
+    ref = next(
+        ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field"
+    )
     spans = reader.trace(ref.trace_id)
     assert Counter(span.name for span in spans) == Counter(
         ["extract_field", "hybrid_search", "extract", "aggregate"]
