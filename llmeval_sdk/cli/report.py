@@ -61,6 +61,10 @@ some, the budget admits some of those, and some of the judgements fail. "All tra
 the mean over the eligible records with its 95 % interval; a * says that a free score on
 all of them narrowed the interval. Yes and pass count as 1, no and fail as 0.
 
+Alerts on the app's own traffic ('latency_seconds.p95>2', 'error_rate>0.02',
+'cost_usd.per_day>20') are plain: they compare what happened since --since, or in the
+last day, with the bound. `llmeval watch --help` names all of them.
+
 You may look at an alert at any time: as long as no mean leaves its bound, at most 5 % of
 months hold a false alarm of any alert of a command. `llmeval watch` reports each alarm
 only once.
