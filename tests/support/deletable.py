@@ -21,7 +21,7 @@ PARTS = {
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
         "estimates/tally.py",
         "store/bins.py", "store/comparison.py", "store/course.py", "store/dump.py",
-        "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
+        "store/effective.py", "store/feedback.py", "store/hourly.py", "store/hours.py", "store/labelling.py",
         "store/labels.py", "store/lookup.py", "store/pages.py", "store/populations.py", "store/rules.py",
         "store/_judged.py", "store/_samples.py", "store/scores.py", "store/session_verdicts.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
         "store/thresholds.py", "store/traffic.py", "store/_traffic_reading.py", "store/_traffic_sums.py", "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
