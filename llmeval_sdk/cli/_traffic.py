@@ -17,7 +17,7 @@ from llmeval_sdk.cli._options import open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.thresholds import Measured, is_plain, measure
+from llmeval_sdk.store.thresholds import Measured, measure, split
 from llmeval_sdk.store.traffic import (
     Percentiles,
     Pricing,
@@ -41,9 +41,11 @@ def report_traffic(args: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"--by {args.by} is about the app's traffic: it has no --evaluator"
         )
-    if scores := [str(bound) for bound in args.alert if not is_plain(bound)]:
-        raise ConfigurationError(f"--by {args.by} has no scores, so it cannot decide {scores[0]}")
     with open_store(args.store) as reader, _no_collector():
+        if scored := reader.read(lambda store: split(store, args.alert))[1]:
+            raise ConfigurationError(
+                f"--by {args.by} has no scores, so it cannot decide {scored[0]}"
+            )
         summed = read_traffic(reader, args, args.by)
         alerts = plain_alerts(reader, args)
         future = reader.read(lambda store: from_the_future(store, time.time_ns()))
@@ -69,11 +71,12 @@ def read_traffic(reader: StoreReader, args: argparse.Namespace, by: str) -> Traf
 def plain_alerts(reader: StoreReader, args: argparse.Namespace) -> list[Measured]:
     """Compare the traffic since ``--since``, or of the last day, with the plain bounds."""
     now = time.time_ns()
-    bounds = [bound for bound in args.alert if is_plain(bound)]
     own = {**(config.from_environment(problems=[]).prices or {}), **(args.prices or {})}
     window = args.since or now - DAY_NS, now
     return reader.read(
-        lambda store: measure(store, bounds, window, span_name=args.span_name, prices=own)
+        lambda store: measure(
+            store, split(store, args.alert)[0], window, span_name=args.span_name, prices=own
+        )
     )
 
 
@@ -184,10 +187,14 @@ def _show_plain_alerts(alerts: Sequence[Measured]) -> None:
         detail = f"; {alert.detail}" if alert.detail else ""
         say_wrapped(
             printable(
-                f"{alert.alert}: {state}, {value} {window} ({alert.count:,} requests){detail}",
+                f"{alert.alert}: {state}, {value} {window} ({_of(alert)}){detail}",
                 1_000,
             )
         )
+
+
+def _of(alert: Measured) -> str:
+    return f"{alert.count:,} requests" if "feedback" not in alert.detail else "what users said"
 
 
 def _exit_code(alerts: Sequence[Measured]) -> int:

@@ -16,7 +16,7 @@ from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.thresholds import Measured, is_plain
+from llmeval_sdk.store.thresholds import Measured, split
 from llmeval_sdk.store.words import moment
 
 
@@ -59,12 +59,11 @@ def look(
     viewer: str = "",
 ) -> list[Standing]:
     """Take in the hours that are over, and put the messages that follow into the outbox."""
-    plain = [bound for bound in bounds if is_plain(bound)]
+    plain, bounds = reader.read(lambda store: split(store, bounds))
     standings = [
         _plain_standing(*found, now_ns)
         for found in look_at_traffic(reader, state, plain, now_ns, window)
     ]
-    bounds = [bound for bound in bounds if bound not in plain]
     level = level_of(len(bounds))
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
     for bound in bounds:

@@ -36,7 +36,7 @@ from llmeval_sdk.store.summary import (
     NotRunSummary,
     not_run_summary,
 )
-from llmeval_sdk.store.thresholds import Measured, is_plain
+from llmeval_sdk.store.thresholds import Measured, split
 from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.traffic import check
 from llmeval_sdk.store.words import moment
@@ -63,7 +63,8 @@ all of them narrowed the interval. Yes and pass count as 1, no and fail as 0.
 
 Alerts on the app's own traffic ('latency_seconds.p95>2', 'error_rate>0.02',
 'cost_usd.per_day>20') are plain: they compare what happened since --since, or in the
-last day, with the bound. `llmeval watch --help` names all of them.
+last day, with the bound. `llmeval watch --help` names all of them. So are alerts
+on what users of the app say ('thumbs<0.9'), if no evaluator has that name.
 
 You may look at an alert at any time: as long as no mean leaves its bound, at most 5 % of
 months hold a false alarm of any alert of a command. `llmeval watch` reports each alarm
@@ -168,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
         period = PERIODS.get(args.by)
         trend = populations(reader, selection, known, period) if period else []
         followed = courses(
-            reader, [each for each in args.alert if not is_plain(each)], args.since, time.time_ns(),
+            reader, reader.read(lambda c: split(c, args.alert))[1], args.since, time.time_ns(),
             span_name=args.span_name, predictor=args.predictor,
         )  # fmt: skip
         alerts = [

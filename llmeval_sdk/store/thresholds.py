@@ -7,10 +7,11 @@ else. A window of three requests therefore raises an alarm as easily as one of a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from llmeval_sdk.store.course import Bound
+from llmeval_sdk.store.labels import Thumbs, thumbs
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
 
 
@@ -65,9 +66,32 @@ class Measured:
     detail: str = ""
 
 
-def is_plain(bound: Bound) -> bool:
-    """Return whether a bound is about the traffic, and not about a score."""
-    return bound.evaluator in _READ
+def split(
+    connection: sqlite3.Connection, bounds: Iterable[Bound]
+) -> tuple[list[Bound], list[Bound]]:
+    """Return the plain bounds, and those on the scores of evaluators.
+
+    Plain are those on the traffic, and those on what users of the app say, such as ``thumbs<0.9``:
+    on feedback under a name that no evaluator has.
+    """
+    plain: list[Bound] = []
+    scored: list[Bound] = []
+    for bound in bounds:
+        name = (bound.evaluator,)
+        is_feedback = (
+            bool(connection.execute(_IS_FEEDBACK, name * 2).fetchone()[0])
+            or bound.evaluator in THUMBS
+        )
+        (plain if bound.evaluator in _READ or is_feedback else scored).append(bound)
+    return plain, scored
+
+
+THUMBS = ("thumbs",)
+"""Names that mean feedback even before anybody gave any."""
+_IS_FEEDBACK = """
+SELECT EXISTS (SELECT 1 FROM feedback WHERE name = ?)
+  AND NOT EXISTS (SELECT 1 FROM evaluations WHERE name = ?)
+"""
 
 
 def measure(
@@ -84,8 +108,12 @@ def measure(
     pricing = Pricing(prices)
     group = overall(connection, TrafficScope(*window, span_name), pricing)
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
+    said = {each.name: each for each in thumbs(connection, set(), window[0])}
     results = []
     for bound in bounds:
+        if bound.evaluator not in _READ:
+            results.append(_of_feedback(bound, said.get(bound.evaluator), window))
+            continue
         value = _READ[bound.evaluator](group, seconds)
         detail = ""
         if bound.evaluator.startswith("cost_usd") and group.unpriced_calls:
@@ -96,6 +124,15 @@ def measure(
             holds = None  # what is not priced may cost anything
         results.append(Measured(str(bound), holds, value, group.count, *window, detail))
     return results
+
+
+def _of_feedback(bound: Bound, said: Thumbs | None, window: tuple[int, int]) -> Measured:
+    """Compare the mean of what users said with a bound; it corrects nothing, as they choose."""
+    if said is None:
+        return Measured(str(bound), None, None, 0, *window, "nobody gave such feedback")
+    detail = f"feedback on {said.count:,} traces, {said.share:.1%} of all"
+    holds = _is_beyond(bound, said.mean)
+    return Measured(str(bound), holds, said.mean, said.count, *window, detail)
 
 
 def _is_beyond(bound: Bound, value: float) -> bool:

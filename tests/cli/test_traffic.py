@@ -212,6 +212,23 @@ def test_plain_alerts_compare_the_window_with_the_bound(llmeval, store, calls, a
         assert "300 requests" in done.stdout
 
 
+@pytest.mark.parametrize(("alert", "code"), [("thumbs<0.9", 1), ("thumbs<0.5", 0)])
+def test_what_users_say_can_raise_an_alert(llmeval, store, calls, alert, code):
+    """The mean of their thumbs is compared, and the share of the traffic that gave any is said."""
+    for number in range(30):
+        store.feedback(number + 1, "thumbs", number % 5 != 0)
+    done = llmeval("report", "--store", store.path, "--since", "2h", "--alert", alert)
+    assert done.returncode == code, done.stdout
+    assert "it is 0.8" in done.stdout
+    assert "feedback on 30 traces, 10.0% of all" in done.stdout
+
+
+def test_no_feedback_is_no_good_feedback(llmeval, store, calls):
+    """An alert on thumbs that nobody gave cannot be decided."""
+    done = llmeval("report", "--store", store.path, "--since", "2h", "--alert", "thumbs<0.9")
+    assert (done.returncode, "nobody gave such feedback" in done.stdout) == (2, True)
+
+
 def test_an_alert_on_nothing_cannot_be_decided(llmeval, store):
     """No traffic is no good latency."""
     store.span("1" * 16)
