@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 import time
@@ -12,10 +11,15 @@ from pathlib import Path
 
 from llmeval_sdk.store import _schema
 from llmeval_sdk.store._rows import COLUMNS
+from llmeval_sdk.store.encode import dumps
 
 
 TRACE_SPANS = 4
 EVERY_NS = 50_000_000
+TURNS = 10
+"""The traces of one session, of which every fifth belongs to `EVERYBODY`."""
+EVERYBODY = "default"
+"""A session that all users share, by mistake: 50,000 turns of a million spans."""
 HEURISTICS = (
     "context_precision", "context_recall_heuristic", "context_relevance", "groundedness_risk",
     "multi_source_agreement", "aggregated_confidence", "retrieval_risk",
@@ -89,12 +93,14 @@ def _trace(
     ]
     answer = chance.choice(texts)[:200]
     failed = "TimeoutError" if number % 997 == 0 else None
-    common = {"trace_id": trace, "trace_flags": 1}
+    session = EVERYBODY if number % 5 == 0 else f"chat-{number // TURNS:032x}"
+    common = {"trace_id": trace, "trace_flags": 1, "session_id": session}
     spans = [
         {"name": "answer", "kind": "workflow", "request": question, "response": answer},
         {"name": "search", "kind": "retrieval", "request": question, "retrieved_context": chunks},
         {"name": "rank", "kind": "task", "request": {"question": question, "limit": 5}},
-        {"name": "chat", "kind": "llm", "response": answer, "model_name": "gpt-4o-mini"},
+        {"name": "chat", "kind": "llm", "response": answer, "model_name": "gpt-4o-mini"}
+        | {"input_tokens": 900, "output_tokens": 60, "total_tokens": 960, "cost_usd": 0.0002},
     ]
     for place, span in enumerate(spans):
         begun = start + place * 1_000_000
@@ -118,6 +124,18 @@ def _trace(
         | ({"cost_usd": 0.0004, "duration": chance.random()} if kind == "judge" else {})
         for name, value, kind in said
     ]
+    if number % TURNS in (4, 9):  # the session paused after its fifth and after its last turn
+        period = number % TURNS // 5 + 1
+        marks = {"scope": "session", "session_id": session, "period": period, "session_turns": 5}
+        outcomes += [
+            {**target, "id": f"{ids[0]}-{name}-session-{period}", "name": name, "value": value}
+            | {"evaluator_kind": kind, "time_ns": start + 60_000_000_000, "metadata": marks}
+            | {"evaluator_version": "1", "inclusion_probability": 1.0}
+            for name, value, kind in (
+                ("goal_reached", chance.choice(("yes", "no")), "judge"),
+                ("repetition", chance.random(), "heuristic"),
+            )
+        ]
     for refusal in refused:
         refusal |= {**target, "id": f"{ids[0]}-groundedness", "time_ns": start + 41_000_000}
     return {
@@ -153,11 +171,11 @@ def _judged(requests: int) -> Iterator[dict[str, list[tuple[object, ...]]]]:
         }
 
 
-_JSON = {"request", "response", "retrieved_context"}
+_JSON = {"request", "response", "retrieved_context", "metadata"}
 
 
 def _row(table: str, given: dict[str, object]) -> tuple[object, ...]:
     return tuple(
-        json.dumps(given[name]) if name in _JSON and name in given else given.get(name)
+        dumps(given[name]) if name in _JSON and name in given else given.get(name)
         for name in COLUMNS[table]
     )

@@ -19,7 +19,7 @@ from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.cli._tiers import show_tiers
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.store import losses, rules
+from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
@@ -140,7 +140,8 @@ def run(args: argparse.Namespace) -> int:
                 store, config.from_environment(problems=[]).recall_threshold, args.since
             )
         )
-        stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
+        judges = dict.fromkeys(each.judge for each in judged)
+        stood_in = reader.read(lambda store: views.stood_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
         location = reader.location
     if args.json:

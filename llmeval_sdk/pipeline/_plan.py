@@ -97,8 +97,8 @@ class Plan:
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
 
     def close(self) -> None:
-        """Let go of the files of the budgets and of the learned weights."""
-        for part in (self.keeper, self.tier, self.learning, self.sessions):
+        """Let go of files; last of the link to Redis, which takes what the other parts leave."""
+        for part in (self.sessions, self.learning, self.tier, self.keeper):
             if part is not None:
                 with shield("the files of a plan"):
                     part.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import STAND_IN, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import _rows, _schema
 from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store._schema import EmptyError
@@ -107,18 +107,6 @@ class StoreReader:
         found = self.read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
         return [(span_name, value) for span_name, value in reversed(found) if value is not None]
 
-    def stood_in(self, judges: Iterable[str]) -> list[str]:
-        """Return those judges whose latest verdicts come from the rules that stand in for a model.
-
-        The latest hundred verdicts of each judge are looked at.
-        """
-        mark = f'%"model":"{STAND_IN}"%'
-        return [
-            name
-            for name in judges
-            if self.read(lambda c, name=name: c.execute(_STOOD_IN, (name, mark)).fetchone())  # type: ignore[misc]
-        ]
-
     def counts(self) -> StoreSize:
         """Return how much the store holds."""
         return StoreSize(*self.read(lambda c: c.execute(_COUNTS).fetchone()))
@@ -208,13 +196,6 @@ SELECT trace_id, span_id, name, start_ns FROM (
 _RECENT = """
 SELECT span_name, CASE typeof(value) WHEN 'text' THEN NULL ELSE value END FROM evaluations
 WHERE name = ? ORDER BY time_ns DESC LIMIT ?
-"""
-
-_STOOD_IN = """
-SELECT 1 FROM (
-  SELECT metadata, error_type FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100
-)
-WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
 """
 
 _COUNTS = """

@@ -114,7 +114,7 @@ class _CostSum:
         decider = self._work.decider
         assert decider is not None
         total = self._total(decider.model.model, is_decisions=True)
-        inquiry = decider.inquiry(record, judges)
+        inquiry = decider.prepared(record, judges).inquiry
         total.cached += inquiry.cached
         count = len(inquiry.questions)
         if count:
