@@ -13,6 +13,7 @@ from llmeval_sdk.offline.data.source import is_ray_dataset, open_data, stem_of
 from llmeval_sdk.offline.report._report import Report
 from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.report.summary import directions
 from llmeval_sdk.offline.run._rows import Bad, Checked, FinishedRows, bar, good_rows
 from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.offline.run.experiment import slug
@@ -136,6 +137,7 @@ def evaluate(
         "outputs": work.chosen.outputs,
         "judge": judge if work.chosen.judges else None,
         **work.decided_by,
+        **directions(work.chosen.names),
     }
     if opened is None:
         from llmeval_sdk.offline.ray import RayRun
