@@ -164,13 +164,13 @@ def learning(settings: Settings) -> Iterator[Finding]:
             yield Finding(*finding)
 
 
-def sessions(settings: Settings) -> Iterator[Finding]:
-    """Say how the sessions of this host are, where that part is there."""
+def sessions(settings: Settings, *, offline: bool) -> Iterator[Finding]:
+    """Say how sessions are, where that part is there."""
     try:
         findings = registry.load("llmeval_sdk.sessions.findings:findings")
     except ConfigurationError:
         return
-    for finding in findings(settings):
+    for finding in findings(settings, offline=offline):
         yield Finding(*finding)
 
 

@@ -11,7 +11,7 @@ from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import begin, follow, level_of
 from llmeval_sdk.cli._watch_state import AlertMessage, WatchState
 from llmeval_sdk.store.course import AlertCourse, Bound, Event
-from llmeval_sdk.store.effective import COUNTS
+from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
@@ -127,8 +127,9 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
 def _worst(
     reader: StoreReader, course: AlertCourse, since: int, viewer: str
 ) -> list[dict[str, Any]]:
+    evaluator = course.bound.evaluator
     rows = reader.read(
-        lambda c: c.execute(_WORST, (course.bound.evaluator, since, course.cursor_ns)).fetchall()
+        lambda c: c.execute(_WORST, (evaluator, since, course.cursor_ns, evaluator)).fetchall()
     )
     scored = [(value, *row[1:]) for row in rows if (value := _values.number(row[0])) is not None]
     scored.sort(key=lambda row: row[0], reverse=course.bound.sign == ">")
@@ -202,6 +203,6 @@ def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
 _WORST = f"""
 SELECT value, trace_id, span_id, span_name FROM evaluations e
 WHERE name = ? AND time_ns >= ? AND time_ns < ? AND error_type IS NULL
-  AND {COUNTS.format(table="e")}
+  AND {COUNTS.format(table="e")} AND {IS_NEWEST.format(table="e", name="?")}
 ORDER BY time_ns DESC LIMIT 2000
 """  # noqa: S608 - constants

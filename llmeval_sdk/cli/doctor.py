@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         "Store": [_checks.store(settings)],
         "Escalation": list(_checks.rules(settings)),
         "Risk scores that learn": list(_checks.learning(settings)),
-        "Sessions": list(_checks.sessions(settings)),
+        "Sessions": list(_checks.sessions(settings, offline=args.offline)),
         "Shared by all hosts": list(_checks.shared(settings, offline=args.offline)),
         "Judge model": list(_judge(settings, offline=args.offline)),
         "Decision model": list(decision_model(settings, offline=args.offline)),

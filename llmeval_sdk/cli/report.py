@@ -32,6 +32,7 @@ from llmeval_sdk.store.summary import (
     not_run_summary,
 )
 from llmeval_sdk.store.tiers import tiers
+from llmeval_sdk.store.views import stood_in
 from llmeval_sdk.store.words import moment
 
 
@@ -140,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
                 store, config.from_environment(problems=[]).recall_threshold, args.since
             )
         )
-        stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
+        acted = reader.read(lambda c: stood_in(c, dict.fromkeys(each.judge for each in judged)))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
         location = reader.location
     if args.json:
@@ -152,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
             "trend": trend,
             "not_run": not_run,
             "lost": lost,
-            "stood_in": stood_in,
+            "stood_in": acted,
             "rules": compared,
             "tiers": tiered,
             "thumbs": clicked,
@@ -179,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
     if judged:
         show_judged(judged)
         show_people(judged, clicked)
-        for name in stood_in:
+        for name in acted:
             say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
     show_tiers(tiered, judged)
     if compared.checked:

@@ -55,7 +55,7 @@ class Turnstile:
         keeper: BudgetKeeper,
         *,
         concurrency: int,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
         patience: float = 0.0,
         model: Any = None,
     ) -> None:

@@ -1,13 +1,19 @@
-"""Reads from a store what was said of sessions: the newest verdicts, and those before them."""
+"""Reads from a store what was said of sessions: the verdicts that count, and those before them."""
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.store import _rows
+from llmeval_sdk.store._schema import OF_SESSION, SESSION
+from llmeval_sdk.store.effective import counting_of_session
 from llmeval_sdk.store.reader import StoreReader
+
+
+LONGEST_ID = 256
+"""Characters of a session's id that its verdicts keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +41,27 @@ def stored_sessions(
         session_id: Only this session.
         most: How many evaluations are read, from the newest on.
     """
-    columns = ", ".join(_rows.COLUMNS["evaluations"])
-    query = (
-        f"SELECT {columns} FROM evaluations WHERE instr(metadata, '\"scope\"')"  # noqa: S608
-        " AND json_extract(metadata, '$.scope') = 'session'"
-        " AND ifnull(json_extract(metadata, '$.session_id') = ?, 1)"
-        " ORDER BY time_ns DESC, seq DESC LIMIT ?"
-    )
+    which = f"{SESSION} IS NOT NULL" if session_id is None else f"{SESSION} = ?"
+    arguments = () if session_id is None else (session_id[:LONGEST_ID],)
+    sql = _VERDICTS.format(which)
+    rows = reader.read(lambda c: c.execute(sql, (*arguments, most)).fetchall())
+    return _by_session(map(_rows.evaluation_of, rows))
 
-    def read(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-        return connection.execute(query, (session_id, most)).fetchall()
 
+def _by_session(events: Iterable[EvaluationEvent]) -> list[StoredSession]:
+    """Group evaluations, the newest first, by the session that they are about."""
     sessions: dict[str, StoredSession] = {}
-    for row in reader.read(read):
-        event = _rows.evaluation_of(row)
+    for event in events:
         name = str(event.evaluation.metadata.get("session_id"))
-        session = sessions.setdefault(name, StoredSession(name))
-        session.newest.setdefault(event.evaluation.name, event)
-        session.history.append(event)
+        sessions.setdefault(name, StoredSession(name)).history.append(event)
+    for session in sessions.values():
+        session.newest.update(
+            (event.evaluation.name, event) for event in counting_of_session(session.history)
+        )
     return list(sessions.values())
+
+
+_VERDICTS = f"""
+SELECT {", ".join(_rows.COLUMNS["evaluations"])} FROM evaluations
+WHERE {OF_SESSION} AND {{}} ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT ?
+"""  # noqa: S608 - constants

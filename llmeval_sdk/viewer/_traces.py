@@ -183,7 +183,8 @@ def show(request: Request) -> Response:
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))
         state = reader.read(state_of)
-        stood_in = reader.stood_in(name for name in filters.columns if name in known.judges)
+        judges = [name for name in filters.columns if name in known.judges]
+        stood_in = reader.read(lambda c: views.stood_in(c, judges))
     rows = [
         ListRow(
             item,

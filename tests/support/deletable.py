@@ -14,16 +14,17 @@ PACKAGE = ROOT / "llmeval_sdk"
 PARTS = {
     "viewer": ("viewer",),
     "reading": (
-        "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
+        "estimates/__init__.py", "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
         "estimates/correction.py", "estimates/differences.py", "estimates/labelling.py",
         "estimates/mean.py",
         "estimates/probability.py",
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
         "estimates/tally.py",
-        "store/comparison.py", "store/course.py", "store/dump.py",
+        "store/bins.py", "store/comparison.py", "store/course.py", "store/dump.py",
         "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
-        "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/_judged.py", "store/_samples.py", "store/scores.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
+        "store/labels.py", "store/lookup.py", "store/pages.py", "store/populations.py",
+        "store/rules.py", "store/_judged.py", "store/_samples.py", "store/scores.py",
+        "store/session_verdicts.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
         "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
@@ -50,8 +51,9 @@ PARTS = {
     "agents": ("agents", "heuristics/agent", "judges/agent"),
     "sessions": (
         "sessions", "heuristics/session", "judges/session", "config/sessions.py",
-        "agents/conversation.py", "store/session_verdicts.py",
+        "agents/conversation.py",
     ),
+    "sessions-of-all-hosts": ("sessions/_hosts",),
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
         "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",

@@ -60,7 +60,7 @@ class Work:
     exporters: tuple[Exporter | str, ...] = ()
     experiment: str = "offline"
     cache: bool = True
-    prices: Mapping[str, tuple[float, float]] | None = None
+    prices: Mapping[str, tuple[float, ...]] | None = None
     decisions: Any = None
     thresholds: Mapping[str, float] | None = None
 

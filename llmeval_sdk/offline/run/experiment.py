@@ -30,7 +30,7 @@ from llmeval_sdk.tracing._inner import Link, Recorder, Scope, current, new_trace
 class Trail:
     """The spans below one row's span, in the order in which they ended."""
 
-    def __init__(self, prices: Mapping[str, tuple[float, float]] | None = None) -> None:
+    def __init__(self, prices: Mapping[str, tuple[float, ...]] | None = None) -> None:
         self._prices = prices
         self._ended: list[Span] = []
 
@@ -60,7 +60,7 @@ class RunRecorder:
         self,
         ours: Recorder,
         others: Recorder | None,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
     ) -> None:
         self._prices = prices
         self._ours = ours
