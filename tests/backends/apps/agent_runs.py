@@ -105,7 +105,10 @@ def langgraph(url, scenario, *, stream):
         from langchain.agents.middleware import HumanInTheLoopMiddleware
         from langgraph.checkpoint.memory import InMemorySaver
 
-        middleware, saver = [*middleware, HumanInTheLoopMiddleware({"refund": True})], InMemorySaver()
+        middleware, saver = (
+            [*middleware, HumanInTheLoopMiddleware({"refund": True})],
+            InMemorySaver(),
+        )
     agent = create_agent(
         model, tools, name=name, system_prompt="You help.", middleware=middleware,
         checkpointer=saver,
