@@ -234,10 +234,9 @@ class BudgetKeeper:
         if close is not None:
             close()
 
-    def used(self, judge: str | None = None) -> Used:
-        """Return what all judges have used, or one judge that has limits of its own."""
-        account = "" if judge is None else judge
-        return self._change(lambda state, now: books.used(state, account, now), lambda _: False)
+    def used(self, judge: str = "", seconds: float = books.MINUTE) -> Used:
+        """Return what all judges used in the last ``seconds``, or one that has its own limits."""
+        return self._change(partial(books.used, name=judge, seconds=seconds), lambda _: False)
 
     def _limits(self, judge: str) -> dict[str, Budget]:
         own = self._budget.judges.get(judge)

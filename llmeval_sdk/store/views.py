@@ -6,11 +6,12 @@ Every reading is bounded, and those over many rows are answered by an index alon
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from llmeval_sdk.model import JUDGING
-from llmeval_sdk.store.effective import UNJUDGED
+from llmeval_sdk.model import JUDGING, STAND_IN
+from llmeval_sdk.store.effective import IS_NEWEST, UNJUDGED
 
 
 MAX_NAMES = 200
@@ -55,6 +56,15 @@ def decided_names(connection: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(name for (name,) in connection.execute(_DECIDED))
 
 
+def stood_in(connection: sqlite3.Connection, judges: Iterable[str]) -> list[str]:
+    """Return those judges whose latest verdicts come from the rules that stand in for a model.
+
+    The latest hundred verdicts of each judge are looked at.
+    """
+    mark = f'%"model":"{STAND_IN}"%'
+    return [name for name in judges if connection.execute(_STOOD_IN, (name, mark)).fetchone()]
+
+
 def _kind(connection: sqlite3.Connection, name: str) -> str:
     row = connection.execute(_KIND, (name,)).fetchone()
     return str(row[0]) if row else ""
@@ -82,6 +92,13 @@ WITH RECURSIVE names(name) AS (
 
 _KIND = """
 SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1
+"""
+
+_STOOD_IN = """
+SELECT 1 FROM (
+  SELECT metadata, error_type FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100
+)
+WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
 """
 
 _DECIDED = """
@@ -240,10 +257,11 @@ def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effo
     )
 
 
-_RECENT = """
-SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since {}
+_NEWEST = IS_NEWEST.format(table="evaluations", name=":name")
+_RECENT = f"""
+SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since AND {_NEWEST} {{}}
 ORDER BY time_ns DESC LIMIT :limit
-"""
+"""  # noqa: S608 - constants
 
 _NTH_JUDGED = """
 SELECT time_ns FROM evaluations WHERE name = ? AND time_ns >= ?
@@ -254,10 +272,10 @@ SELECT time_ns FROM not_run WHERE evaluator = ? AND time_ns >= ?
 ORDER BY time_ns DESC LIMIT 1 OFFSET ?
 """
 
-_FAILED = """
+_FAILED = f"""
 SELECT count(*) FROM evaluations
-WHERE name = :name AND time_ns >= :since AND value IS NULL AND error_type IS NOT NULL
-"""
+WHERE name = :name AND time_ns >= :since AND value IS NULL AND error_type IS NOT NULL AND {_NEWEST}
+"""  # noqa: S608
 
 _EFFORT = """
 SELECT duration, total_tokens, cost_usd, probability FROM evaluations

@@ -305,7 +305,7 @@ class SharedKeeper(BudgetKeeper):
         """Return what this host spent, from its own books, and who else it knows of."""
         used = {}
         for name in self._limits_of:
-            use = super().used(name or None)
+            use = super().used(name, self._limits_of[name]["window"])
             usd = micros(use.usd + use.reserved_usd)
             used[name] = {"calls": use.calls, "tokens": use.tokens, "usd": usd}
         return {
