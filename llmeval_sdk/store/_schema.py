@@ -158,7 +158,6 @@ CREATE INDEX spans_spent ON spans (session_id, input_tokens, output_tokens, cost
 """
 """What is read of sessions: the verdicts on each, its turns, and the tokens that it used. Spans
 without a session and evaluations of single spans cost nothing here."""
-
 _MEASURED = """
 -- What reports on traffic sum up: what the metrics of model calls say, and an index that answers
 -- alone, in the order of span names, models and failures.
@@ -173,9 +172,7 @@ CREATE INDEX spans_summed ON spans (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (
-    _FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED,
-)  # fmt: skip
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED)
 
 
 class SchemaError(Exception):

@@ -72,8 +72,7 @@ def _tags(span: Span, value: Any) -> None:
     _merge("_tags")(span, value)
     session = (span._tags or {}).get("session_id")
     if type(session) is str:
-        span.session_id = session
-        _mirror(span)
+        _session(span, session)
 
 
 def _tag(name: str) -> Any:

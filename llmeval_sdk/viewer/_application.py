@@ -15,7 +15,15 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from llmeval_sdk.store.hourly import HourlyTraffic
-from llmeval_sdk.viewer import _labelling, _overview, _scores, _trace, _traces, _versions
+from llmeval_sdk.viewer import (
+    _labelling,
+    _overview,
+    _scores,
+    _sessions,
+    _trace,
+    _traces,
+    _versions,
+)
 from llmeval_sdk.viewer._guard import Guard
 from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page, root_of
@@ -60,6 +68,8 @@ def build(
         Route("/", _traces.show),
         Route("/traces/{trace_id}", _trace.show),
         Route("/traces/{trace_id}/{span_id}/{field}", _trace.text),
+        Route("/sessions", _sessions.show_list),
+        Route("/session", _sessions.show),
         Route("/scores", _scores.overview),
         Route("/scores/{evaluator:path}", _scores.detail),
         Route("/label", _labelling.show),
