@@ -76,6 +76,11 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report of {len(self.rows):,} rows, {len(self.metrics)} metrics>"
 
+    def _repr_html_(self) -> str:
+        from llmeval_sdk.offline.report._notebook import notebook
+
+        return notebook(self)
+
     def to_pandas(self) -> Any:
         """Return a DataFrame with one row per evaluated row and the schema's paths as columns."""
         from llmeval_sdk.offline.report._frame import frame
