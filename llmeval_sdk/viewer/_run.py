@@ -17,7 +17,8 @@ from llmeval_sdk.records import left_by, request_of, with_steps
 from llmeval_sdk.store import runs
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.runs import CallTexts, RunSpan, ToolSpan
-from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of, marked
+from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of
+from llmeval_sdk.viewer._content import Content, text_content
 from llmeval_sdk.viewer._folded import Node, folded
 from llmeval_sdk.viewer._render import as_text, preview
 
@@ -45,7 +46,7 @@ class ShownStep:
 
     number: int
     step: Step
-    text: MarkedText | None
+    text: Content | None
     """What was said; ``None`` for a tool call."""
     arguments: Node | None
     result: Node | None
@@ -186,7 +187,7 @@ def _shown(
     return ShownStep(
         number,
         step,
-        None if is_call else marked(as_text(step.content or ""), limit=_MOST_TEXT),
+        None if is_call else text_content(as_text(step.content or ""), limit=_MOST_TEXT),
         arguments,
         result,
         None,
