@@ -23,7 +23,7 @@ _MOST_TEXT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One message of a chat, or a call of a tool in it."""
 
     role: str
@@ -42,7 +42,7 @@ class Content:
     text: MarkedText | None = None
     formatted: Markup | None = None
     tree: Node | None = None
-    messages: tuple[Message, ...] = ()
+    messages: tuple[ChatMessage, ...] = ()
     left_out: int = 0
     """How many messages in the middle are not shown."""
     others: Node | None = None
@@ -84,7 +84,7 @@ def _chat(value: Any, messages: list[Any]) -> Content:
         others = {key: held for key, held in value.items() if key != "messages"}
     return Content(
         messages=tuple(
-            Message(
+            ChatMessage(
                 step.role,
                 (step.name or "")[:200],
                 None if step.role == "tool" else text_content(step.content or "", (), _MOST_TEXT),
