@@ -4,6 +4,7 @@ Its run has parallel calls, a sub-agent, a failed call and one that is repeated;
 judged after two pauses.
 """
 
+import contextlib
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +61,7 @@ def researcher(topic: str) -> str:
 
 
 @llmeval.llm(model="gpt-4o-mini", model_provider="openai")
-def call_model(messages: list, tools: list) -> str:
+def call_model(messages: list) -> str:
     llmeval.annotate(metrics={"input_tokens": 1_840, "output_tokens": 96})
     return ANSWER
 
@@ -71,10 +72,8 @@ def support(question: str) -> str:
         for work in [pool.submit(wrap_context(find), "A17") for find in (get_order, find_invoice)]:
             work.result()
     researcher("refunds")
-    try:
+    with contextlib.suppress(TimeoutError):
         refund("A17", 12.5)
-    except TimeoutError:
-        pass
     messages = [
         {"role": "system", "content": "You are the agent of a shop. Be brief."},
         {"role": "user", "content": question},
@@ -82,7 +81,7 @@ def support(question: str) -> str:
             {"id": "1", "function": {"name": "get_order", "arguments": '{"number": "A17"}'}}]},
         {"role": "tool", "tool_call_id": "1", "content": '{"state": "shipped", "parcels": 2}'},
     ]  # fmt: skip
-    return call_model(messages, [{"name": "refund"}])
+    return call_model(messages)
 
 
 def main():
