@@ -12,7 +12,8 @@ from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnels import FAILED, step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
-from llmeval_sdk.store.reader import SpanRef, StoreReader
+from llmeval_sdk.store.lookup import SpanRef, spans_like
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if args.span_id is None:
             return _pick(reader, args.worst)
         prefix = args.span_id.strip().lower()
-        found = reader.find(prefix)
+        found = reader.read(lambda c: spans_like(c, prefix))
         exact = [ref for ref in found if ref.span_id == prefix]
         if not found and (spans := _picked.of_trace(reader, prefix)):
             return _first_of(reader, spans)
