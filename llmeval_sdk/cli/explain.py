@@ -95,7 +95,7 @@ def _print_json(reader: StoreReader, args: argparse.Namespace) -> int:
         refs = [SpanRef(s.trace_id, s.span_id, s.name, s.start_ns) for s in listed]
     else:
         prefix = args.span_id.strip().lower()
-        found = reader.find(prefix)
+        found = reader.read(lambda c: spans_like(c, prefix))
         refs = [ref for ref in found if ref.span_id == prefix] or list(found)
         if not refs and (of_trace := _picked.of_trace(reader, prefix)):
             refs, others = of_trace[:1], of_trace[1:]
