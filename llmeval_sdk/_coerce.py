@@ -200,12 +200,12 @@ def to_usage(value: Any) -> Usage | None:
     if tokens_in is None and tokens_out is None and total is None:
         return None
     both = (tokens_in or 0) + (tokens_out or 0)
-    cost = value.get("total_cost", value.get("cost_usd"))
+    cost = _number(value, ("total_cost", "cost_usd"))
     return Usage(
         int(tokens_in or 0),
         int(tokens_out or 0),
         int(both if total is None else total),
-        float(cost) if type(cost) in (int, float) else None,
+        None if cost is None else float(cost),
     )
 
 

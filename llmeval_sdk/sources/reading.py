@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.model import Failure
 from llmeval_sdk.records import OWNERS
-from llmeval_sdk.sources import _tools, conventions
+from llmeval_sdk.sources import _tools, _usage, conventions
 from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._inner import adopted, capture
@@ -46,6 +46,7 @@ def finished(
         kind = "agent"  # LangGraph runs it as a chain
     model, provider = conventions.model_of(attributes)
     start, end = times
+    told_by = getattr(getattr(span, "instrumentation_scope", None), "name", None)
     error = _error(span, attributes)
     if kind == "tool":
         result = _tools.result_of(attributes)
@@ -62,6 +63,7 @@ def finished(
             error=error or result.error,
             session_id=conventions.session_of(attributes),
             agent=agent,
+            told_by=told_by,
         )
     return ForeignSpan(
         trace_id,
@@ -74,7 +76,8 @@ def finished(
         request=conventions.request_of(attributes),
         response=conventions.response_of(attributes),
         retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
-        usage=conventions.usage_of(attributes) if kind == "llm" else None,
+        usage=_usage.usage_of(attributes) if kind == "llm" else None,
+        metrics=_usage.details_of(attributes) if kind == "llm" else {},
         error=error,
         attributes=_named(model, provider),
         session_id=conventions.session_of(attributes),
@@ -83,6 +86,7 @@ def finished(
         conversation=conventions.conversation_of(attributes) if kind == "llm" else (),
         offered=_tools.definitions(attributes) if kind in ("llm", "agent") else None,
         agent=agent,
+        told_by=told_by,
     )
 
 

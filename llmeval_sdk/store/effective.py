@@ -59,6 +59,14 @@ Whether there are any is asked once: to look for each row among none costs a ten
 ``{{name}}`` is the evaluator's name in SQL: an index then has nothing to read of an evaluator that
 never judged a session. ``name`` itself stands for all evaluators.
 """
+IS_NEWEST_ROW = f"""
+NOT ({{table}}.metadata IS NOT NULL AND {OF_SESSION.replace("metadata", "{table}.metadata")}
+  AND EXISTS (SELECT 1 FROM evaluations later WHERE {OF_SESSION} AND later.name = {{table}}.name
+    AND {SESSION} = {SESSION.replace("metadata", "{table}.metadata")}
+    AND (later.time_ns, later.span_id) > ({{table}}.time_ns, {{table}}.span_id)
+    AND later.span_id != {{table}}.span_id))
+"""  # noqa: S608
+"""SQL: the same for one row, for readers that look at a few rows of many."""
 
 MODEL = """
 CASE WHEN {table}.evaluator_kind IN ('judge', 'decision') AND json_valid({table}.metadata)
