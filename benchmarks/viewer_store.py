@@ -99,13 +99,13 @@ def _trace(
         {"name": "answer", "kind": "workflow", "request": question, "response": answer},
         {"name": "search", "kind": "retrieval", "request": question, "retrieved_context": chunks},
         {"name": "rank", "kind": "task", "request": {"question": question, "limit": 5}},
-        {"name": "chat", "kind": "llm", "response": answer, "model_name": "gpt-4o-mini"}
-        | {"input_tokens": 900, "output_tokens": 60, "total_tokens": 960, "cost_usd": 0.0002},
+        {"name": "chat", "kind": "llm", "response": answer} | _used(number, chance),
     ]
+    spans[0] |= {"session_id": f"chat-{number // 6}", "tags": _tags(number, chance)}
     for place, span in enumerate(spans):
         begun = start + place * 1_000_000
         span |= {**common, "span_id": ids[place], "parent_id": ids[0] if place else None}
-        span |= {"start_ns": begun, "end_ns": begun + 40_000_000 - place * 5_000_000}
+        span |= {"start_ns": begun, "end_ns": begun + int(chance.lognormvariate(17.5, 0.5))}
         span["error_type"] = failed if place in (0, 3) else None
     target = {"trace_id": trace, "span_id": ids[0], "span_name": "answer", "span_kind": "workflow"}
     said = [(name, round(chance.betavariate(5, 2), 4), "heuristic") for name in HEURISTICS]
@@ -146,6 +146,23 @@ def _trace(
     }
 
 
+def _used(number: int, chance: random.Random) -> dict[str, object]:
+    model = chance.choice(("gpt-4o-mini", "gpt-4o-mini", "gpt-4o", "our-own-7b"))
+    tokens, answer = chance.randrange(200, 4_000), chance.randrange(20, 600)
+    used: dict[str, object] = {"input_tokens": tokens, "output_tokens": answer}
+    about = {"model_name": model, "total_tokens": tokens + answer, **used}
+    if model != "our-own-7b":
+        about["cost_usd"] = (tokens * 0.15 + answer * 0.6) / 1e6
+    if number % 3 == 0:
+        used["cache_read_input_tokens"] = tokens // 2
+    used["time_to_first_token"] = round(chance.uniform(0.004, 0.02), 6)
+    return about | {"metrics": used}
+
+
+def _tags(number: int, chance: random.Random) -> dict[str, str]:
+    return {"user_id": f"user-{number % 9_000}", "release": chance.choice(("1.4", "1.5", "1.6"))}
+
+
 def _judged(requests: int) -> Iterator[dict[str, list[tuple[object, ...]]]]:
     rng = random.Random(11)
     step = 30 * 86_400_000_000_000 // requests
@@ -171,7 +188,7 @@ def _judged(requests: int) -> Iterator[dict[str, list[tuple[object, ...]]]]:
         }
 
 
-_JSON = {"request", "response", "retrieved_context", "metadata"}
+_JSON = {"request", "response", "retrieved_context", "tags", "metrics", "metadata"}
 
 
 def _row(table: str, given: dict[str, object]) -> tuple[object, ...]:

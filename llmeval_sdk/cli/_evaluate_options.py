@@ -254,7 +254,7 @@ def bound(text: str) -> tuple[str, float]:
         ) from None
 
 
-def _price(text: str) -> tuple[str, tuple[float, float]]:
+def _price(text: str) -> tuple[str, tuple[float, ...]]:
     try:
         (priced,) = prices(text).items()
     except ValueError:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from llmeval_sdk import _values
 from llmeval_sdk.store import pages, views
+from llmeval_sdk.store.lookup import SpanRef
 from llmeval_sdk.store.pages import ListedSpan, Said
-from llmeval_sdk.store.reader import SpanRef, StoreReader
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.walks import Place, Query
 
 

@@ -14,7 +14,8 @@ from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnels import FAILED, step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.store import encode
-from llmeval_sdk.store.reader import SpanRef, StoreReader
+from llmeval_sdk.store.lookup import SpanRef, spans_like
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         if args.span_id is None:
             return _pick(reader, args.worst)
         prefix = args.span_id.strip().lower()
-        found = reader.find(prefix)
+        found = reader.read(lambda c: spans_like(c, prefix))
         exact = [ref for ref in found if ref.span_id == prefix]
         if not found and (spans := _picked.of_trace(reader, prefix)):
             return _first_of(reader, spans)
@@ -94,7 +95,7 @@ def _print_json(reader: StoreReader, args: argparse.Namespace) -> int:
         refs = [SpanRef(s.trace_id, s.span_id, s.name, s.start_ns) for s in listed]
     else:
         prefix = args.span_id.strip().lower()
-        found = reader.find(prefix)
+        found = reader.read(lambda c: spans_like(c, prefix))
         refs = [ref for ref in found if ref.span_id == prefix] or list(found)
         if not refs and (of_trace := _picked.of_trace(reader, prefix)):
             refs, others = of_trace[:1], of_trace[1:]

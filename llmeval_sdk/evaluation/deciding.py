@@ -119,7 +119,7 @@ class Decider:
         concurrency: int = BUDGET.concurrency,
         timeout: float = 60.0,
         thresholds: Mapping[str, float] | None = None,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
         patience: float = 0.0,
         verdicts: Verdicts | None = None,
         calibrations: Calibrations | None = None,

@@ -23,7 +23,7 @@ def estimate_cost(
     decisions: Any = None,
     skip_bad: bool = False,
     cache: bool = True,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
     map_columns: Mapping[str, str] | None = None,
 ) -> CostEstimate:
     """Estimate the requests, tokens and dollars of a run. No model is asked, and no other server.

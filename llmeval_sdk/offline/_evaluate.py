@@ -44,7 +44,7 @@ def evaluate(
     resume: bool = False,
     skip_bad: bool = False,
     cache: bool = True,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
     decisions: DecisionModel | str | Callable[..., Any] | None = None,
     thresholds: Mapping[str, float] | None = None,
     engine: Literal["local", "ray"] | None = None,

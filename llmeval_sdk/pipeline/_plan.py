@@ -93,7 +93,7 @@ class Plan:
     """Has sessions evaluated when they have been idle; ``None`` where nobody asked for it."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
-    prices: Mapping[str, tuple[float, float]] | None = field(default=None)
+    prices: Mapping[str, tuple[float, ...]] | None = field(default=None)
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
 
     def close(self) -> None:

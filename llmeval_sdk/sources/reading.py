@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.model import Failure
 from llmeval_sdk.records import OWNERS
-from llmeval_sdk.sources import _tools, conventions
+from llmeval_sdk.sources import _tools, _usage, conventions
 from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._inner import adopted, capture
@@ -74,7 +74,8 @@ def finished(
         request=conventions.request_of(attributes),
         response=conventions.response_of(attributes),
         retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
-        usage=conventions.usage_of(attributes) if kind == "llm" else None,
+        usage=_usage.usage_of(attributes) if kind == "llm" else None,
+        metrics=_usage.details_of(attributes) if kind == "llm" else {},
         error=error,
         attributes=_named(model, provider),
         session_id=conventions.session_of(attributes),

@@ -158,8 +158,23 @@ CREATE INDEX spans_spent ON spans (session_id, input_tokens, output_tokens, cost
 """
 """What is read of sessions: the verdicts on each, its turns, and the tokens that it used. Spans
 without a session and evaluations of single spans cost nothing here."""
+_MEASURED = """
+-- What reports on traffic sum up: what the metrics of model calls say, and an index that answers
+-- alone, in the order of span names, models and failures.
+ALTER TABLE spans ADD COLUMN cache_read_input_tokens INTEGER;
+ALTER TABLE spans ADD COLUMN cache_write_input_tokens INTEGER;
+ALTER TABLE spans ADD COLUMN reasoning_output_tokens INTEGER;
+ALTER TABLE spans ADD COLUMN time_to_first_token REAL;  -- seconds
+CREATE INDEX spans_summed ON spans (
+  name, kind, model_name, error_type, start_ns, end_ns, parent_id, trace_id, session_id,
+  input_tokens, output_tokens, total_tokens, cost_usd, cache_read_input_tokens,
+  cache_write_input_tokens, reasoning_output_tokens, time_to_first_token, tags
+);
+"""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS)
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED,
+)  # fmt: skip
 
 
 class SchemaError(Exception):

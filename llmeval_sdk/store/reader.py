@@ -24,16 +24,6 @@ _STEPS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class SpanRef:
-    """Enough of a span to tell it from others."""
-
-    trace_id: str | None
-    span_id: str
-    name: str | None
-    start_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class StoreSize:
     """How much a store holds."""
 
@@ -95,12 +85,6 @@ class StoreReader:
         """Return the judges that did not run on a span, in order of time."""
         found = self._rows("not_run", "span_id = ? ORDER BY time_ns, seq", (span_id,))
         return tuple(map(_rows.not_run_of, found))
-
-    def find(self, prefix: str, limit: int = 10) -> tuple[SpanRef, ...]:
-        """Return the spans whose id begins so; of some, only evaluations may be stored."""
-        given = {"low": prefix, "high": prefix + "\U0010ffff", "limit": limit}
-        found = self.read(lambda connection: connection.execute(_FIND, given).fetchall())
-        return tuple(SpanRef(*row) for row in found)
 
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""
@@ -181,17 +165,6 @@ def recent_scores(
     except EmptyStoreError:
         return []
 
-
-_FIND = """
-SELECT trace_id, span_id, name, start_ns FROM (
-  SELECT trace_id, span_id, name, start_ns FROM spans WHERE span_id >= :low AND span_id < :high
-  UNION ALL
-  SELECT trace_id, span_id, span_name, NULL FROM evaluations
-  WHERE span_id >= :low AND span_id < :high
-  UNION ALL
-  SELECT trace_id, span_id, span_name, NULL FROM not_run WHERE span_id >= :low AND span_id < :high
-) WHERE span_id != '' GROUP BY span_id ORDER BY span_id LIMIT :limit
-"""
 
 _RECENT = """
 SELECT span_name, CASE typeof(value) WHEN 'text' THEN NULL ELSE value END FROM evaluations

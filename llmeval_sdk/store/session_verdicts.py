@@ -12,7 +12,7 @@ from llmeval_sdk.store.effective import counting_of_session
 from llmeval_sdk.store.reader import StoreReader
 
 
-LONGEST_ID = 256
+_LONGEST_ID = 256
 """Characters of a session's id that its verdicts keep."""
 
 
@@ -41,10 +41,9 @@ def stored_sessions(
         session_id: Only this session.
         most: How many evaluations are read, from the newest on.
     """
-    which = f"{SESSION} IS NOT NULL" if session_id is None else f"{SESSION} = ?"
-    arguments = () if session_id is None else (session_id[:LONGEST_ID],)
-    sql = _VERDICTS.format(which)
-    rows = reader.read(lambda c: c.execute(sql, (*arguments, most)).fetchall())
+    which = f"{SESSION} IS NOT NULL" if session_id is None else _OF_ONE
+    about = {"session": (session_id or "")[:_LONGEST_ID], "most": most}
+    rows = reader.read(lambda c: c.execute(_VERDICTS.format(which), about).fetchall())
     return _by_session(map(_rows.evaluation_of, rows))
 
 
@@ -61,7 +60,16 @@ def _by_session(events: Iterable[EvaluationEvent]) -> list[StoredSession]:
     return list(sessions.values())
 
 
+_OF_ONE = f"""{SESSION} = :session AND name IN (WITH RECURSIVE names(name) AS (
+  SELECT min(name) FROM evaluations WHERE {OF_SESSION}
+  UNION ALL
+  SELECT (SELECT min(name) FROM evaluations WHERE {OF_SESSION} AND name > names.name) FROM names
+  WHERE names.name IS NOT NULL
+) SELECT name FROM names)
+"""  # noqa: S608 - constants
+"""The index begins with the evaluator's name, so the few names that there are come first."""
+
 _VERDICTS = f"""
 SELECT {", ".join(_rows.COLUMNS["evaluations"])} FROM evaluations
-WHERE {OF_SESSION} AND {{}} ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT ?
-"""  # noqa: S608 - constants
+WHERE {OF_SESSION} AND {{}} ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT :most
+"""  # noqa: S608

@@ -252,7 +252,7 @@ FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
 
 _FORMER = f"""
 SELECT {GROUP}, {{period}}, NULL, 0, 0, 0, 0, NULL, NULL, NULL, sum(cost_usd), sum(total_tokens),
-  0, 0, NULL, NULL, NULL
+  0, 0, NULL, NULL
 FROM evaluations {{where}} GROUP BY {GROUP} {{by_period}}
 """  # noqa: S608
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import _values, model
+from llmeval_sdk.store._schema import MAY_BE_TURN
 from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
 from llmeval_sdk.store.encode import dumps
 
@@ -43,6 +44,17 @@ class Query:
     """Show the spans that raised an error while their parent did not."""
     text: str | None = None
     """A text in a request, response, chunk or extraction of the trace; ASCII case is ignored."""
+    session: str | None = None
+    """Show the turns of this session."""
+    tag: str | None = None
+    tag_value: str | None = None
+    """Show the spans that have this tag, with this value if one is set."""
+    model: str | None = None
+    """Show the spans in whose trace this model was called."""
+    slower_ns: int | None = None
+    """Show the spans that took longer than this, in nanoseconds."""
+    dearer_usd: float | None = None
+    """Show the spans whose trace's model calls cost more than this, in US dollars."""
     since: int | None = None
     until: int | None = None
     """Times in nanoseconds since the epoch; ``until`` is exclusive."""
@@ -141,6 +153,8 @@ def choose(query: Query) -> Walk:
 def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Walk:
     if query.failed:
         where = "s.error_type IS NOT NULL"
+    elif query.session is not None:
+        where = f"{checks.pop('session')} AND {MAY_BE_TURN} AND {_TOPMOST}"
     elif query.span_name is not None:
         where = checks.pop("span_name")
     else:
@@ -154,12 +168,9 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
     """Yield the name of each filter with its condition on the span ``s``."""
     if not query.judges:
         yield "judges", "instr(ifnull(s.tags, ''), :judge_tag) = 0"
-    if query.since is not None:
-        yield "since", "s.start_ns >= :since"
-    if query.until is not None:
-        yield "until", "s.start_ns < :until"
-    if query.span_name is not None:
-        yield "span_name", "s.name = :span_name"
+    for name, condition in _CONDITIONS.items():
+        if getattr(query, name) is not None:
+            yield name, condition
     if query.evaluator is not None and query.reason is not None:
         yield "reason", _REFUSED
     elif query.evaluator is not None:
@@ -185,7 +196,10 @@ def _value(table: str, query: Query) -> str:
 
 
 def _arguments(query: Query) -> Arguments:
-    names = ("since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason")
+    names = (
+        "since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason",
+        "session", "tag", "tag_value", "model", "slower_ns", "dearer_usd",
+    )  # fmt: skip
     arguments: Arguments = {name: getattr(query, name) for name in names}
     arguments |= {"order_by": query.order_by, "judge_tag": JUDGE_TAG}
     arguments["verdict_flag"] = {"pass": 1, "fail": 0}.get(query.verdict or "")
@@ -243,6 +257,27 @@ _FAILED = """
 s.error_type IS NOT NULL AND NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id = s.trace_id
   AND p.span_id = s.parent_id AND p.error_type IS NOT NULL)
 """
+
+_TOPMOST = """
+NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id = s.trace_id AND p.span_id = s.parent_id
+  AND p.session_id = s.session_id)
+"""
+_CONDITIONS = {
+    "since": "s.start_ns >= :since",
+    "until": "s.start_ns < :until",
+    "span_name": "s.name = :span_name",
+    "session": "s.session_id = :session",
+    "slower_ns": "s.end_ns - s.start_ns > :slower_ns",
+    "tag": """EXISTS (
+  SELECT 1 FROM json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{}' END) t
+  WHERE t.key = :tag AND ifnull(t.value = :tag_value, 1))""",
+    "model": """EXISTS (
+  SELECT 1 FROM spans m WHERE m.trace_id = s.trace_id AND m.model_name = :model)""",
+    "dearer_usd": """(
+  SELECT sum(m.cost_usd) FROM spans m WHERE m.trace_id = s.trace_id AND m.kind = 'llm')
+  > :dearer_usd""",
+}
+"""The filters that are one condition, by the field of `Query`, cheap ones first."""
 
 _TEXT = r"""
 EXISTS (SELECT 1 FROM spans t WHERE t.trace_id = s.trace_id AND (

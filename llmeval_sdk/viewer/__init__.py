@@ -28,6 +28,7 @@ def app(
     open: bool = False,  # noqa: A002
     hosts: Collection[str] | None = None,
     feedback: bool = True,
+    metrics: bool = False,
 ) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
 
@@ -47,6 +48,8 @@ def app(
             bare addresses are allowed, so that no foreign page can reach the viewer by binding a
             name of its own to this machine.
         feedback: Whether visitors may label traces.
+        metrics: Whether ``/metrics`` shows counters for Prometheus. A token is passed there like on
+            any other page, as ``?token=…``.
 
     Raises:
         ConfigurationError: Neither a token nor ``open=True`` was passed, or both were.
@@ -62,4 +65,4 @@ def app(
         from llmeval_sdk.viewer._application import build
     except ImportError as error:
         raise missing_extra("The viewer", "viewer", error.name or "starlette") from None
-    return build(store, token=token or None, hosts=hosts, feedback=feedback)
+    return build(store, token=token or None, hosts=hosts, feedback=feedback, metrics=metrics)

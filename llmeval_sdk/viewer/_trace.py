@@ -19,11 +19,12 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import EvaluationEvent, SpanData
 from llmeval_sdk.store import views
+from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.views import Outline
-from llmeval_sdk.viewer import _detail
+from llmeval_sdk.viewer import _detail, _run
 from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import as_text, page, root_of, url
+from llmeval_sdk.viewer._render import as_text, integer, page, root_of, url
 
 
 _TEXTS = ("request", "response")
@@ -45,11 +46,14 @@ def show(request: Request) -> Response:
                 404, "There is no such trace in this store. It may have been pruned."
             )
         detail = _detail.read(reader, span, _last_retrieval(spans, span.span_id))
+        events = counting(verdict.event for verdict in detail.verdicts)
+        run = _run.read_run(reader, span, events, integer(request.query_params.get("step"), 1))
         known = reader.read(views.known_names)
         state = reader.read(state_of)
     return page(
         request, "trace.html",
         detail=detail, bars=bars(spans), complete=complete, known=known, state=state,
+        run=run, page_steps=_run.PAGE_STEPS,
     )  # fmt: skip
 
 

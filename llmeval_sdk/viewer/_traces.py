@@ -28,7 +28,12 @@ JUDGED: Mapping[str, Judged] = {
     "yes": "yes", "escalated": "escalated", "control": "control", "no": "no",
 }  # fmt: skip
 MAX_COLUMNS = 12
-_TEXTS = ("q", "span", "evaluator", "op", "value", "judge", "reason", "range", "sort")
+_TEXTS = (
+    "q", "span", "evaluator", "op", "value", "judge", "reason", "session", "tag", "model", "slower",
+    "dearer", "range", "sort",
+)  # fmt: skip
+MORE = ("session", "tag", "model", "slower", "dearer")
+"""Filters that a page folds away until one of them is set."""
 _FLAGS = ("errors", "runs")
 _FIRST_COLUMNS = (
     "extraction_risk", "groundedness_risk", "context_relevance", "context_recall_heuristic",
@@ -86,6 +91,9 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
         evaluator=params.get("evaluator"),
         judged=JUDGED.get(params.get("judge", ""), ""),
         reason=params.get("reason"),
+        session=params.get("session"),
+        model=params.get("model"),
+        **_bounds(params, problems),
         failed="errors" in params,
         text=params.get("q"),
         since=time.time_ns() - seconds * 1_000_000_000 if seconds else None,
@@ -132,6 +140,28 @@ def _condition(
         )
         return None
     return {"above" if op == "above" else "below": number}
+
+
+def _bounds(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Return the filters by tag, seconds and dollars as arguments of a `Query`.
+
+    A bound that is no number is taken out of ``params``, and ``problems`` then says so.
+    """
+    bounds: dict[str, Any] = {}
+    for name, what, scale in (("slower", "slower_ns", 1e9), ("dearer", "dearer_usd", 1.0)):
+        if name in params:
+            try:
+                number = float(params[name].removesuffix("s").removeprefix("$"))
+            except ValueError:
+                number = nan
+            if 0 <= number < _INTEGERS_BELOW / 1e9:
+                bounds[what] = int(number * scale) if what == "slower_ns" else number
+            else:
+                problems.append(f"“{name} than” needs a number, not {params.pop(name)!r}.")
+    tag, has_value, value = params.get("tag", "").partition("=")
+    if tag:
+        bounds |= {"tag": tag.strip(), "tag_value": value.strip() if has_value else None}
+    return bounds
 
 
 def _place(text: str | None) -> Place | None:
@@ -198,7 +228,7 @@ def show(request: Request) -> Response:
     return page(
         request, "traces.html",
         rows=rows, result=result, filters=filters, known=known, state=state, ranges=RANGES,
-        stood_in=stood_in,
+        stood_in=stood_in, more=[name for name in MORE if name in filters.params],
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from llmeval_sdk.offline.data.spans import stored_record
 from llmeval_sdk.records import OWNERS
 from llmeval_sdk.store import views
 from llmeval_sdk.store.encode import sparse
+from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -25,7 +26,7 @@ def find_request(reader: StoreReader, prefix: str) -> SpanData:
         ConfigurationError: There is none, or there are several.
     """
     prefix = prefix.strip().lower()
-    found = reader.find(prefix) if prefix else ()
+    found = reader.read(lambda c: spans_like(c, prefix)) if prefix else ()
     spans = [ref.span_id for ref in found if ref.span_id == prefix] or [r.span_id for r in found]
     if len(spans) > 1:
         raise ConfigurationError(f"several spans have an id that begins with {prefix!r:.80}")

@@ -216,7 +216,7 @@ def record_from(  # noqa: C901, PLR0912
     *,
     number: int = 1,
     place: str | None = None,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Record:
     """Read one row as a Record.
 

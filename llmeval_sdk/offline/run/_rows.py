@@ -64,7 +64,7 @@ def good_rows(
     answered: bool,
     digests: bool,
     unique: bool = True,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Iterator[InputRow]:
     """Yield the rows that can be evaluated; ``unique`` refuses an id that appears again."""
     seen: set[int] = set()

@@ -2,7 +2,7 @@
 
 python agent_runs.py TRACER FRAMEWORK SCENARIO [stream]
 
-TRACER: openinference, traceloop or ddtrace. FRAMEWORK: langgraph, openai_agents or none (ddtrace's
+TRACER: openinference, traceloop, both of them, or ddtrace. FRAMEWORK: langgraph, openai_agents or none (ddtrace's
 own decorators). SCENARIO: a script of the model below. Nothing but the tracer knows of us.
 """
 
@@ -16,6 +16,7 @@ from scripted_model import calls, scripted_model, support
 
 
 QUESTION = "Please refund order A17."
+THREAD = "thread-7"
 ORDERS = {"A17": "shipped", "B22": "open"}
 RECORDS = []
 
@@ -56,7 +57,17 @@ def handoff(body):
     )
 
 
-SCRIPTS = {"support": support, "sub": sub, "handoff": handoff}
+def approval(body):
+    """Play an agent that looks an order up, and then does what a person has to approve."""
+    results = sum(message["role"] == "tool" for message in body["messages"])
+    if not results:
+        return calls(("get_order", {"order_id": "A17"}))
+    if results == 1:
+        return calls(("refund", {"order_id": "A17", "amount": 900}))
+    return "I could not refund A17."
+
+
+SCRIPTS = {"support": support, "sub": sub, "handoff": handoff, "approval": approval}
 
 
 def langgraph(url, scenario, *, stream):
@@ -89,10 +100,26 @@ def langgraph(url, scenario, *, stream):
             return answer["messages"][-1].content
 
         tools, name = [ask_researcher, tool(refund)], "boss"
+    middleware, saver = [errors_are_told], None
+    if scenario == "approval":
+        from langchain.agents.middleware import HumanInTheLoopMiddleware
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        middleware, saver = (
+            [*middleware, HumanInTheLoopMiddleware({"refund": True})],
+            InMemorySaver(),
+        )
     agent = create_agent(
-        model, tools, name=name, system_prompt="You help.", middleware=[errors_are_told]
-    )
-    if stream:
+        model, tools, name=name, system_prompt="You help.", middleware=middleware,
+        checkpointer=saver,
+    )  # fmt: skip
+    if scenario == "approval":
+        from langgraph.types import Command
+
+        thread = {"configurable": {"thread_id": THREAD}}
+        assert agent.invoke(asked, thread)["__interrupt__"]
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+    elif stream:
         for _ in agent.stream(asked, stream_mode="messages"):
             pass
     else:
@@ -114,6 +141,8 @@ def openai_agents(url, scenario, *, stream):
     set_default_openai_client(client, use_for_tracing=False)
     set_default_openai_api("chat_completions" if stream else "responses")
     tools = [function_tool(get_order), function_tool(refund)]
+    if scenario == "approval":
+        tools[1] = function_tool(refund, needs_approval=True)
     if scenario == "handoff":
         refunds = Agent(name="refunds", instructions="Refund.", tools=tools)
         agent = Agent(name="triage", instructions="Triage.", handoffs=[refunds])
@@ -131,7 +160,16 @@ def openai_agents(url, scenario, *, stream):
         async for _ in Runner.run_streamed(agent, QUESTION).stream_events():
             pass
 
-    if stream:
+    if scenario == "approval":
+        from agents import RunConfig
+
+        config = RunConfig(group_id=THREAD)
+        asked = Runner.run_sync(agent, QUESTION, run_config=config)
+        state = asked.to_state()
+        for question in asked.interruptions:
+            state.approve(question)
+        Runner.run_sync(agent, state, run_config=config)
+    elif stream:
         asyncio.run(run())
     else:
         Runner.run_sync(agent, QUESTION)
@@ -185,18 +223,23 @@ def watch(tracer, framework, evaluators):
 
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(EvaluationSpanProcessor(evaluators=evaluators))
-    home = (
-        "openinference.instrumentation"
-        if tracer == "openinference"
-        else "opentelemetry.instrumentation"
-    )
     module = "langchain" if framework == "langgraph" else "openai_agents"
     names = {
         ("openinference", "langgraph"): "LangChainInstrumentor",
         ("traceloop", "langgraph"): "LangchainInstrumentor",
     }
-    name = names.get((tracer, framework), "OpenAIAgentsInstrumentor")
-    getattr(import_module(f"{home}.{module}"), name)().instrument(tracer_provider=provider)
+    for library in ("openinference", "traceloop") if tracer == "both" else (tracer,):
+        home = "openinference" if library == "openinference" else "opentelemetry"
+        name = names.get((library, framework), "OpenAIAgentsInstrumentor")
+        instrumentation = import_module(f"{home}.instrumentation.{module}")
+        getattr(instrumentation, name)().instrument(tracer_provider=provider)
+
+
+def question(request):
+    """Return what was asked; the whole request where it is no text and no chat."""
+    if isinstance(request, dict) and "messages" in request:
+        return request["messages"][-1]["content"]
+    return request
 
 
 def main(tracer, framework, scenario, way="whole"):
@@ -212,12 +255,13 @@ def main(tracer, framework, scenario, way="whole"):
     with capture() as seen, scripted_model(SCRIPTS[scenario]) as url:
         globals()[framework](url, scenario, stream=way == "stream")
         seen.drain()
+    sessions = {span.span_id: span.session_id for span in seen.spans}
     told = [
         {
-            "question": record.request
-            if isinstance(record.request, str)
-            else record.request["messages"][-1]["content"],
+            "question": question(record.request),
             "response": record.response,
+            "trace": record.trace_id,
+            "session": sessions.get(record.span_id),
             "tools": sorted(tool["name"] for tool in record.tools or ()),
             "steps": [
                 [
