@@ -244,8 +244,8 @@ def extras() -> Iterator[Finding]:
 
 def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
     """Say which limits hold the judges' spending, by what is known of the model's price."""
+    from llmeval_sdk._prices import price_of
     from llmeval_sdk.policy.budget import UNPRICED_TOKENS_PER_MINUTE
-    from llmeval_sdk.policy.prices import price_of
 
     yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
     price = price_of(model, own=settings.prices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sqlite3
 import time
@@ -64,6 +65,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.set_defaults(run=run)
 
 
@@ -79,7 +81,14 @@ def run(args: argparse.Namespace) -> int:
         oldest = dump.Selection(until=time.time_ns() - int(days * 86_400e9))
         too_old, spans = dump.count(reader, oldest), reader.counts().spans
     before = _on_disk(path)
+    about: dict[str, Any] = {
+        "store": str(path), "dry_run": args.dry_run, "spans": spans, "too_old": too_old,
+        "removed": 0, "bytes_before": before, "bytes_now": before,
+    }  # fmt: skip
     if args.dry_run:
+        if args.json:
+            say(json.dumps(about))
+            return 0
         over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
         say(f"{path}: {too_old:,} of {spans:,} spans are older than {days:g} days{over}")
         return 0
@@ -92,6 +101,9 @@ def run(args: argparse.Namespace) -> int:
         writer.close()
     with open_store(str(path)) as reader:
         left = reader.counts().spans
+    if args.json:
+        say(json.dumps({**about, "removed": spans - left, "bytes_now": _on_disk(path)}))
+        return 0
     say(
         f"{path}: {spans - left:,} of {spans:,} spans went;"
         f" {_megabytes(before)} before, {_megabytes(_on_disk(path))} now"

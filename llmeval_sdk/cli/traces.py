@@ -103,7 +103,8 @@ def _show(
             seconds((each.end_ns - each.start_ns) / 1e9),
             each.name,
             printable(_words(each.request), 40),
-            _about(evaluations[each.span_id], worst) or each.error_type or "-",
+            ", ".join(filter(None, (each.error_type, _about(evaluations[each.span_id], worst))))
+            or "-",
         )
         for each in requests
     ]

@@ -172,7 +172,9 @@ CREATE INDEX spans_summed ON spans (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED)
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED,
+)  # fmt: skip
 
 
 class SchemaError(Exception):

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import _values, model
 from llmeval_sdk.store._schema import MAY_BE_TURN
-from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
+from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
 from llmeval_sdk.store.encode import dumps
 
 
@@ -132,7 +132,7 @@ def choose(query: Query) -> Walk:
             where += _value("w", query)
         if not _values.is_unrated(query.order_by):
             checks["tried"] = _TRIED
-        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST.format(table='w', name=':order_by')}"
+        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
         down = query.order == "highest"
         return Walk(_SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down)
     if query.evaluator is not None and query.reason is not None:
@@ -140,7 +140,7 @@ def choose(query: Query) -> Walk:
         return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments)
     if query.evaluator is not None:
         checks.pop("evaluator")
-        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST.format(table='w', name=':evaluator')}"
+        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
         return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
     if query.judged not in ("", "no"):
@@ -226,7 +226,7 @@ such as ``skipped``, and every score of a record that has no answer."""
 _COUNTS = COUNTS.format(table="w")
 _EVALUATED = f"""
 EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator
-  AND {COUNTS.format(table="e")} AND {IS_NEWEST.format(table="e", name=":evaluator")}
+  AND {COUNTS.format(table="e")} AND {IS_NEWEST_ROW.format(table="e")}
 """  # noqa: S608 - constants
 
 _REFUSED = """

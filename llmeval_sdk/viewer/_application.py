@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from llmeval_sdk.store.hourly import HourlyTraffic
 from llmeval_sdk.viewer import (
+    _golden_form,
     _labelling,
     _overview,
     _scores,
@@ -77,6 +78,7 @@ def build(
         Route("/versions", _versions.show),
         Route("/overview", _overview.show),
         Route("/feedback", _trace.submit_label, methods=["POST"]),
+        Route("/golden", _golden_form.submit, methods=["POST"]),
         Route("/events", stream),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
     ]

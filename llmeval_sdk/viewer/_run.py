@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,12 +13,13 @@ from llmeval_sdk._coerce import to_text
 from llmeval_sdk.agents.calls import hands_over, is_write
 from llmeval_sdk.agents.messages import is_note_of_a_cut
 from llmeval_sdk.agents.run import Run
-from llmeval_sdk.model import EvaluationEvent, Record, SpanData, Step
+from llmeval_sdk.model import JUDGING, EvaluationEvent, Record, SpanData, Step
 from llmeval_sdk.records import left_by, request_of, with_steps
 from llmeval_sdk.store import runs
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.runs import CallTexts, RunSpan, ToolSpan
-from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of, marked
+from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of
+from llmeval_sdk.viewer._content import Content, text_content
 from llmeval_sdk.viewer._folded import Node, folded
 from llmeval_sdk.viewer._render import as_text, preview
 
@@ -37,6 +39,7 @@ class Fault:
     name: str
     cell: Cell
     why: str
+    """Its explanation; at a step only if it is about that step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class ShownStep:
 
     number: int
     step: Step
-    text: MarkedText | None
+    text: Content | None
     """What was said; ``None`` for a tool call."""
     arguments: Node | None
     result: Node | None
@@ -90,8 +93,8 @@ def read_run(
     reader: StoreReader, span: SpanData, events: Sequence[EvaluationEvent], wanted: int
 ) -> RunPage | None:
     """Read the page of a span's run that holds the step ``wanted``; ``None`` if it is no run."""
-    if span.kind in _NO_RUN:
-        return None
+    if span.kind in _NO_RUN or (span.kind == "llm" and not events):
+        return None  # the request of a model call shows its messages
     spans, is_complete = reader.read(lambda c: runs.spans_of_run(c, span.trace_id))
     top = RunSpan(span.span_id, span.parent_id, span.name, span.kind, 0, 0, None, None)
     calls = runs.tools_below(spans, top)
@@ -109,7 +112,8 @@ def read_run(
     at: dict[int, list[Fault]] = {}
     for fault, numbers in faults:
         for number in numbers:
-            at.setdefault(number, []).append(fault)
+            is_about = re.search(rf"\bstep {number}\b", fault.why) is not None
+            at.setdefault(number, []).append(fault if is_about else replace(fault, why=""))
     for number, rating in _ratings(events):
         at.setdefault(number, []).append(rating)
     parallel = _parallel(by_number)
@@ -186,7 +190,7 @@ def _shown(
     return ShownStep(
         number,
         step,
-        None if is_call else marked(as_text(step.content or ""), limit=_MOST_TEXT),
+        None if is_call else text_content(as_text(step.content or ""), limit=_MOST_TEXT),
         arguments,
         result,
         None,
@@ -238,7 +242,11 @@ def _faults(events: Sequence[EvaluationEvent]) -> list[tuple[Fault, tuple[int, .
             continue
         named = tuple(n for n in numbers[:_MOST_NAMED] if type(n) is int and n > 0)
         shown = cell_of(evaluation)
-        if named and shown.tone != "good":
+        if shown.tone == "good":  # few of many calls failed, or a judge found nothing wrong
+            if evaluation.evaluator_kind in JUDGING:
+                continue
+            shown = replace(shown, tone="fair")
+        if named:
             faults.append(
                 (Fault(evaluation.name, shown, (evaluation.explanation or "")[:500]), named)
             )

@@ -21,7 +21,7 @@ from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
-from llmeval_sdk.store.views import KnownNames, stood_in
+from llmeval_sdk.store.views import KnownNames
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._cells import cell_of
 from llmeval_sdk.viewer._charts import Point, points_of
@@ -183,7 +183,7 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
         quantile(effort.durations, 0.95),
         effort.total_tokens,
         effort.cost_usd,
-        bool(reader.read(lambda c: stood_in(c, [name]))),
+        bool(reader.read(lambda c: views.stood_in(c, [name]))),
         effort.probabilities,
     )
 

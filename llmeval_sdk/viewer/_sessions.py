@@ -18,7 +18,8 @@ from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.store import pages, session_turns
 from llmeval_sdk.store.session_turns import PAGE_TURNS, SessionTurn, ToolUse
 from llmeval_sdk.store.session_verdicts import StoredSession, stored_sessions
-from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, cells_of_said, marked
+from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, cells_of_said
+from llmeval_sdk.viewer._content import Content, content_of, text_content
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import as_text, integer, page, preview
 
@@ -38,9 +39,9 @@ class ShownTurn:
 
     number: int
     turn: SessionTurn
-    asked: MarkedText | None
+    asked: Content | None
     """``None`` where the question was not captured; so is ``answered``."""
-    answered: MarkedText | None
+    answered: Content | None
     tools: tuple[ToolUse, ...]
     more_tools: int
     """How many tool calls are not among ``tools``."""
@@ -153,23 +154,26 @@ def _during(turn: SessionTurn, uses: Sequence[ToolUse]) -> list[ToolUse]:
     return [use for use in uses if turn.start_ns <= use.start_ns <= turn.end_ns]
 
 
-def _asked(turn: SessionTurn) -> MarkedText | None:
+def _asked(turn: SessionTurn) -> Content | None:
     """Return what the user said: the last message of a chat, else all that was asked."""
     with suppress(ValueError, RecursionError):
         if turn.request is not None and (asked := bounded_question(json.loads(turn.request))):
-            return marked(asked, limit=_MOST_TEXT)
+            return text_content(asked, limit=_MOST_TEXT)
     return _text(turn.request, turn.request_start)
 
 
-def _text(whole: str | None, start: str | None) -> MarkedText | None:
+def _text(whole: str | None, start: str | None) -> Content | None:
     """Return a captured value as text; of one that is too long to be read, its beginning."""
     if start is None:
         return None
     with suppress(ValueError, RecursionError):
         if whole is not None:
             value = json.loads(whole)
-            return None if value is None else marked(as_text(value), limit=_MOST_TEXT)
-    return MarkedText(((preview(start, _MOST_TEXT), False),), 1)
+            if value is None:
+                return None
+            text = isinstance(value, str)
+            return text_content(value, limit=_MOST_TEXT) if text else content_of(value)
+    return Content(text=MarkedText(((preview(start, _MOST_TEXT), False),), 1))
 
 
 def _place(text: str | None) -> tuple[int, int] | None:

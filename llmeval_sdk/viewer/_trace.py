@@ -23,6 +23,7 @@ from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.views import Outline
 from llmeval_sdk.viewer import _detail, _run
+from llmeval_sdk.viewer._golden import kept_in
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import as_text, integer, page, root_of, url
 
@@ -53,7 +54,7 @@ def show(request: Request) -> Response:
     return page(
         request, "trace.html",
         detail=detail, bars=bars(spans), complete=complete, known=known, state=state,
-        run=run, page_steps=_run.PAGE_STEPS,
+        run=run, page_steps=_run.PAGE_STEPS, golden=kept_in(request, span.span_id),
     )  # fmt: skip
 
 

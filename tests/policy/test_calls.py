@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmeval_sdk._prices import cost, price_of
 from llmeval_sdk.model import Usage
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.backoff import AdaptiveLimit, Breaker
-from llmeval_sdk.policy.prices import cost, price_of
 
 
 class Clock:

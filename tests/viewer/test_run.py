@@ -65,6 +65,7 @@ def test_a_fault_is_marked_at_its_step(shop, site):
     """By the number in the evaluation's metadata, and a list above leads to it."""
     page = site.get(f"/traces/{shop.trace_id}").text
     assert "ignored_errors" in step_of(page, 3)
+    assert "refund failed" in step_of(page, 3)
     assert "ignored_errors" not in step_of(page, 2)
     assert 'step=3#step-3">3</a>' in page.split('class="faults"')[1].split("</ul>")[0]
 
@@ -96,6 +97,8 @@ def test_the_step_that_a_score_names_is_the_step_that_is_marked(store, site, tmp
     assert "tool_call_loop" in faults
     assert "tool_call_loop" not in step_of(page, 2)
     assert "tool_call_loop" in step_of(page, 4)
+    assert "from here on" in step_of(page, 4)
+    assert "from here on" not in step_of(page, 5)  # the explanation is of the first step
     assert "again" in step_of(page, 4)
 
 

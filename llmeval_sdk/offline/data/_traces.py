@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from llmeval_sdk._coerce import to_text, to_usage
+from llmeval_sdk._prices import total
 from llmeval_sdk.model import Record, SpanData
 from llmeval_sdk.offline.data.spans import read_span
-from llmeval_sdk.policy.prices import total
 from llmeval_sdk.records import Spent, gathered_below, record_of, spent_by, with_steps
 from llmeval_sdk.sources import conventions, messages
 from llmeval_sdk.sources.reading import finished, naming_its_model

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
+from llmeval_sdk._prices import price_of
 from llmeval_sdk._process.shield import write_notices
 from llmeval_sdk._process.threads import run
 from llmeval_sdk.config import Settings, price_table
@@ -36,7 +37,6 @@ from llmeval_sdk.offline.run._engine import (
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.policy.budget import Budget
 from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
-from llmeval_sdk.policy.prices import price_of
 from llmeval_sdk.protocols import LLM, Exporter, Judge
 from llmeval_sdk.store.files import path_of
 
