@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from llmeval_sdk import config
-from llmeval_sdk.policy.prices import price_of
+from llmeval_sdk._prices import price_of
 from llmeval_sdk.store.traffic import Pricing
 
 

@@ -9,7 +9,6 @@ from math import isfinite
 from typing import NamedTuple, Protocol
 
 from llmeval_sdk._coerce import CACHED
-from llmeval_sdk._prices import Price, price_of
 from llmeval_sdk.model import Usage
 
 
