@@ -5,6 +5,17 @@ is asked, `benchmarks.loopback` sustains a load and answers after 50 ms. Prints 
 with the bar it has to clear, then the simulations of `benchmarks.quality.decided`, and exits 1 if a
 bar is missed.
 
+The pace compares the same server, the same bodies and the same number of requests at a time. The
+bodies of the bare loop are made beforehand; ours are made while it runs, from the first traced call
+of the app to the last outcome, and the app's calls are part of that time.
+
+The latency of the app is measured against a server that leaves the processors to whoever else has
+work to do, in all three rows. A model's server is on another machine: on two cores this one would
+take a core from the app in just those rows in which it is asked, and in none of those without.
+What is left is what the app's process does itself, and most of that is receiving answers at all:
+the row of a thread that only posts says how much. No thread waits for the interpreter's lock
+meanwhile; the slowest calls are those that the kernel interrupted to wake another thread up.
+
     python -m benchmarks.decisions [--quick] [--bad 0.1 --decision-accuracy 0.836 …]
 """
 
@@ -322,8 +333,9 @@ def main():
             reply = httpx2.post(f"{url}/systemone", json=body).raise_for_status().json()
         with loopback.running(body=reply) as url, loopback.running() as chat_url:
             pace(table, folder, url, count, rounds)
-            app_latency(table, folder, url, count, rounds)
             cpu(table, folder, url, chat_url, count // 3, rounds)
+        with loopback.running(body=reply, aside=True) as url:
+            app_latency(table, folder, url, count, rounds)
     decided.calibration(table, seeds)
     decided.cascade(inputs)
     sys.exit(1 if table.missed else 0)

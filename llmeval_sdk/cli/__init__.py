@@ -29,6 +29,7 @@ COMMANDS = (
     "compare",
     "label",
     "traces",
+    "dataset",
     "evaluate",
     "explain",
     "export",

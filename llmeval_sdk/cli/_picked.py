@@ -28,8 +28,8 @@ def worst(
     reader: StoreReader, evaluator: str, count: int, since: int | None = None
 ) -> list[ListedSpan]:
     """Return the spans that an evaluator scored worst, the worst first; neutral ones are none."""
+    known = reader.read(views.known_names)  # which also says which values are better
     order = "highest" if _values.high_is_bad(evaluator) else "lowest"
-    known = reader.read(views.known_names)
     if evaluator in known.numeric:
         query = Query(order=order, order_by=evaluator, since=since)  # type: ignore[arg-type]
         return listed(reader, query, count)
@@ -46,6 +46,7 @@ def worst(
 
 def said_of(reader: StoreReader, items: list[ListedSpan]) -> dict[str, dict[str, Said]]:
     """Return what evaluators said of each span, by its id."""
+    reader.read(views.known_names)  # so that what they declare is known
     ids = {item.span_id for item in items}
     scores, _ = reader.read(lambda c: pages.said_of(c, ids))
     return {span_id: scores.get(span_id, {}) for span_id in ids}

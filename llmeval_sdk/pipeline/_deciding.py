@@ -135,8 +135,8 @@ class Deciding:
             turn = Turn(undecided)
             self._waiting[turn.done] = turn
             self._undecided.add(turn.done)
-            self._desk.put(turn)
-            self._loop.call(self._desk.wake)
+            if self._desk.put(turn):
+                self._loop.call(self._desk.wake)
             return turn.done
         return self._give_up(undecided, *why)
 

@@ -45,17 +45,26 @@ class Desk(Generic[JobT, ReadyT]):
         self._ready: deque[ReadyT] = deque()
         self._answers: deque[Callable[[], None]] = deque()
         self._is_busy = False
+        self._is_told = False
+        """Whether the loop will wake for a job that was put."""
         self._is_sending = False
         """Whether an answer has come since the last piece of work, so that a request follows it."""
 
-    def put(self, job: JobT) -> None:
-        """Add a job; may be called from any thread, and takes a `wake` on the loop to be seen."""
+    def put(self, job: JobT) -> bool:
+        """Add a job, from any thread; return whether the loop has to be told to `wake`.
+
+        A burst of jobs tells it once: each call from another thread is a write to a socket, at
+        which the threads contend for the interpreter's lock.
+        """
         self._jobs.append(job)
+        is_new, self._is_told = not self._is_told, True
+        return is_new
 
     def next(self) -> ReadyT | None:
         """Take the job that has been ready for longest, if there is one."""
+        ready = self._ready.popleft() if self._ready else None
         self.wake()
-        return self._ready.popleft() if self._ready else None
+        return ready
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Call this when the requests that can be sent have been sent."""
@@ -65,6 +74,7 @@ class Desk(Generic[JobT, ReadyT]):
 
     def wake(self) -> None:
         """Have the running loop do what there is to do."""
+        self._is_told = False  # before the look at the jobs, so that none is missed
         if self._is_busy or not (self._answers or self._has_room()):
             return
         self._is_busy = True
@@ -80,7 +90,8 @@ class Desk(Generic[JobT, ReadyT]):
 
     def _work(self) -> None:
         try:
-            if self._has_room() and not (self._ready and self._answers):
+            # The more answers wait, the fewer jobs are made ready, so that neither runs away.
+            if self._has_room() and len(self._ready) + len(self._answers) < self._ahead:
                 ready = self._make_ready(self._jobs.popleft())
                 if ready is not None:
                     self._ready.append(ready)

@@ -94,7 +94,7 @@ def request_of(attributes: Attributes) -> Any:
             return chat  # OpenInference may know of a message nothing but who wrote it
     for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
         value = parsed(attributes.get(name))
-        if value is not None:
+        if value is not None and not messages.resumes(value):
             return messages.chat(value) or messages.question(value)
     return None
 

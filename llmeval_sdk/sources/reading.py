@@ -46,6 +46,7 @@ def finished(
         kind = "agent"  # LangGraph runs it as a chain
     model, provider = conventions.model_of(attributes)
     start, end = times
+    told_by = getattr(getattr(span, "instrumentation_scope", None), "name", None)
     error = _error(span, attributes)
     if kind == "tool":
         result = _tools.result_of(attributes)
@@ -62,6 +63,7 @@ def finished(
             error=error or result.error,
             session_id=conventions.session_of(attributes),
             agent=agent,
+            told_by=told_by,
         )
     return ForeignSpan(
         trace_id,
@@ -84,6 +86,7 @@ def finished(
         conversation=conventions.conversation_of(attributes) if kind == "llm" else (),
         offered=_tools.definitions(attributes) if kind in ("llm", "agent") else None,
         agent=agent,
+        told_by=told_by,
     )
 
 

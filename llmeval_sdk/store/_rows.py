@@ -11,6 +11,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk._coerce import DETAILS, to_details
 from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.model import (
@@ -84,6 +85,8 @@ def span_of(row: Row) -> SpanData:
 def evaluation_row(event: EvaluationEvent) -> Row:
     """Turn an evaluation into its row."""
     outcome = event.evaluation
+    better = _values.declared(outcome.name)
+    metadata = outcome.metadata if better is None else {**outcome.metadata, _values.BETTER: better}
     value, fault = score(outcome.value)
     failure = _of_failure(outcome.error)
     return (
@@ -91,7 +94,7 @@ def evaluation_row(event: EvaluationEvent) -> Row:
         *(failure if fault is None or outcome.error else (fault, "")),
         outcome.evaluator_kind, outcome.evaluator_version, outcome.duration,
         outcome.inclusion_probability, outcome.probability, *_of_usage(outcome.usage),
-        outcome.explanation, dumps(outcome.metadata or None),
+        outcome.explanation, dumps(metadata or None),
     )  # fmt: skip
 
 

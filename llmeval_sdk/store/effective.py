@@ -48,10 +48,13 @@ _FORMER = f"""
   FROM evaluations WHERE {OF_SESSION} AND {SESSION} IS NOT NULL AND name = {{name}})
   WHERE span_id != newest)
 """  # noqa: S608 - constants
+_HAS_SESSIONS = f"EXISTS (SELECT 1 FROM evaluations WHERE {OF_SESSION})"  # noqa: S608 - constants
 IS_FORMER = f"{{table}}.seq IN {_FORMER}"
 """SQL: a verdict on a session that was judged again later."""
-IS_NEWEST = f"{{table}}.seq NOT IN {_FORMER}"
+IS_NEWEST = f"(NOT {_HAS_SESSIONS} OR {{table}}.seq NOT IN {_FORMER})"
 """SQL: leaves out the former verdicts on sessions that were judged again.
+
+Whether there are any is asked once: to look for each row among none costs a tenth of a report.
 
 ``{{name}}`` is the evaluator's name in SQL: an index then has nothing to read of an evaluator that
 never judged a session. ``name`` itself stands for all evaluators.

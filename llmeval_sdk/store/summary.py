@@ -76,8 +76,9 @@ class EvaluationScope(NamedTuple):
             conditions: further conditions, which come first; an empty one is none.
             former: whether only the evaluations are meant that are otherwise left out.
         """
+        by_seq = "+" if former else ""  # few rows are former ones: SQLite is to look up just those
         bounds = {
-            f"{evaluator} = ?": self.evaluator,
+            f"{by_seq}{evaluator} = ?": self.evaluator,
             "+span_name = ?": self.span_name,  # + keeps SQLite from sorting what is in order
             "time_ns >= ?": self.since,
             "time_ns < ?": self.until,
@@ -251,7 +252,7 @@ FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
 """  # noqa: S608 - constants
 
 _FORMER = f"""
-SELECT {GROUP}, {{period}}, NULL, 0, 0, 0, 0, NULL, NULL, NULL, sum(cost_usd), sum(total_tokens),
+SELECT {GROUP}, {{period}}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(total_tokens),
   0, 0, NULL, NULL
 FROM evaluations {{where}} GROUP BY {GROUP} {{by_period}}
 """  # noqa: S608

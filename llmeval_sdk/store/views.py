@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from llmeval_sdk import _values
 from llmeval_sdk.model import JUDGING, STAND_IN
+from llmeval_sdk.store import encode
 from llmeval_sdk.store.effective import IS_NEWEST, UNJUDGED
 
 
@@ -37,8 +39,13 @@ class KnownNames:
 
 
 def known_names(connection: sqlite3.Connection) -> KnownNames:
-    """Return the names in a store; an index leads from one name to the next without a scan."""
+    """Return the names in a store; an index leads from one name to the next without a scan.
+
+    What the evaluators declare of their values is known to `_values` from then on.
+    """
     evaluators = names_in(connection, "evaluations", "name", MAX_NAMES)
+    for name in evaluators:
+        _learn_direction(connection, name)
     kinds = {name: _kind(connection, name) for name in evaluators}
     refused = names_in(connection, "not_run", "evaluator", MAX_NAMES)
     judges = {name for name, kind in kinds.items() if kind in JUDGING} | set(refused)
@@ -49,6 +56,16 @@ def known_names(connection: sqlite3.Connection) -> KnownNames:
         names_in(connection, "feedback", "name", MAX_NAMES),
         frozenset(name for name in kinds if connection.execute(_NUMERIC, (name,)).fetchone()),
     )
+
+
+def _learn_direction(connection: sqlite3.Connection, name: str) -> None:
+    """Remember which values of an evaluator are better, where its latest evaluations say so."""
+    for (text,) in connection.execute(_LATEST, (name,)):
+        metadata = encode.loads(text, {})
+        better = metadata.get(_values.BETTER) if isinstance(metadata, dict) else None
+        if better in ("lower", "higher"):
+            _values.declare(name, better)
+            return
 
 
 def decided_names(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -100,6 +117,13 @@ SELECT 1 FROM (
 )
 WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
 """
+
+_LATEST = """
+SELECT metadata FROM (
+  SELECT metadata FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 5
+) WHERE metadata LIKE '%"better":%' AND json_valid(metadata)
+"""
+"""The latest five: among an app's own verdicts may be one of an older version of it."""
 
 _DECIDED = """
 SELECT DISTINCT name FROM evaluations WHERE probability IS NOT NULL ORDER BY name

@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 from llmeval_sdk.store.hourly import HourlyTraffic
 from llmeval_sdk.viewer import (
     _compare,
+    _golden_form,
     _labelling,
     _overview,
     _scores,
@@ -79,6 +80,7 @@ def build(
         Route("/versions", _versions.show),
         Route("/overview", _overview.show),
         Route("/feedback", _trace.submit_label, methods=["POST"]),
+        Route("/golden", _golden_form.submit, methods=["POST"]),
         Route("/events", stream),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
     ]

@@ -25,6 +25,7 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.views import Outline
 from llmeval_sdk.viewer import _detail, _run
 from llmeval_sdk.viewer._detail import Detail
+from llmeval_sdk.viewer._golden import kept_in
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import as_text, integer, page, root_of, url
 
@@ -54,7 +55,7 @@ def show(request: Request) -> Response:
     return page(
         request, "trace.html",
         detail=detail, bars=bars(spans), complete=complete, known=known, state=state,
-        run=run, page_steps=_run.PAGE_STEPS,
+        run=run, page_steps=_run.PAGE_STEPS, golden=kept_in(request, span.span_id),
     )  # fmt: skip
 
 

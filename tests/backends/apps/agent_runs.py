@@ -10,7 +10,10 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
+import time
 from importlib import import_module
+from pathlib import Path
 
 from scripted_model import calls, scripted_model, support
 
@@ -235,15 +238,9 @@ def watch(tracer, framework, evaluators):
         getattr(instrumentation, name)().instrument(tracer_provider=provider)
 
 
-def question(request):
-    """Return what was asked; the whole request where it is no text and no chat."""
-    if isinstance(request, dict) and "messages" in request:
-        return request["messages"][-1]["content"]
-    return request
-
-
 def main(tracer, framework, scenario, way="whole"):
     import llmeval_sdk as llmeval
+    from llmeval_sdk._chat import question
     from llmeval_sdk.testing import capture
 
     @llmeval.heuristic
@@ -252,16 +249,25 @@ def main(tracer, framework, scenario, way="whole"):
         return 1.0
 
     watch(tracer, framework, [what_was_seen])
-    with capture() as seen, scripted_model(SCRIPTS[scenario]) as url:
+    sessions = []
+    store = Path(tempfile.mkdtemp()) / "store.db"
+    options = {"evaluators": ["turn_count"], "session_idle": 0.5, "store": str(store)}
+    waits = scenario == "approval"
+    with capture(**options if waits else {}) as seen, scripted_model(SCRIPTS[scenario]) as url:
         globals()[framework](url, scenario, stream=way == "stream")
         seen.drain()
-    sessions = {span.span_id: span.session_id for span in seen.spans}
+        end = time.monotonic() + (5 if waits else 0)
+        while not sessions and time.monotonic() < end:
+            turns = [
+                one.evaluation for one in seen.evaluations if one.evaluation.name == "turn_count"
+            ]
+            sessions = [(one.metadata["session_id"], one.value) for one in turns]
+            time.sleep(0.05)  # until the session is idle
     told = [
         {
             "question": question(record.request),
             "response": record.response,
-            "trace": record.trace_id,
-            "session": sessions.get(record.span_id),
+            "session": sessions,
             "tools": sorted(tool["name"] for tool in record.tools or ()),
             "steps": [
                 [
