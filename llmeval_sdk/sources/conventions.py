@@ -118,7 +118,7 @@ def response_of(attributes: Attributes) -> Any:
         value = parsed(attributes.get(name))
         if value is not None:
             text = messages.answer(value)
-            return value if text is None else text
+            return text if text is not None or messages.is_bare(value) else value
     return None
 
 
@@ -181,6 +181,30 @@ def usage_of(attributes: Attributes) -> Usage | None:
         or to_usage(parsed(attributes.get("mlflow.chat.tokenUsage")))
         or _usage_of_outputs(attributes)
     )
+
+
+_DETAILS = {
+    "cache_read_input_tokens": (
+        "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read",
+    ),
+    "cache_write_input_tokens": (
+        "gen_ai.usage.cache_creation.input_tokens", "llm.token_count.prompt_details.cache_write",
+    ),
+    "reasoning_output_tokens": (
+        "gen_ai.usage.reasoning.output_tokens", "llm.token_count.completion_details.reasoning",
+    ),
+    "time_to_first_token": ("gen_ai.response.time_to_first_chunk",),
+}  # fmt: skip
+
+
+def details_of(attributes: Attributes) -> dict[str, float]:
+    """Return what else is measured of a model call, by its name among a span's metrics."""
+    numbers = {name: _first(attributes, *spellings) for name, spellings in _DETAILS.items()}
+    return {
+        name: number
+        for name, number in numbers.items()
+        if type(number) in (int, float) and 0 <= number < 1e15
+    }
 
 
 def _usage_of_outputs(attributes: Attributes) -> Usage | None:
