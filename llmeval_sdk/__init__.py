@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
     from llmeval_sdk._stats import Stats
     from llmeval_sdk.heuristics import heuristic
+    from llmeval_sdk.instrumentation import instrument, wrap_openai
     from llmeval_sdk.judges import LLMJudge, judge
     from llmeval_sdk.judges.context_recall import ContextRecall
     from llmeval_sdk.model import (
@@ -64,6 +65,7 @@ _HOMES = {
     "policy.conditions": "below above between flagged",
     "policy.budget": "Budget",
     "heuristics": "heuristic",
+    "instrumentation": "instrument wrap_openai",
     "judges": "judge LLMJudge",
     "judges.context_recall": "ContextRecall",
     "offline": "evaluate Report",
@@ -74,55 +76,14 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 _MODULES = ("errors", "testing", "tracing", "viewer")
 
 __all__ = [
-    "LLM",
-    "Budget",
-    "Cascade",
-    "Chunk",
-    "Completion",
-    "ContextRecall",
-    "Escalation",
-    "Evaluation",
-    "Exporter",
-    "Extraction",
-    "LLMJudge",
-    "Message",
-    "Prompt",
-    "Record",
-    "Report",
-    "SamplingRule",
-    "Stats",
-    "Step",
-    "above",
-    "agent",
-    "annotate",
-    "annotation_context",
-    "below",
-    "between",
-    "configure",
-    "current_span",
-    "disabled",
-    "embedding",
-    "enabled",
-    "errors",
-    "evaluate",
-    "export_span",
-    "flagged",
-    "flush",
-    "heuristic",
-    "judge",
-    "llm",
-    "retrieval",
-    "shutdown",
-    "stats",
-    "submit_evaluation",
-    "submit_feedback",
-    "task",
-    "testing",
-    "tool",
-    "tracing",
-    "viewer",
-    "workflow",
-]
+    "LLM", "Budget", "Cascade", "Chunk", "Completion", "ContextRecall", "Escalation",
+    "Evaluation", "Exporter", "Extraction", "LLMJudge", "Message", "Prompt", "Record", "Report",
+    "SamplingRule", "Stats", "Step", "above", "agent", "annotate", "annotation_context",
+    "below", "between", "configure", "current_span", "disabled", "embedding", "enabled",
+    "errors", "evaluate", "export_span", "flagged", "flush", "heuristic", "instrument", "judge",
+    "llm", "retrieval", "shutdown", "stats", "submit_evaluation", "submit_feedback", "task",
+    "testing", "tool", "tracing", "viewer", "workflow", "wrap_openai",
+]  # fmt: skip
 
 
 def _load_runtime() -> None:

@@ -26,6 +26,7 @@ _CORE: dict[str, type] = {
     "OpenTelemetry": OtlpSettings,
 }
 _EXTENSIONS = {
+    "Automatic instrumentation": "instrumentation:InstrumentationSettings",
     "Decision models": "decisions:DecisionSettings",
     "Judge fleet": "fleet:FleetSettings",
     "Conversations": "sessions:SessionSettings",

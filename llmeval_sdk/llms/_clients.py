@@ -50,11 +50,6 @@ class ModelEndpoint:
     model: str
     base_url: str
 
-    @property
-    def is_plain_http(self) -> bool:
-        """Whether requests travel unencrypted."""
-        return self.base_url.startswith("http:")
-
 
 def endpoint(name: str, base_url: str | None = None, *, role: Role = JUDGE) -> ModelEndpoint:
     """Read ``model`` or ``provider/model``.

@@ -29,13 +29,15 @@ class Subject:
 
     span: Span
     is_foreign: bool
-    """Whether another library made it and exports it itself."""
+    """Whether another library made it."""
     is_whole: bool
     """False where its redaction failed: then no evaluator may read it."""
     judgements: list[Future[None]] = field(default_factory=list)
     """The judgements of it that were begun."""
     in_spool: bool = False
     """Whether the spool holds its record until they are made."""
+    is_exported: bool = True
+    """Whether our exporters send it; otherwise the library that made it does."""
 
     @property
     def is_evaluated(self) -> bool:
@@ -130,7 +132,7 @@ class Evaluating:
     def _hand_on(self, subject: Subject) -> Target:
         span = subject.span
         data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
-        (self._outlet.emit_foreign if subject.is_foreign else self._outlet.emit)(data, span.size)
+        (self._outlet.emit if subject.is_exported else self._outlet.emit_foreign)(data, span.size)
         return Target(data.trace_id, data.span_id, data.name, data.kind)
 
     def _considered(self, span: Span, named: list[Judge]) -> Iterable[Judge]:

@@ -25,9 +25,11 @@ _EARLY = "context_relevance"
 
 
 class Unread(NamedTuple):
-    """Spans that another library made and exports itself; the worker reads them."""
+    """Spans that another library made; the worker reads them."""
 
     read: Callable[[], Iterable[Span]]
+    exported: bool
+    """Whether our exporters send them; otherwise the library does."""
 
 
 class Intake:
@@ -119,9 +121,12 @@ class Intake:
         taker.evaluations.add("submitted")
         taker._put(taker.reserved, event, 1_000)
 
-    def take(self, read: Callable[[], Iterable[Span]], size: int) -> None:
-        """Take spans of another library, which are scored and not exported."""
-        self._put(self.lane, Unread(read), size)
+    def take(
+        self, read: Callable[[], Iterable[Span]], size: int, *, exported: bool = False
+    ) -> None:
+        """Take spans of another library, which are scored, and exported where nobody else does."""
+        taker = self._in_force()
+        taker._put(taker.lane, Unread(read, exported), size)
 
     def close(self, heir: Intake | None = None) -> None:
         """Take in nothing more, and leave it to ``heir`` where there is one."""

@@ -171,7 +171,7 @@ class Worker:
                 self._take(kept)
                 self._rest()
 
-    def _take(self, item: Any, *, is_foreign: bool = False) -> None:
+    def _take(self, item: Any, *, is_foreign: bool = False, is_exported: bool = True) -> None:
         """Redact a record, deal with it, and tell the spool which judgements it waits for."""
         if type(item) is Unread:
             self._read(item)
@@ -183,7 +183,7 @@ class Worker:
             item, is_whole = self._privacy.redact(item if kept is None else kept.item)
             if type(item) is Span:
                 in_spool = kept is not None and bool(kept.place)
-                subject = Subject(item, is_foreign, is_whole, judgements, in_spool)
+                subject = Subject(item, is_foreign, is_whole, judgements, in_spool, is_exported)
                 self._evaluating.evaluate(subject)
             else:
                 self._outlet.emit(item)
@@ -194,12 +194,14 @@ class Worker:
             self._spooling.handed_on(kept, judgements, missed)
 
     def _read(self, item: Unread) -> None:
-        """Score spans that another library made. It exports them itself; the store keeps them."""
+        """Score spans that another library made; the store keeps those that it exports itself."""
         try:
             for span in item.read():
                 if span.owner is None:
                     self._intake.score(span)
-                self._take(span, is_foreign=True)
+                if item.exported:
+                    self._intake.spans.add()
+                self._take(span, is_foreign=True, is_exported=item.exported)
                 self._rest()
         except Exception as error:
             if not swallow("sources", error):

@@ -90,6 +90,8 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> Non
         if old is not None:
             old.retire(new)
             in_force.retire(old)
+    if (instrument := registry.part("llmeval_sdk.instrumentation:connect")) is not None:
+        instrument(resolved)
     shield.write_notices()
 
 

@@ -116,7 +116,7 @@ def response_of(attributes: Attributes) -> Any:
         value = parsed(attributes.get(name))
         if value is not None:
             text = messages.answer(value)
-            return value if text is None else text
+            return text if text is not None or messages.is_bare(value) else value
     return None
 
 

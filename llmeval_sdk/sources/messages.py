@@ -59,7 +59,9 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
             return answer(inner)
         if isinstance(value.get("outputs"), (dict, list)):  # as Traceloop wraps what a chain gave
             return answer(value["outputs"])
-        for name in ("content", "parts", "text", "output_text", "answer", "output", "response"):
+        for name in (
+            "content", "contents", "parts", "text", "output_text", "answer", "output", "response",
+        ):  # fmt: skip
             text = text_of(value.get(name))
             if text is not None:
                 return text
@@ -86,6 +88,14 @@ def is_paused(answer: Any) -> bool:
     Its last message then calls a tool and says nothing, or LangGraph says that it interrupted.
     """
     return answer == "" or (isinstance(answer, dict) and "__interrupt__" in answer)
+
+
+def is_bare(value: Any) -> bool:
+    """Say whether an answer only names who was about to speak, as that of a stream left early."""
+    turns = listed(value)
+    return bool(turns) and not any(
+        item for turn in turns for key, item in turn.items() if key != "role"
+    )
 
 
 _QUESTIONS = ("question", "query", "input", "inputs", "prompt", "request", "user_input", "text")

@@ -35,7 +35,7 @@ MAX_SPANS = 1_000
 OWN_SCOPE = "llmeval_sdk"
 
 
-class _Branch:
+class Branch:
     """The part of a trace below one span whose parent is elsewhere, or nowhere."""
 
     __slots__ = ("above", "handed", "parents", "root", "spans")
@@ -51,7 +51,7 @@ class _Branch:
         """Of every span of the branch: steps that matter may be far apart."""
 
 
-_BELOW_OURS = _Branch(0)
+_BELOW_OURS = Branch(0)
 """Stands for the branch of spans that are not scored."""
 
 
@@ -63,31 +63,43 @@ class EvaluationSpanProcessor:
             built-in heuristics, as in ``workflow(evaluators=…)``.
     """
 
+    @property
+    def exports(self) -> bool:
+        """Whether our exporters send the spans, because nobody else does."""
+        return False
+
     def __init__(self, *, evaluators: Sequence[Any] = ()) -> None:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         self._evaluators = tuple(evaluators)
-        self._open: dict[int, _Branch] = {}
+        self._open: dict[int, Branch] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         """Note which local part of its trace a span belongs to."""
         try:
-            context = span.context
-            if not context.trace_flags.sampled:
+            if not span.context.trace_flags.sampled:
                 return  # not exported, so its scores would belong to nothing
-            if len(self._open) >= MAX_OPEN:  # some are never ended, such as streams left unread
-                caught.add("sources: too many open spans")
-                self._open.pop(next(iter(self._open)), None)
             parent = span.parent
             branch = self._open.get(parent.span_id) if parent is not None else None
-            ours = _span_of_ours(parent_context)
-            if ours is not None and (ours.is_evaluated or ours.owner is not None):
+            around = current_span(parent_context)
+            ours = getattr(around, "llmeval_span", None)
+            ours = ours if isinstance(ours, Span) else None
+            is_below = ours is not None and (ours.is_evaluated or ours.owner is not None)
+            if is_below or is_seen_call(around, but=self):
                 branch = _BELOW_OURS
             number = ours.span_number if ours is not None else 0
-            self._open[context.span_id] = branch or _Branch(context.span_id, number)
+            self._admit(span, branch or Branch(span.context.span_id, number))
         except Exception as error:
             if not swallow("sources.on_start", error):
                 raise
+
+    def _admit(self, span: Any, branch: Branch) -> None:
+        """Note that a span is open."""
+        if len(self._open) >= MAX_OPEN:  # some are never ended, such as streams left unread
+            caught.add("sources: too many open spans")
+            self._open.pop(next(iter(self._open)), None)
+        self._open[span.context.span_id] = branch
+        span.llmeval_seen = self
 
     def _on_ending(self, span: Any) -> None:
         """Do nothing: a part of the SDK's protocol."""
@@ -122,7 +134,7 @@ class EvaluationSpanProcessor:
         """Return True: nothing waits here, and `llmeval_sdk.flush` waits for scores and judges."""
         return True
 
-    def _hand_over(self, branch: _Branch) -> None:
+    def _hand_over(self, branch: Branch) -> None:
         spans, handed = branch.spans[:], branch.handed
         branch.handed = len(spans)
         target = recorder() if len(spans) > handed else None
@@ -134,12 +146,24 @@ class EvaluationSpanProcessor:
         def read() -> Iterable[Span]:
             return evaluated(spans, parents, evaluators, new, above)
 
-        target.take(read, 2_000 * len(new))
+        target.take(read, 2_000 * len(new), exported=self.exports)
 
 
-def _span_of_ours(parent_context: Any) -> Span | None:
-    """Return the parent of a span if it is one of ours."""
+def current_span(context: Any = None) -> Any:
+    """Return the span of OpenTelemetry that is current in a context."""
     from opentelemetry.trace import get_current_span
 
-    ours = getattr(get_current_span(parent_context), "llmeval_span", None)
-    return ours if isinstance(ours, Span) else None
+    return get_current_span(context)
+
+
+def is_seen_call(span: Any, *, but: EvaluationSpanProcessor | None = None) -> bool:
+    """Say whether a span of OpenTelemetry is a model call that reaches us already.
+
+    Args:
+        span: a span that is open.
+        but: a processor that puts its own spans together and counts a call inside a call once.
+    """
+    seen_by = getattr(span, "llmeval_seen", None)
+    if seen_by is None or seen_by is but:
+        return False
+    return conventions.kind_of(getattr(span, "attributes", None) or {}) == "llm"

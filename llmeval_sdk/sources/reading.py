@@ -77,7 +77,7 @@ def finished(
         response=conventions.response_of(attributes),
         retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
         usage=_usage.usage_of(attributes) if kind == "llm" else None,
-        metrics=_usage.details_of(attributes) if kind == "llm" else {},
+        metrics=_measured(span, attributes, start) if kind == "llm" else {},
         error=error,
         attributes=_named(model, provider),
         session_id=conventions.session_of(attributes),
@@ -88,6 +88,19 @@ def finished(
         agent=agent,
         told_by=told_by,
     )
+
+
+_FIRST_TOKENS = ("First Token Stream Event", "llm.content.completion.chunk")
+"""Events of OpenInference and Traceloop at the first part of a stream."""
+
+
+def _measured(span: Any, attributes: Mapping[str, Any], start: int) -> dict[str, float]:
+    """Read cached and reasoning tokens, and the seconds to the first token of a stream."""
+    measured = _usage.details_of(attributes)
+    for event in span.events or ():
+        if event.name in _FIRST_TOKENS:
+            measured.setdefault("time_to_first_token", (event.timestamp - start) / 1e9)
+    return measured
 
 
 def _error(span: Any, attributes: Mapping[str, Any]) -> Failure | None:
@@ -144,7 +157,7 @@ def evaluated(
     """
     known: dict[int, ForeignSpan] = {}
     for span in spans:
-        data = _of_sdk(span)
+        data = of_sdk(span)
         if data is not None and not (data.kind == "llm" and _is_opening(span, data)):
             known[span.context.span_id] = data
     families: dict[int, list[ForeignSpan]] = {}
@@ -169,7 +182,8 @@ def evaluated(
             yield span
 
 
-def _of_sdk(span: Any) -> ForeignSpan | None:
+def of_sdk(span: Any) -> ForeignSpan | None:
+    """Read a span of OpenTelemetry's SDK that has ended."""
     context = span.context
     return finished(
         span,

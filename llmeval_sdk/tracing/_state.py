@@ -35,7 +35,9 @@ class Recorder(Protocol):
     def early(self, span: Span, /) -> Evaluation | None:
         """Score the context that a span holds before it ends."""
 
-    def take(self, read: Callable[[], Iterable[Span]], size: int, /) -> None:
+    def take(
+        self, read: Callable[[], Iterable[Span]], size: int, /, *, exported: bool = False
+    ) -> None:
         """Take finished spans of another library, to be read and scored in the background."""
 
 

@@ -41,6 +41,7 @@ PARTS = {
     "terminal": ("_terminal.py",),
     "demo": ("demo",),
     "sources": ("sources", "auto.py", "_bootstrap"),
+    "instrumentation": ("instrumentation", "config/instrumentation.py"),
     "extraction": (
         "extraction", "heuristics/extraction", "heuristics/_formats.py",
         "heuristics/aggregated_confidence.py",

@@ -111,10 +111,12 @@ class RunRecorder:
         target = self._of(span)
         return None if target is None else target.early(span)
 
-    def take(self, read: Callable[[], Iterable[Span]], size: int, /) -> None:
+    def take(
+        self, read: Callable[[], Iterable[Span]], size: int, /, *, exported: bool = False
+    ) -> None:
         """Leave spans of other libraries to the app's own set-up."""
         if self._others is not None:
-            self._others.take(read, size)
+            self._others.take(read, size, exported=exported)
 
     def _of(self, span: Span) -> Recorder | None:
         return self._ours if span.trace_number in self._trails else self._others
