@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from llmeval_sdk import config
-from llmeval_sdk._prices import price_of
+from llmeval_sdk._prices import Prices, price_of
 from llmeval_sdk.store.traffic import Pricing
-
-
-Prices = Mapping[str, tuple[float, ...]]
 
 
 def pricing(anew: Prices | None = None) -> Pricing:
