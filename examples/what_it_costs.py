@@ -39,8 +39,8 @@ def answer(question: str) -> str:
 store = str(Path(tempfile.mkdtemp()) / "llmeval.db")
 llmeval.configure(exporters=["local"], store=store, prices=PRICES)
 for number in range(40):
-    release = ("1.4", "1.5")[number % 2]
-    with llmeval.annotation_context(tags={"release": release}), suppress(TimeoutError):
+    tags = {"release": ("1.4", "1.5")[number % 2]}
+    with suppress(TimeoutError), llmeval.annotation_context(tags=tags):
         answer(f"What is the roof of house {number} made of, and of {number + 7}?")
 llmeval.flush(timeout=10)
 

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from llmeval_sdk._coerce import CACHED
 from llmeval_sdk.model import NOTHING, SpanData, Usage
 
 
 MILLION = 1_000_000
+Prices: TypeAlias = Mapping[str, tuple[float, ...]]
+"""Prices by model, each as `Price` has them."""
 
 _VENDOR = re.compile(r"^(?:[a-z]{2,6}\.)?(?:openai|anthropic|mistral|google)\.")
 _VERSION = re.compile(r"(?:[-@:.](?:\d+|v\d+|latest|preview|exp))*")
@@ -46,7 +48,7 @@ class Price(NamedTuple):
         return usd / MILLION
 
 
-def price_of(model: str, *, own: Mapping[str, tuple[float, ...]] | None = None) -> Price | None:
+def price_of(model: str, *, own: Prices | None = None) -> Price | None:
     """Return a model's price, or ``None`` if it is unknown.
 
     The price is that of the longest known name with which the model's name begins, if only dates
@@ -58,11 +60,7 @@ def price_of(model: str, *, own: Mapping[str, tuple[float, ...]] | None = None) 
 
 
 def cost(
-    model: str,
-    usage: Usage,
-    metrics: Mapping[str, float] = NOTHING,
-    *,
-    own: Mapping[str, tuple[float, ...]] | None = None,
+    model: str, usage: Usage, metrics: Mapping[str, float] = NOTHING, *, own: Prices | None = None
 ) -> float | None:
     """Return what a usage cost in US dollars, by the provider or the price list."""
     if usage.cost_usd is not None:
@@ -71,7 +69,7 @@ def cost(
     return None if price is None else price.cost(usage, metrics)
 
 
-def with_cost(span: SpanData, *, own: Mapping[str, tuple[float, ...]] | None = None) -> SpanData:
+def with_cost(span: SpanData, *, own: Prices | None = None) -> SpanData:
     """Return a model call's span with its cost, if that is known and not there yet."""
     if span.usage is None:
         return span
@@ -80,9 +78,7 @@ def with_cost(span: SpanData, *, own: Mapping[str, tuple[float, ...]] | None = N
 
 
 def total(
-    calls: Iterable[tuple[Usage, str | None, Mapping[str, float]]],
-    *,
-    own: Mapping[str, tuple[float, ...]] | None = None,
+    calls: Iterable[tuple[Usage, str | None, Mapping[str, float]]], *, own: Prices | None = None
 ) -> Usage | None:
     """Return the sum of what model calls used, or ``None`` if there were no calls.
 
@@ -97,10 +93,7 @@ def total(
 
 
 def _priced(
-    usage: Usage,
-    model: str | None,
-    metrics: Mapping[str, float],
-    own: Mapping[str, tuple[float, ...]] | None,
+    usage: Usage, model: str | None, metrics: Mapping[str, float], own: Prices | None
 ) -> Usage:
     """Return a usage with its cost; the same object if the cost is unknown or already there."""
     if usage.cost_usd is not None or not model:
@@ -114,7 +107,7 @@ def _listed_price(model: str) -> Price | None:
     return _found(model, _listed())
 
 
-def _found(model: str, prices: Mapping[str, tuple[float, ...]]) -> Price | None:
+def _found(model: str, prices: Prices) -> Price | None:
     for name in (model, _bare(model)):
         known = [each for each in prices if _is_version_of(name, each)]
         if known:
@@ -131,7 +124,7 @@ def _is_version_of(model: str, known: str) -> bool:
 
 
 @cache
-def _listed() -> Mapping[str, tuple[float, ...]]:
+def _listed() -> Prices:
     text = files(__package__).joinpath("prices.json").read_text("utf-8")
     prices = json.loads(text)
     models: dict[str, tuple[float, ...]] = {**prices["models"], **prices["decisions"]["models"]}

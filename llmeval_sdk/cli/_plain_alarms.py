@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from llmeval_sdk.cli._pricing import pricing
 from llmeval_sdk.cli._watch_state import AlertMessage, PlainAlarm, WatchState
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.reader import StoreReader
@@ -12,20 +12,12 @@ from llmeval_sdk.store.thresholds import Measured, measure
 from llmeval_sdk.store.words import moment
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What is looked at: the time before now, in nanoseconds, and own prices of models."""
-
-    ns: int
-    prices: Mapping[str, tuple[float, ...]] | None = None
-
-
 def look_at_traffic(
-    reader: StoreReader, state: WatchState, bounds: Sequence[Bound], now_ns: int, window: Window
+    reader: StoreReader, state: WatchState, bounds: Sequence[Bound], now_ns: int, window_ns: int
 ) -> list[tuple[Measured, PlainAlarm]]:
     """Compare the traffic of the window with bounds; put what changed into the outbox."""
-    period = now_ns - window.ns, now_ns
-    measured = reader.read(lambda store: measure(store, list(bounds), period, prices=window.prices))
+    period = now_ns - window_ns, now_ns
+    measured = reader.read(lambda store: measure(store, list(bounds), period, pricing=pricing()))
     standings = []
     for result in measured:
         alarm = state.plain.setdefault(result.alert, PlainAlarm())

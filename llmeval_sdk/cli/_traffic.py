@@ -11,16 +11,15 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk import config
 from llmeval_sdk._terminal import number, printable, seconds
 from llmeval_sdk.cli._options import open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped, table
+from llmeval_sdk.cli._pricing import pricing
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.thresholds import Measured, measure, split
 from llmeval_sdk.store.traffic import (
     Percentiles,
-    Pricing,
     Traffic,
     TrafficGroup,
     TrafficScope,
@@ -64,18 +63,20 @@ def report_traffic(args: argparse.Namespace) -> int:
 def read_traffic(reader: StoreReader, args: argparse.Namespace, by: str) -> Traffic:
     """Sum up what the options of a command select."""
     scope = TrafficScope(args.since, None, args.span_name)
-    own = config.from_environment(problems=[]).prices
-    return reader.read(lambda store: traffic(store, scope, by, Pricing(own, args.prices)))
+    return reader.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
 
 
 def plain_alerts(reader: StoreReader, args: argparse.Namespace) -> list[Measured]:
     """Compare the traffic since ``--since``, or of the last day, with the plain bounds."""
     now = time.time_ns()
-    own = {**(config.from_environment(problems=[]).prices or {}), **(args.prices or {})}
     window = args.since or now - DAY_NS, now
     return reader.read(
         lambda store: measure(
-            store, split(store, args.alert)[0], window, span_name=args.span_name, prices=own
+            store,
+            split(store, args.alert)[0],
+            window,
+            span_name=args.span_name,
+            pricing=pricing(args.prices),
         )
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import begin, follow, level_of
-from llmeval_sdk.cli._plain_alarms import Window, look_at_traffic
+from llmeval_sdk.cli._plain_alarms import look_at_traffic
 from llmeval_sdk.cli._watch_state import AlertMessage, PlainAlarm, WatchState
 from llmeval_sdk.store.course import AlertCourse, Bound, Event
 from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
@@ -54,7 +54,7 @@ def look(
     bounds: Sequence[Bound],
     now_ns: int,
     *,
-    window: Window,
+    window_ns: int,
     since_ns: int | None = None,
     viewer: str = "",
 ) -> list[Standing]:
@@ -62,7 +62,7 @@ def look(
     plain, bounds = reader.read(lambda store: split(store, bounds))
     standings = [
         _plain_standing(*found, now_ns)
-        for found in look_at_traffic(reader, state, plain, now_ns, window)
+        for found in look_at_traffic(reader, state, plain, now_ns, window_ns)
     ]
     level = level_of(len(bounds))
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS

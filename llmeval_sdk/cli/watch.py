@@ -15,7 +15,6 @@ from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
 from llmeval_sdk.cli._options import Help, add_store, open_store, seconds, since
 from llmeval_sdk.cli._output import say, say_wrapped, table
-from llmeval_sdk.cli._plain_alarms import Window
 from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, PlainAlarm, StateFile, WatchState
 from llmeval_sdk.cli._watching import Standing, look, ready
 from llmeval_sdk.cli._webhook import Webhook
@@ -143,7 +142,6 @@ class _Rounds:
         self._file = file
         self._hook = hook
         self._viewer = viewer
-        self._prices = config.from_environment(problems=[]).prices
         self._telemetry = Telemetry()
         self._undecided: set[str] = set()
         """The alerts that could not be decided at the last look."""
@@ -192,10 +190,9 @@ class _Rounds:
         return standings, messages, expired
 
     def _look(self, reader: StoreReader, state: WatchState, now: int) -> list[Standing]:
-        window = Window(int(self._args.window * 1e9), self._prices)
         return look(
             reader, state, self._bounds, now,
-            window=window, since_ns=self._args.since, viewer=self._viewer,
+            window_ns=int(self._args.window * 1e9), since_ns=self._args.since, viewer=self._viewer,
         )  # fmt: skip
 
     def _deliver(self, messages: list[AlertMessage]) -> dict[str, str]:

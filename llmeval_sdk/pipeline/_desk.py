@@ -90,7 +90,8 @@ class Desk(Generic[JobT, ReadyT]):
 
     def _work(self) -> None:
         try:
-            if self._has_room() and not (self._ready and self._answers):
+            # The more answers wait, the fewer jobs are made ready, so that neither runs away.
+            if self._has_room() and len(self._ready) + len(self._answers) < self._ahead:
                 ready = self._make_ready(self._jobs.popleft())
                 if ready is not None:
                     self._ready.append(ready)

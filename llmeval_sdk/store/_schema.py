@@ -155,9 +155,11 @@ CREATE INDEX spans_turns ON spans (session_id, start_ns, end_ns, parent_id, erro
   WHERE {MAY_BE_TURN};
 CREATE INDEX spans_spent ON spans (session_id, input_tokens, output_tokens, cost_usd)
   WHERE session_id IS NOT NULL AND kind = 'llm' AND input_tokens IS NOT NULL;
+CREATE INDEX spans_took ON spans (end_ns - start_ns) WHERE parent_id IS NULL;
 """
 """What is read of sessions: the verdicts on each, its turns, and the tokens that it used. Spans
-without a session and evaluations of single spans cost nothing here."""
+without a session and evaluations of single spans cost nothing here. The last index sorts requests
+by how long they took."""
 _MEASURED = """
 -- What reports on traffic sum up: what the metrics of model calls say, and an index that answers
 -- alone, in the order of span names, models and failures.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from llmeval_sdk._coerce import CACHED
-from llmeval_sdk._prices import Price, price_of
 from llmeval_sdk.model import Usage
 
 
@@ -65,40 +64,44 @@ class CallTokens(NamedTuple):
     reasoning: int
 
 
+class ModelPrice(Protocol):
+    """What knows the cost of calls of one model."""
+
+    def cost(self, usage: Usage, metrics: Mapping[str, float]) -> float:
+        """Return the cost in US dollars; ``metrics`` has the cached tokens."""
+
+
 class Pricing:
     """Prices of calls at the time of the report.
 
-    A call that was stored with its cost keeps it, unless its model has a price among ``anew``. A
-    call without one is priced by ``own`` prices and by those that come along.
+    Args:
+        price_of: returns a model's price, or ``None`` if it is unknown. By default none is known.
+        is_anew: whether a model's price stands in place of the costs that were stored. By default
+            a call keeps the cost that was stored with it.
     """
 
     def __init__(
         self,
-        own: Mapping[str, tuple[float, ...]] | None = None,
-        anew: Mapping[str, tuple[float, ...]] | None = None,
+        price_of: Callable[[str], ModelPrice | None] = lambda _: None,
+        is_anew: Callable[[str], bool] | None = None,
     ) -> None:
-        self._own = {**(own or {}), **(anew or {})}
-        self._anew = anew or {}
-        self.has_new = bool(anew)
-        self._prices: dict[str | None, tuple[Price | None, bool]] = {}
+        self._price_of = price_of
+        self._is_anew = is_anew
+        self.has_new = is_anew is not None
+        self._prices: dict[str | None, tuple[ModelPrice | None, bool]] = {}
         self.unpriced: Counter[str] = Counter()
         """How many calls have tokens but no known price, by model."""
 
-    def of(self, model: str | None) -> tuple[Price | None, bool]:
+    def of(self, model: str | None) -> tuple[ModelPrice | None, bool]:
         """Return a model's price, and whether it stands in place of costs that were stored."""
         if model not in self._prices:
-            price = price_of(model, own=self._own) if model else None
-            is_anew = bool(model and self._anew and _is_among(model, self._anew))
+            price = self._price_of(model) if model else None
+            is_anew = bool(model and price and self._is_anew and self._is_anew(model))
             self._prices[model] = price, is_anew
         return self._prices[model]
 
 
-def _is_among(model: str, prices: Mapping[str, tuple[float, ...]]) -> bool:
-    listed, ours = price_of(model), price_of(model, own=prices)
-    return ours is not None and (ours != listed or model in prices)
-
-
-def cost_of(price: Price, used: CallTokens) -> float:
+def cost_of(price: ModelPrice, used: CallTokens) -> float:
     """Return what calls cost in US dollars."""
     usage = Usage(used.input, used.output, used.total)
     return price.cost(usage, dict(zip(CACHED, (used.cache_read, used.cache_write), strict=True)))

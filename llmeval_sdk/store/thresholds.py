@@ -7,7 +7,7 @@ else. A window of three requests therefore raises an alarm as easily as one of a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from llmeval_sdk.store.course import Bound
@@ -100,12 +100,11 @@ def measure(
     window: tuple[int, int],
     *,
     span_name: str | None = None,
-    prices: Mapping[str, tuple[float, ...]] | None = None,
+    pricing: Pricing,
 ) -> list[Measured]:
     """Compare what happened in a window, in nanoseconds since the epoch, with plain bounds."""
     if not bounds:
         return []
-    pricing = Pricing(prices)
     group = overall(connection, TrafficScope(*window, span_name), pricing)
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
     said = {each.name: each for each in thumbs(connection, set(), window[0])}

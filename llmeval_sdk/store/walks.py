@@ -17,6 +17,7 @@ from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
 from llmeval_sdk.store.encode import dumps
 
 
+Order = Literal["newest", "oldest", "slowest", "fastest", "lowest", "highest"]
 Judged = Literal["", "yes", "escalated", "control", "no"]
 
 
@@ -60,15 +61,18 @@ class Query:
     """Times in nanoseconds since the epoch; ``until`` is exclusive."""
     judges: bool = False
     """Whether the judges' own runs are listed too."""
-    order: Literal["newest", "lowest", "highest"] = "newest"
+    order: Order = "newest"
+    """``slowest`` and ``fastest`` sort root spans by how long they took."""
     order_by: str | None = None
-    """The evaluator by whose score ``lowest`` and ``highest`` sort."""
+    """The evaluator by whose value ``lowest`` and ``highest`` sort."""
+    by_words: bool = False
+    """Whether they sort by its words rather than by its numbers."""
 
 
 class Place(NamedTuple):
     """A position in the order of a query: the sort key, and ``seq`` to decide between equals."""
 
-    key: float
+    key: float | str
     seq: int
 
 
@@ -124,9 +128,15 @@ def choose(query: Query) -> Walk:
     """Return the walk that leaves the fewest candidates to check."""
     checks = dict(_checks(query))
     arguments = _arguments(query)
+    newest = query.order != "oldest"
     since = "" if query.since is None else " AND w.time_ns >= :since"
-    if query.order != "newest" and query.order_by is not None:
-        where = "w.name = :order_by AND w.value IS NOT NULL AND w.value < ''"
+    if query.order in ("slowest", "fastest"):
+        down = query.order == "slowest"
+        took, tests = "s.end_ns - s.start_ns", tuple(checks.values())
+        return Walk("spans s", "s.parent_id IS NULL", took, tests, arguments, descending=down)
+    if query.order in ("lowest", "highest") and query.order_by is not None:
+        kind = ">=" if query.by_words else "<"
+        where = f"w.name = :order_by AND w.value IS NOT NULL AND w.value {kind} ''"
         if query.order_by == query.evaluator and query.reason is None:
             checks.pop("evaluator")
             where += _value("w", query)
@@ -137,16 +147,16 @@ def choose(query: Query) -> Walk:
         return Walk(_SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down)
     if query.evaluator is not None and query.reason is not None:
         where = f"w.evaluator = :evaluator{since}"
-        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments)
+        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.evaluator is not None:
         checks.pop("evaluator")
         checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.judged not in ("", "no"):
         checks["once"] = _LATEST_JUDGEMENT
         where = f"w.evaluator_kind = 'judge'{since}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     return _of_spans(query, checks, arguments)
 
 
@@ -161,7 +171,8 @@ def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Wal
         where = "s.parent_id IS NULL"
     bounds = [checks.pop(name) for name in ("since", "until") if name in checks]
     where = " AND ".join((where, *bounds))
-    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), arguments)
+    newest = query.order != "oldest"
+    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), arguments, newest)
 
 
 def _checks(query: Query) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from llmeval_sdk.store.hourly import HourlyTraffic
 from llmeval_sdk.viewer import (
+    _compare,
     _golden_form,
     _labelling,
     _overview,
@@ -71,6 +72,7 @@ def build(
         Route("/traces/{trace_id}/{span_id}/{field}", _trace.text),
         Route("/sessions", _sessions.show_list),
         Route("/session", _sessions.show),
+        Route("/compare", _compare.show),
         Route("/scores", _scores.overview),
         Route("/scores/{evaluator:path}", _scores.detail),
         Route("/label", _labelling.show),

@@ -17,16 +17,18 @@ from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.pages import ListedSpan, Page
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.views import KnownNames
-from llmeval_sdk.store.walks import Judged, Place, Query
+from llmeval_sdk.store.walks import Judged, Order, Place, Query
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
 from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import page, root_of, url
+from llmeval_sdk.viewer._render import integer, page, root_of, url
 
 
 RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
 JUDGED: Mapping[str, Judged] = {
     "yes": "yes", "escalated": "escalated", "control": "control", "no": "no",
 }  # fmt: skip
+SORTS: Mapping[str, Order] = {"@time": "oldest", "@took": "slowest", "-@took": "fastest"}
+"""Ways to sort that no evaluator has a name for; newest first needs none."""
 MAX_COLUMNS = 12
 _TEXTS = (
     "q", "span", "evaluator", "op", "value", "judge", "reason", "session", "tag", "model", "slower",
@@ -81,10 +83,8 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
     params |= {name: "1" for name in _FLAGS if address.get(name)}
     problems: list[str] = []
     condition = _condition(params, known, problems)
-    order_by = params.get("sort", "").removeprefix("-") or None
-    highest = order_by is not None and _values.high_is_bad(order_by) != params["sort"].startswith(
-        "-"
-    )
+    order, order_by = _order(params.get("sort", ""))
+    by_words = order_by is not None and order_by not in known.numeric
     seconds = RANGES.get(params.get("range", ""))
     query = Query(
         span_name=params.get("span"),
@@ -98,17 +98,18 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
         text=params.get("q"),
         since=time.time_ns() - seconds * 1_000_000_000 if seconds else None,
         judges="runs" in params,
-        order="newest" if not order_by else "highest" if highest else "lowest",
+        order=order,
         order_by=order_by,
+        by_words=by_words,
         **(condition or {}),
     )
     chosen = [name for name in address.getlist("col") if name][:MAX_COLUMNS]
     if chosen:
         params["col"] = chosen
     columns = tuple(dict.fromkeys(chosen)) or _default_columns(known, query)
-    return Filters(
-        params, query, _place(address.get("after")), columns, tuple(problems), condition is None
-    )
+    after = _place(address.get("after"), by_words=by_words)
+    refused = condition is None
+    return Filters(params, query, after, columns, tuple(problems), refused)
 
 
 def _condition(
@@ -164,13 +165,27 @@ def _bounds(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
     return bounds
 
 
-def _place(text: str | None) -> Place | None:
-    key, _, seq = (text or "").partition("~")
+def _order(sort: str) -> tuple[Order, str | None]:
+    """Read how a list is sorted: by time, by how long it took, or by the values of an evaluator."""
+    if sort in SORTS:
+        return SORTS[sort], None
+    name = sort.removeprefix("-")
+    if not name:
+        return "newest", None
+    highest = _values.high_is_bad(name) != sort.startswith("-")
+    return "highest" if highest else "lowest", name
+
+
+def _place(text: str | None, *, by_words: bool = False) -> Place | None:
+    key, _, seq = (text or "").rpartition("~")
+    if by_words:
+        return Place(key, integer(seq, 0)) if integer(seq, 0) else None
     try:
-        place = Place(float(key) if "." in key or "e" in key else int(key), int(seq))
+        number = float(key) if "." in key or "e" in key else int(key)
+        place = Place(number, int(seq))
     except ValueError:
         return None
-    return place if max(map(abs, place)) < _INTEGERS_BELOW else None
+    return place if max(abs(number), abs(place.seq)) < _INTEGERS_BELOW else None
 
 
 def _default_columns(known: KnownNames, query: Query) -> tuple[str, ...]:

@@ -245,3 +245,18 @@ def test_an_unknown_grouping_is_refused_with_those_there_are(llmeval, store, wor
     done = llmeval("report", "--store", store.path, "--by", word)
     assert done.returncode == 2
     assert "name, request, model, user, session, tag:KEY" in done.stderr
+
+
+def test_requests_of_a_session_and_of_a_user_are_listed(llmeval, store, calls):
+    """`llmeval traces` takes either, or both."""
+
+    def listed(*options):
+        done = llmeval("traces", "--store", store.path, "--json", "--limit", "500", *options)
+        return {row["span_id"] for row in json.loads(done.stdout)}
+
+    session = {f"{2 * number + 1:016x}" for number in range(10)}
+    user = {f"{2 * number + 1:016x}" for number in range(0, 300, 4)}
+    assert listed("--session", "chat-0") == session
+    assert listed("--user", "user-0") == user
+    assert listed("--session", "chat-0", "--user", "user-0") == session & user
+    assert llmeval("traces", "--store", store.path, "--user", "nobody").returncode == 1

@@ -35,7 +35,7 @@ PARTS = {
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
-        "offline", "pytest_plugin.py", "config/verdicts.py", "evaluation/signing.py",
+        "offline", "policy/unlimited.py", "pytest_plugin.py", "config/verdicts.py", "evaluation/signing.py",
         "evaluation/verdict_file.py",
     ),
     "terminal": ("_terminal.py",),

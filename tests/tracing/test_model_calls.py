@@ -106,3 +106,21 @@ def test_a_stream_is_timed_to_its_first_part():
     assert 0 < done.metrics["time_to_first_token"] <= (done.end_ns - done.start_ns) / 1e9
     list(stream([]))
     assert "time_to_first_token" not in only_span().metrics
+
+
+def test_the_user_is_carried_to_another_process():
+    """What a caller injects makes the spans of the other side those of its session and user."""
+    headers = {}
+    with llmeval.workflow("front", session_id="chat 7"):
+        llmeval.annotate(user_id="user/17")
+        with llmeval.task("call"):
+            llmeval.tracing.inject(headers)
+    with llmeval.tracing.extract(headers), llmeval.workflow("back"):
+        pass
+    with llmeval.workflow("later"):
+        pass
+    llmeval.flush(timeout=10)
+    found = {span.name: span for span in memory.spans()}
+    assert found["back"].tags == {"user_id": "user/17"}
+    assert found["back"].session_id == "chat 7"
+    assert not found["later"].tags

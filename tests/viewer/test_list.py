@@ -1,5 +1,6 @@
 """The list shows what was asked for, in pages, whatever the store holds."""
 
+import html
 import re
 from contextlib import closing
 
@@ -82,6 +83,35 @@ def test_lists_filter_by_session_tag_model_latency_and_cost(varied, site, query,
     assert shown(page) == ids(*(varied[place] for place in expected))
     if query in ({"slower": "soon"}, {"dearer": "nan"}, {"slower": "1e300"}):
         assert "needs a number" in page.text
+
+
+def test_lists_sort_by_every_column(store, site):
+    """Time, duration and words, both ways and over several pages, each trace once."""
+    words = ["mixed", "unanimous", "majority"]
+    roots = [
+        store.span(start_ns=10**18 + n, end_ns=10**18 + n + (n * 37 % 101) * 10**6)
+        for n in range(1, 61)
+    ]
+    scores = [store.score(root, "agreement_pattern", words[n % 3]) for n, root in enumerate(roots)]
+    store.write(spans=roots, evaluations=scores)
+    took = {root.span_id: root.end_ns - root.start_ns for root in roots}
+    said = {score.target.span_id: score.evaluation.value for score in scores}
+
+    def every_row(sort):
+        listed, address = [], f"/?sort={sort}"
+        while address and len(listed) < 200:
+            page = site.send("GET", address).text
+            listed += re.findall(r'<tr data-id="([0-9a-f]+)"', page)
+            following = re.search(r'rel="next" href="([^"]+)"', page)
+            address = html.unescape(following[1]) if following else ""
+        assert len(listed) == len(set(listed)) == 60
+        return listed
+
+    assert every_row("@time") == ids(*roots)
+    assert [took[row] for row in every_row("@took")] == sorted(took.values(), reverse=True)
+    assert [took[row] for row in every_row("-@took")] == sorted(took.values())
+    ways = [[said[row] for row in every_row(f"{way}agreement_pattern")] for way in ("", "-")]
+    assert sorted(ways) == sorted([sorted(said.values()), sorted(said.values(), reverse=True)])
 
 
 def test_any_evaluation_filters_by_name_and_value(store, site):

@@ -36,7 +36,8 @@ from llmeval_sdk.offline.run._engine import (
 )
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.unlimited import Unlimited
 from llmeval_sdk.protocols import LLM, Exporter, Judge
 from llmeval_sdk.store.files import path_of
 
