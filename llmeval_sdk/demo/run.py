@@ -66,6 +66,11 @@ def _parser() -> argparse.ArgumentParser:
         help="also ask a decision model about every answer, and the judge model where that is "
         "uncertain; without LLMEVAL_DECISION_MODEL, rules take the place of the decision model",
     )
+    add(
+        "--json",
+        action="store_true",
+        help="print the figures as JSON; the tables go to standard error",
+    )
     return parser
 
 

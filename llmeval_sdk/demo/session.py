@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -18,11 +19,13 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import config, runtime
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.demo import documents, grading, show, show_cascade, show_judging, show_run
+from llmeval_sdk.demo._summary import summary
 from llmeval_sdk.demo.app import FieldExtractor
 from llmeval_sdk.demo.search import Index
 from llmeval_sdk.demo.show import read
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.escalation import default_escalation
+from llmeval_sdk.store import encode
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import EvaluationScope, groups
 from llmeval_sdk.store.tiers import tiers as tiers_of
@@ -38,7 +41,7 @@ _BUDGETS = ("calls_per_minute", "usd_per_day")
 
 def run(options: Namespace) -> int:
     """Run the demo with parsed options; returns the process's exit status."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.json)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     phases: dict[str, float] = {}
     with _timed(phases, "read the documents"):
@@ -81,6 +84,9 @@ def run(options: Namespace) -> int:
     show_run.times(console, results, phases, overhead)
     show_run.delivery(console, stats)
     show_run.next_steps(console, settings.store, results, threshold)
+    if options.json:
+        document = summary(settings.store, judge, results, phases, stats)
+        sys.stdout.write(f"{encode.dumps(document)}\n")
     return 0
 
 

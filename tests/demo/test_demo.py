@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -48,6 +49,16 @@ def finished(tmp_path_factory):
     result = demo(folder, "--limit", "3", "--store", "traces.db", "--judge-concurrency", "2")
     assert result.returncode == 0, result.stderr
     return folder, result.stdout
+
+
+def test_json_is_one_document_on_standard_output(tmp_path):
+    """The figures are those of the tables, which go to standard error."""
+    done = demo(tmp_path, "--limit", "2", "--store", "traces.db", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert {"records", "outcomes", "scores", "not_run", "stats", "judge"} <= set(shown)
+    assert shown["records"] == sum(sum(each.values()) for each in shown["outcomes"].values()) > 0
+    assert "Extraction against ground truth" in done.stderr
 
 
 @pytest.fixture(scope="module")
