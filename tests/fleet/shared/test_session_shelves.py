@@ -102,8 +102,8 @@ def test_long_turns_of_all_hosts_are_bounded_in_bytes(host, redis):
 
 def test_one_that_is_never_idle_is_evaluated_once_a_day_by_one_host(host, monkeypatch):
     """It says so, and what is said meanwhile is evaluated later."""
-    monkeypatch.setattr("llmeval_sdk.sessions._hosts._wire.LONGEST_NS", 2 * SECOND)
-    shelves = [host("one"), host("two")]
+    monkeypatch.setattr("llmeval_sdk.sessions._hosts._wire.LONGEST_NS", 6 * SECOND)
+    shelves = [host("one", 5 * SECOND), host("two", 5 * SECOND)]
     numbers, dues = iter(range(10_000)), []
 
     def talk():
