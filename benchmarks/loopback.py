@@ -1,10 +1,11 @@
 """A model's server that can sustain a load: it parses next to nothing and never blocks.
 
-    python -m benchmarks.loopback [--delay SECONDS] [--reply JSON | --body JSON]
+    python -m benchmarks.loopback [--delay SECONDS] [--reply JSON | --body JSON] [--aside]
 
 Every POST gets the same chat completion, or the same ``--body``, after ``--delay`` seconds. The
 address is the first line it prints; it ends when its standard input closes, so it never outlives
-the benchmark.
+the benchmark. With ``--aside`` whoever else has work to do goes first: the server that it stands
+for is on another machine, and takes no processor from the app.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -92,10 +94,10 @@ def child(module, *arguments) -> Iterator[str]:
 
 
 @contextmanager
-def running(delay=0.05, reply=REPLY, *, body=None) -> Iterator[str]:
+def running(delay=0.05, reply=REPLY, *, body=None, aside=False) -> Iterator[str]:
     """Run this server and give its address; ``body`` is sent in place of a chat completion."""
     body = completion(reply) if body is None else body
-    arguments = ["--delay", str(delay), "--body", json.dumps(body)]
+    arguments = ["--delay", str(delay), "--body", json.dumps(body), *(["--aside"] if aside else [])]
     with child("benchmarks.loopback", *arguments) as url:
         yield url
 
@@ -105,5 +107,8 @@ if __name__ == "__main__":
     parser.add_argument("--delay", type=float, default=0.05)
     parser.add_argument("--reply", type=json.loads, default=REPLY)
     parser.add_argument("--body", type=json.loads)
+    parser.add_argument("--aside", action="store_true")
     options = parser.parse_args()
+    if options.aside:
+        os.nice(19)
     asyncio.run(serve(options.delay, options.body or completion(options.reply)))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
 
-from benchmarks.viewer_store import fill, fill_judged
+from benchmarks.viewer_store import EVERYBODY, fill, fill_judged
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
@@ -34,6 +34,15 @@ LISTS = {
     "search, common word": "/?q=copper",
     "search, not there": "/?q=nowhere+to+be+found",
     "worst, judged no, search": "/?sort=context_precision&evaluator=groundedness&op=is&value=no&q=zzz",
+}
+
+SESSIONS = {
+    "sessions": "/sessions",
+    "session of 8 turns": f"/session?id=chat-{7:032x}",
+    "session of 50,000 turns": f"/session?id={EVERYBODY}",
+    "session of 50,000 turns, the last": f"/session?id={EVERYBODY}&turn=50000",
+    "list: one session": f"/?session={EVERYBODY}",
+    "list: goal not reached": "/?evaluator=goal_reached&op=is&value=no",
 }
 
 
@@ -127,6 +136,9 @@ def pages(port: int, path: Path) -> None:
     deep = [fetch(port, f"/?after={start}~{seq}")[0] for _ in range(REPEATS)]
     row("list: a page in the middle", median(deep), 200)
     row("trace", median(fetch(port, f"/traces/{trace}")[0] for _ in range(REPEATS)), 100)
+    for name, address in SESSIONS.items():
+        times = [fetch(port, address)[0] for _ in range(REPEATS)]
+        row(name, median(times), 200)
     row("scores, first time", fetch(port, "/scores")[0], None, "newest 20,000 of each evaluator")
     row("scores", median(fetch(port, "/scores")[0] for _ in range(3)), None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 import time
@@ -12,10 +11,15 @@ from pathlib import Path
 
 from llmeval_sdk.store import _schema
 from llmeval_sdk.store._rows import COLUMNS
+from llmeval_sdk.store.encode import dumps
 
 
 TRACE_SPANS = 4
 EVERY_NS = 50_000_000
+TURNS = 10
+"""The traces of one session, of which every fifth belongs to `EVERYBODY`."""
+EVERYBODY = "default"
+"""A session that all users share, by mistake: 50,000 turns of a million spans."""
 HEURISTICS = (
     "context_precision", "context_recall_heuristic", "context_relevance", "groundedness_risk",
     "multi_source_agreement", "aggregated_confidence", "retrieval_risk",
@@ -89,17 +93,19 @@ def _trace(
     ]
     answer = chance.choice(texts)[:200]
     failed = "TimeoutError" if number % 997 == 0 else None
-    common = {"trace_id": trace, "trace_flags": 1}
+    session = EVERYBODY if number % 5 == 0 else f"chat-{number // TURNS:032x}"
+    common = {"trace_id": trace, "trace_flags": 1, "session_id": session}
     spans = [
         {"name": "answer", "kind": "workflow", "request": question, "response": answer},
         {"name": "search", "kind": "retrieval", "request": question, "retrieved_context": chunks},
         {"name": "rank", "kind": "task", "request": {"question": question, "limit": 5}},
-        {"name": "chat", "kind": "llm", "response": answer, "model_name": "gpt-4o-mini"},
+        {"name": "chat", "kind": "llm", "response": answer} | _used(number, chance),
     ]
+    spans[0] |= {"session_id": f"chat-{number // 6}", "tags": _tags(number, chance)}
     for place, span in enumerate(spans):
         begun = start + place * 1_000_000
         span |= {**common, "span_id": ids[place], "parent_id": ids[0] if place else None}
-        span |= {"start_ns": begun, "end_ns": begun + 40_000_000 - place * 5_000_000}
+        span |= {"start_ns": begun, "end_ns": begun + int(chance.lognormvariate(17.5, 0.5))}
         span["error_type"] = failed if place in (0, 3) else None
     target = {"trace_id": trace, "span_id": ids[0], "span_name": "answer", "span_kind": "workflow"}
     said = [(name, round(chance.betavariate(5, 2), 4), "heuristic") for name in HEURISTICS]
@@ -118,6 +124,18 @@ def _trace(
         | ({"cost_usd": 0.0004, "duration": chance.random()} if kind == "judge" else {})
         for name, value, kind in said
     ]
+    if number % TURNS in (4, 9):  # the session paused after its fifth and after its last turn
+        period = number % TURNS // 5 + 1
+        marks = {"scope": "session", "session_id": session, "period": period, "session_turns": 5}
+        outcomes += [
+            {**target, "id": f"{ids[0]}-{name}-session-{period}", "name": name, "value": value}
+            | {"evaluator_kind": kind, "time_ns": start + 60_000_000_000, "metadata": marks}
+            | {"evaluator_version": "1", "inclusion_probability": 1.0}
+            for name, value, kind in (
+                ("goal_reached", chance.choice(("yes", "no")), "judge"),
+                ("repetition", chance.random(), "heuristic"),
+            )
+        ]
     for refusal in refused:
         refusal |= {**target, "id": f"{ids[0]}-groundedness", "time_ns": start + 41_000_000}
     return {
@@ -126,6 +144,23 @@ def _trace(
         "not_run": [_row("not_run", each) for each in refused],
         "feedback": [],
     }
+
+
+def _used(number: int, chance: random.Random) -> dict[str, object]:
+    model = chance.choice(("gpt-4o-mini", "gpt-4o-mini", "gpt-4o", "our-own-7b"))
+    tokens, answer = chance.randrange(200, 4_000), chance.randrange(20, 600)
+    used: dict[str, object] = {"input_tokens": tokens, "output_tokens": answer}
+    about = {"model_name": model, "total_tokens": tokens + answer, **used}
+    if model != "our-own-7b":
+        about["cost_usd"] = (tokens * 0.15 + answer * 0.6) / 1e6
+    if number % 3 == 0:
+        used["cache_read_input_tokens"] = tokens // 2
+    used["time_to_first_token"] = round(chance.uniform(0.004, 0.02), 6)
+    return about | {"metrics": used}
+
+
+def _tags(number: int, chance: random.Random) -> dict[str, str]:
+    return {"user_id": f"user-{number % 9_000}", "release": chance.choice(("1.4", "1.5", "1.6"))}
 
 
 def _judged(requests: int) -> Iterator[dict[str, list[tuple[object, ...]]]]:
@@ -153,11 +188,11 @@ def _judged(requests: int) -> Iterator[dict[str, list[tuple[object, ...]]]]:
         }
 
 
-_JSON = {"request", "response", "retrieved_context"}
+_JSON = {"request", "response", "retrieved_context", "tags", "metrics", "metadata"}
 
 
 def _row(table: str, given: dict[str, object]) -> tuple[object, ...]:
     return tuple(
-        json.dumps(given[name]) if name in _JSON and name in given else given.get(name)
+        dumps(given[name]) if name in _JSON and name in given else given.get(name)
         for name in COLUMNS[table]
     )

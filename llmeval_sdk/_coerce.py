@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from llmeval_sdk._process.shield import caught
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
 
 
@@ -174,6 +175,15 @@ def _message_text(value: dict[str, Any]) -> str | None:
 
 _INPUT = ("input_tokens", "prompt_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens")
+_CREATED = "cache_creation_input_tokens"
+DETAILS = {
+    "cache_read_input_tokens": ("cache_read_input_tokens", "cached_tokens", "cache_read"),
+    "cache_write_input_tokens": ("cache_write_input_tokens", _CREATED, "cache_creation"),
+    "reasoning_output_tokens": ("reasoning_output_tokens", "reasoning_tokens", "reasoning"),
+    "time_to_first_token": ("time_to_first_token",),
+}
+"""What else is measured of a model call, by its name among a span's metrics, in all spellings."""
+CACHED = ("cache_read_input_tokens", "cache_write_input_tokens")
 
 
 def to_usage(value: Any) -> Usage | None:
@@ -183,22 +193,39 @@ def to_usage(value: Any) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
     tokens_in, tokens_out = _number(value, _INPUT), _number(value, _OUTPUT)
+    if _CREATED in value:  # Anthropic counts what its cache took part in apart
+        details = to_details(value)
+        tokens_in = (tokens_in or 0) + sum(details.get(name, 0) for name in CACHED)
     total = _number(value, ("total_tokens",))
     if tokens_in is None and tokens_out is None and total is None:
         return None
     both = (tokens_in or 0) + (tokens_out or 0)
-    cost = value.get("total_cost", value.get("cost_usd"))
+    cost = _number(value, ("total_cost", "cost_usd"))
     return Usage(
         int(tokens_in or 0),
         int(tokens_out or 0),
         int(both if total is None else total),
-        float(cost) if type(cost) in (int, float) else None,
+        None if cost is None else float(cost),
     )
+
+
+def to_details(value: Any) -> dict[str, float]:
+    """Read cached and reasoning tokens, and the seconds to the first token, by our names."""
+    if not isinstance(value, Mapping):
+        return {}
+    known = dict(value)
+    for key, part in value.items():
+        if isinstance(part, Mapping) and str(key).endswith("_details"):
+            known.update(part)  # such as OpenAI's ``prompt_tokens_details``
+    numbers = {name: _number(known, spellings) for name, spellings in DETAILS.items()}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:
     for key in keys:
         number = value.get(key)
+        if isinstance(number, (int, float)) and number < 0:
+            caught.add("a negative number of tokens")
         if isinstance(number, (int, float)) and number == number and 0 <= number < 1e15:  # noqa: PLR0124
             return number
     return None

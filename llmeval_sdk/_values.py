@@ -48,6 +48,10 @@ NEUTRAL = frozenset({"", ABSTAINED, "skipped", "n/a", "not applicable", "not_app
 _LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"
 """Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
+BETTER = "better"
+"""Key of a stored evaluation's metadata: which values of its evaluator are better."""
+_better: dict[str, str] = {}
+"""By evaluator, where it declares so itself; the names of the others decide."""
 _MEASURES = ("_count", "_seconds")
 _HIGH_IS_BAD = (
     "_risk", "_seconds", "_token_count", "repetition", "unanswered_questions", "run_faults",
@@ -67,6 +71,8 @@ def number(value: Any) -> float | None:
     """
     if isinstance(value, str):
         return _RATINGS.get(_folded(value))
+    if isinstance(value, (bytes, bytearray)):  # which float() would read as text
+        return None
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -99,9 +105,30 @@ def has_abstained(values: Mapping[str, Any]) -> bool:
     return values.get(ABSTENTION) is not None
 
 
+def declare(name: str, better: str | None) -> None:
+    """Remember that the ``lower`` or ``higher`` values of an evaluator are better.
+
+    ``None`` leaves it to the name again. What is declared holds for the whole process, because a
+    name stands for one evaluator. Raises `ConfigurationError` for any other word.
+    """
+    if better is None:
+        _better.pop(name, None)
+        return
+    if better not in ("lower", "higher"):
+        from llmeval_sdk.errors import ConfigurationError
+
+        raise ConfigurationError(f"{name}: better is 'lower' or 'higher', not {better!r:.100}")
+    _better[name] = better
+
+
+def declared(name: str) -> str | None:
+    """Return which values of an evaluator are better, ``lower`` or ``higher``, if it says so."""
+    return _better.get(name)
+
+
 def high_is_bad(name: str) -> bool:
-    """Say whether the highest numbers of an evaluator are the worst, by its name."""
-    return name.endswith(_HIGH_IS_BAD)
+    """Say whether the highest numbers of an evaluator are the worst: as it declares, or by name."""
+    return _better[name] == "lower" if name in _better else name.endswith(_HIGH_IS_BAD)
 
 
 def is_near_constant(metadata: Mapping[str, Any]) -> bool:
@@ -125,24 +152,27 @@ def goodness(name: str, value: Any, label: str | None = None) -> float | None:
     """Return how good an outcome is, from 0 for bad to 1 for good.
 
     Args:
-        name: the evaluator; one that ends in ``_risk`` is best at 0.
+        name: the evaluator; one that declares it, or ends in ``_risk``, is best at 0 or a no.
         value: a score, a bool, a category or ``None``. More than 1 is bad where high is bad.
         label: the evaluation's label: a neutral one, such as ``abstained``, makes a score neutral.
 
     Returns:
         ``None`` for what is neutral, and for a number outside 0..1, which has no good end.
     """
+    inverted = _better.get(name) == "lower"
     if isinstance(value, str):
-        return _GOODNESS.get(_folded(value))
-    if label is not None and is_neutral(label) and label:
+        good = _GOODNESS.get(_folded(value))
+    elif label and is_neutral(label):
         return None
-    if isinstance(value, bool):
-        return float(value)
-    score = number(value)
-    if score is None or score < 0 or is_measure(name) or is_unrated(name):
+    elif isinstance(value, bool):
+        good = float(value)
+    else:
+        good, inverted = number(value), high_is_bad(name)
+        if good is None or good < 0 or is_measure(name) or is_unrated(name):
+            return None
+    if good is None or (good > 1 and not inverted):
         return None
-    good = max(0.0, 1 - score) if high_is_bad(name) else score
-    return good if good <= 1 else None
+    return max(0.0, 1 - good) if inverted else good
 
 
 def standing(name: str, value: Any, label: str | None = None) -> Standing:

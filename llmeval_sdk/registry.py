@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.protocols import LLM, Evaluator, Judge
 
@@ -143,8 +144,19 @@ _own: dict[str, Evaluator] = {}
 _listeners: list[Callable[[Evaluator], None]] = []
 
 
+def check_name(name: Any) -> None:
+    """Refuse a name that some backend would refuse; raises `ConfigurationError`."""
+    fits = isinstance(name, str) and name.isascii() and name.isidentifier() and len(name) <= 200
+    if not fits or name.startswith("_"):
+        raise ConfigurationError(
+            f"{name!r} is not an evaluator name: use up to 200 ASCII letters, digits and "
+            "underscores, starting with a letter; pass name=…"
+        )
+
+
 def register(evaluator: Evaluator) -> None:
     """Make an app's own evaluator known by its name; the later of two with one name wins."""
+    _values.declare(evaluator.name, getattr(evaluator, "better", None))
     _own[evaluator.name] = evaluator
     for listener in _listeners:
         listener(evaluator)

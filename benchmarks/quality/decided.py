@@ -87,7 +87,7 @@ class Inputs:
     judge_accuracy: float = 0.897
     # gpt-6-luna: $0.10 per million input tokens, output free (tokenrail 0.6, 26 October 2026).
     decision_price: float = 0.10
-    # Claude Sonnet: $3 in, $15 out (llmeval_sdk/policy/prices.json).
+    # Claude Sonnet: $3 in, $15 out (llmeval_sdk/prices.json).
     judge_price_in: float = 3.0
     judge_price_out: float = 15.0
     tokens_in: int = 1_500

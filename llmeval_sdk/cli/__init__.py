@@ -29,6 +29,7 @@ COMMANDS = (
     "compare",
     "label",
     "traces",
+    "dataset",
     "evaluate",
     "explain",
     "export",
@@ -43,7 +44,9 @@ OK, FINDING, USAGE = 0, 1, 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status of the process."""
-    parser = _parser()
+    argv = sys.argv[1:] if argv is None else argv
+    # The modules of all commands take a tenth of a second; most runs need those of one.
+    parser = _parser(argv[:1] if argv and argv[0] in COMMANDS else COMMANDS)
     args, rest = parser.parse_known_args(argv)
     if rest and not hasattr(args, "rest"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -65,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="llmeval",
         description="Look at the traces and scores of an app, and evaluate data sets.",
@@ -74,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
-    for name in COMMANDS:
+    for name in commands:
         with suppress(ConfigurationError):  # its file was deleted, with the part that it belongs to
             registry.load(f"{__name__}.{name}:add")(subparsers)
     return parser

@@ -164,13 +164,13 @@ def learning(settings: Settings) -> Iterator[Finding]:
             yield Finding(*finding)
 
 
-def sessions(settings: Settings) -> Iterator[Finding]:
-    """Say how the sessions of this host are, where that part is there."""
+def sessions(settings: Settings, *, offline: bool) -> Iterator[Finding]:
+    """Say how sessions are, where that part is there."""
     try:
         findings = registry.load("llmeval_sdk.sessions.findings:findings")
     except ConfigurationError:
         return
-    for finding in findings(settings):
+    for finding in findings(settings, offline=offline):
         yield Finding(*finding)
 
 
@@ -244,8 +244,8 @@ def extras() -> Iterator[Finding]:
 
 def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
     """Say which limits hold the judges' spending, by what is known of the model's price."""
+    from llmeval_sdk._prices import price_of
     from llmeval_sdk.policy.budget import UNPRICED_TOKENS_PER_MINUTE
-    from llmeval_sdk.policy.prices import price_of
 
     yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
     price = price_of(model, own=settings.prices)

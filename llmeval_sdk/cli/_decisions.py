@@ -90,7 +90,7 @@ def _judges(settings: Settings, own: DecisionSettings) -> Iterator[Finding]:
 
 
 def _ceilings(settings: Settings, own: DecisionSettings, model: str) -> Iterator[Finding]:
-    from llmeval_sdk.policy.prices import price_of
+    from llmeval_sdk._prices import price_of
 
     price = price_of(model, own=settings.prices)
     if price is None:

@@ -50,7 +50,26 @@ Exit codes:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare every option of the command."""
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="the rows to evaluate, unless --from-store is given"
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="the rows to evaluate, unless --dataset or --from-store is given",
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        type=_pair,
+        default=[],
+        metavar="THEIRS=OURS",
+        help="read this column of the data as one of ours, such as question=request; may be "
+        "repeated",
+    )
+    golden = parser.add_argument_group("a golden set (`llmeval dataset`), in place of FILE")
+    golden.add_argument(
+        "--dataset", metavar="NAME", help="the newest version of this set, or NAME@VERSION"
+    )
+    golden.add_argument(
+        "--folder", metavar="DIR", help="where the sets are (default: datasets beside the store)"
     )
     _add_evaluation(parser)
     _add_output(parser)
@@ -235,7 +254,7 @@ def bound(text: str) -> tuple[str, float]:
         ) from None
 
 
-def _price(text: str) -> tuple[str, tuple[float, float]]:
+def _price(text: str) -> tuple[str, tuple[float, ...]]:
     try:
         (priced,) = prices(text).items()
     except ValueError:
@@ -243,6 +262,15 @@ def _price(text: str) -> tuple[str, tuple[float, float]]:
             f"{text!r} is not a price: expected MODEL=INPUT,OUTPUT, such as my-model=0.5,1.5"
         ) from None
     return priced
+
+
+def _pair(text: str) -> tuple[str, str]:
+    theirs, _, ours = text.rpartition("=")
+    if not theirs or not ours:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no THEIRS=OURS, such as --map question=request"
+        )
+    return theirs, ours
 
 
 def _threshold(text: str) -> tuple[str, float]:

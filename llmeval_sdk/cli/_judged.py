@@ -74,7 +74,9 @@ def _people(correction: Correction, judge: Estimate) -> str:
 
 
 def show_trend(periods: Sequence[Population], period: str) -> None:
-    """Print the estimates period by period."""
+    """Print the estimates period by period, if there are any."""
+    if not periods:
+        return
     heading(f"Trend by {period} (UTC)")
     rows = [
         (

@@ -24,12 +24,15 @@ def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def say_wrapped(text: str, indent: str = "") -> None:
-    """Print a sentence: on a terminal over as many lines as it needs, each with the indent."""
+def say_wrapped(text: str, indent: str = "", *, label: str = "") -> None:
+    """Print a sentence: on a terminal over as many lines as it needs, each with the indent.
+
+    A ``label`` stands in the indent of the first line.
+    """
     width = _terminal_width()
     lines = [text] if width is None else _filled(text, width - len(indent))
-    for line in lines or [""]:
-        say(f"{indent}{line}")
+    for number, line in enumerate(lines or [""]):
+        say(f"{indent if number or not label else label.ljust(len(indent))}{line}")
 
 
 def heading(text: str) -> None:

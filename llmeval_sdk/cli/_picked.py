@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from llmeval_sdk import _values
 from llmeval_sdk.store import pages, views
+from llmeval_sdk.store.lookup import SpanRef
 from llmeval_sdk.store.pages import ListedSpan, Said
-from llmeval_sdk.store.reader import SpanRef, StoreReader
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.walks import Place, Query
 
 
@@ -27,8 +28,8 @@ def worst(
     reader: StoreReader, evaluator: str, count: int, since: int | None = None
 ) -> list[ListedSpan]:
     """Return the spans that an evaluator scored worst, the worst first; neutral ones are none."""
+    known = reader.read(views.known_names)  # which also says which values are better
     order = "highest" if _values.high_is_bad(evaluator) else "lowest"
-    known = reader.read(views.known_names)
     if evaluator in known.numeric:
         query = Query(order=order, order_by=evaluator, since=since)  # type: ignore[arg-type]
         return listed(reader, query, count)
@@ -45,6 +46,7 @@ def worst(
 
 def said_of(reader: StoreReader, items: list[ListedSpan]) -> dict[str, dict[str, Said]]:
     """Return what evaluators said of each span, by its id."""
+    reader.read(views.known_names)  # so that what they declare is known
     ids = {item.span_id for item in items}
     scores, _ = reader.read(lambda c: pages.said_of(c, ids))
     return {span_id: scores.get(span_id, {}) for span_id in ids}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,11 +47,22 @@ class AlertMessage:
 
 
 @dataclass(slots=True)
+class PlainAlarm:
+    """How a plain bound on the traffic stood at the last look."""
+
+    since_ns: int = 0
+    """When the look was that raised the alarm; 0 while none is in force."""
+    silenced_until_ns: int = 0
+
+
+@dataclass(slots=True)
 class WatchState:
     """All courses, by alert, and the messages that are still to be delivered."""
 
     courses: dict[str, AlertCourse] = field(default_factory=dict)
     outbox: list[AlertMessage] = field(default_factory=list)
+    plain: dict[str, PlainAlarm] = field(default_factory=dict)
+    """Plain bounds on the traffic, by alert."""
 
     def expire(self, now_ns: int) -> list[AlertMessage]:
         """Take out of the outbox, and return, what could not be told for seven days."""
@@ -66,7 +77,9 @@ class WatchState:
             {name: getattr(message, name) for name in AlertMessage.__slots__}
             for message in self.outbox
         ]
-        return json.dumps({"version": VERSION, "courses": courses, "outbox": outbox})
+        plain = {name: asdict(alarm) for name, alarm in self.plain.items()}
+        state = {"version": VERSION, "courses": courses, "outbox": outbox, "plain": plain}
+        return json.dumps(state)
 
     @classmethod
     def load(cls, text: str, bounds: Sequence[Bound]) -> WatchState:
@@ -85,7 +98,9 @@ class WatchState:
                 name: AlertCourse.from_plain(known.get(name) or _bound_of(name), course)
                 for name, course in plain["courses"].items()
             }
-            return cls(courses, [AlertMessage(**message) for message in plain["outbox"]])
+            alarms = {name: PlainAlarm(**alarm) for name, alarm in plain.get("plain", {}).items()}
+            outbox = [AlertMessage(**message) for message in plain["outbox"]]
+            return cls(courses, outbox, alarms)
         except ConfigurationError:
             raise
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:

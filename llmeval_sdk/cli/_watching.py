@@ -9,12 +9,14 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alerts import begin, follow, level_of
-from llmeval_sdk.cli._watch_state import AlertMessage, WatchState
+from llmeval_sdk.cli._plain_alarms import look_at_traffic
+from llmeval_sdk.cli._watch_state import AlertMessage, PlainAlarm, WatchState
 from llmeval_sdk.store.course import AlertCourse, Bound, Event
-from llmeval_sdk.store.effective import COUNTS
+from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
 from llmeval_sdk.store.hours import HOUR_NS
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.thresholds import Measured, split
 from llmeval_sdk.store.words import moment
 
 
@@ -52,13 +54,18 @@ def look(
     bounds: Sequence[Bound],
     now_ns: int,
     *,
+    window_ns: int,
     since_ns: int | None = None,
     viewer: str = "",
 ) -> list[Standing]:
     """Take in the hours that are over, and put the messages that follow into the outbox."""
+    plain, bounds = reader.read(lambda store: split(store, bounds))
+    standings = [
+        _plain_standing(*found, now_ns)
+        for found in look_at_traffic(reader, state, plain, now_ns, window_ns)
+    ]
     level = level_of(len(bounds))
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
-    standings = []
     for bound in bounds:
         name = str(bound)
         course = state.courses.get(name)
@@ -74,7 +81,10 @@ def look(
 
 def ready(state: WatchState, now_ns: int) -> list[AlertMessage]:
     """Return the messages that may be told now: a silenced alert waits."""
-    silent = {name for name, course in state.courses.items() if course.silenced_until_ns > now_ns}
+    alerts: list[tuple[str, AlertCourse | PlainAlarm]] = [
+        *state.courses.items(), *state.plain.items(),
+    ]  # fmt: skip
+    silent = {name for name, alert in alerts if alert.silenced_until_ns > now_ns}
     return [message for message in state.outbox if message.alert not in silent]
 
 
@@ -127,8 +137,9 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
 def _worst(
     reader: StoreReader, course: AlertCourse, since: int, viewer: str
 ) -> list[dict[str, Any]]:
+    evaluator = course.bound.evaluator
     rows = reader.read(
-        lambda c: c.execute(_WORST, (course.bound.evaluator, since, course.cursor_ns)).fetchall()
+        lambda c: c.execute(_WORST, (evaluator, since, course.cursor_ns, evaluator)).fetchall()
     )
     scored = [(value, *row[1:]) for row in rows if (value := _values.number(row[0])) is not None]
     scored.sort(key=lambda row: row[0], reverse=course.bound.sign == ">")
@@ -164,6 +175,21 @@ def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
     return "\n".join(printable(line, 1_000) for line in lines)
 
 
+def _plain_standing(measured: Measured, alarm: PlainAlarm, now_ns: int) -> Standing:
+    state = {True: "alarm", False: "calm", None: "undecided"}[measured.holds]
+    if alarm.since_ns and measured.holds is not False:
+        state = "alarm"
+    window = f"from {moment(measured.since_ns)} to {moment(measured.until_ns)}"
+    detail = "nothing was measured" if measured.value is None else f"{measured.value:.4g}"
+    detail = "; ".join(filter(None, (f"{detail} {window}", measured.detail)))
+    if state == "alarm" and alarm.silenced_until_ns > now_ns:
+        state, detail = "silenced", f"{detail}, silenced until {moment(alarm.silenced_until_ns)}"
+    return Standing(
+        measured.alert, state, float(state in ("alarm", "silenced")), measured.value,
+        measured.count, alarm.since_ns or None, detail,
+    )  # fmt: skip
+
+
 def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
     lacking = course.lacking()
     mean, needed = course.mean(), course.needed(level)
@@ -173,8 +199,6 @@ def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
         detail = f"since about {moment(course.since_ns or 0)}"
         if silent:
             detail += f", silenced until {moment(course.silenced_until_ns)}"
-        if lacking:
-            detail += f"; {lacking}"
         if lacking:
             detail += f"; {lacking}"
         needed = None
@@ -202,6 +226,6 @@ def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
 _WORST = f"""
 SELECT value, trace_id, span_id, span_name FROM evaluations e
 WHERE name = ? AND time_ns >= ? AND time_ns < ? AND error_type IS NULL
-  AND {COUNTS.format(table="e")}
+  AND {COUNTS.format(table="e")} AND {IS_NEWEST.format(table="e", name="?")}
 ORDER BY time_ns DESC LIMIT 2000
 """  # noqa: S608 - constants

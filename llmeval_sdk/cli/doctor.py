@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import sqlite3
 from collections.abc import Iterable
@@ -51,6 +52,7 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="also check the judge fleet: queue, workers, versions, judges, key, clocks, account",
     )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.set_defaults(run=run)
 
 
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         "Store": [_checks.store(settings)],
         "Escalation": list(_checks.rules(settings)),
         "Risk scores that learn": list(_checks.learning(settings)),
-        "Sessions": list(_checks.sessions(settings)),
+        "Sessions": list(_checks.sessions(settings, offline=args.offline)),
         "Shared by all hosts": list(_checks.shared(settings, offline=args.offline)),
         "Judge model": list(_judge(settings, offline=args.offline)),
         "Decision model": list(decision_model(settings, offline=args.offline)),
@@ -79,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         ],
     }
     hide = _checks.secrets(settings)
+    if args.json:
+        return _print_json(sections, _rows(settings, hide, problems, everything=args.all), hide)
     _versions()
     _settings(settings, hide, problems, everything=args.all)
     for title, findings in sections.items():
@@ -117,6 +121,34 @@ def _sampling(settings: Settings) -> Iterable[str]:
     return [f"{source}: {problem}" for problem in parse_rules(settings.sampling_rules).problems]
 
 
+def _print_json(
+    sections: dict[str, list[Finding]], rows: list[tuple[str, str, str]], hide: set[str]
+) -> int:
+    found = {
+        title: [
+            {
+                "ok": each.ok,
+                "subject": _hidden(each.subject, hide),
+                "words": _hidden(each.words, hide),
+            }
+            for each in findings
+        ]
+        for title, findings in sections.items()
+    }
+    broken = sum(each.ok is False for findings in sections.values() for each in findings)
+    about = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "sqlite": sqlite3.sqlite_version,
+        "packages": {name: _checks.installed(name) for name in _checks.PACKAGES},
+        "settings": [{"name": name, "value": value, "from": by} for name, value, by in rows],
+        "sections": found,
+        "broken": broken,
+    }
+    say(json.dumps(about))
+    return 1 if broken else 0
+
+
 def _versions() -> None:
     system = f"{platform.system()} {platform.machine()}"
     say(f"Python {platform.python_version()} on {system}, SQLite {sqlite3.sqlite_version}")
@@ -124,7 +156,10 @@ def _versions() -> None:
     say_wrapped(", ".join(f"{name} {version}" for name, version in found if version))
 
 
-def _settings(settings: Settings, hide: set[str], problems: list[str], *, everything: bool) -> None:
+def _rows(
+    settings: Settings, hide: set[str], problems: list[str], *, everything: bool
+) -> list[tuple[str, str, str]]:
+    """Return each setting to show: its name, its value without secrets, and where it is from."""
     rows = []
     for row in config.ROWS:
         source = config.source_of(row.name)
@@ -136,6 +171,11 @@ def _settings(settings: Settings, hide: set[str], problems: list[str], *, everyt
                 value = f"{len(private)} set, not shown"
             value = _hidden(value, hide)
             rows.append((row.name, value, source))
+    return rows
+
+
+def _settings(settings: Settings, hide: set[str], problems: list[str], *, everything: bool) -> None:
+    rows = _rows(settings, hide, problems, everything=everything)
     heading("Settings" if everything else "Settings that are not at their default (--all: all)")
     if rows:
         table(("setting", "value", "from"), rows)

@@ -77,11 +77,17 @@ def _run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot work before anything is paid for."""
     from llmeval_sdk.cli._evaluated import check_targets
-    from llmeval_sdk.offline import check_bounds
+    from llmeval_sdk.offline import GoldenSet, check_bounds
 
     check_targets(args)
-    if (args.file is None) is not args.from_store:
-        raise ConfigurationError("name the FILE to evaluate, or pass --from-store (not both)")
+    if sum((args.file is not None, args.dataset is not None, args.from_store)) != 1:
+        raise ConfigurationError(
+            "name the FILE to evaluate, or pass --dataset or --from-store (one of the three)"
+        )
+    if args.dataset is not None:
+        args.file = str(GoldenSet(args.dataset, folder=args.folder).path)
+    elif args.folder is not None:
+        raise ConfigurationError("--folder is where the sets of --dataset are: name one")
     if args.engine == "ray" and (args.from_store or args.estimate):
         other = "--from-store" if args.from_store else "--estimate"
         raise ConfigurationError(
@@ -122,6 +128,7 @@ def _estimate(args: argparse.Namespace) -> int:
             skip_bad=args.skip_bad or args.from_store,
             cache=not args.no_cache,
             prices=dict(args.price) or None,
+            map_columns=dict(args.map) or None,
         )
     return show(estimate, as_json=args.json)
 
@@ -176,6 +183,7 @@ def _evaluate(args: argparse.Namespace, save: Path) -> Report:
             thresholds=dict(args.threshold) or None,
             engine=args.engine,
             workers=args.workers,
+            map_columns=dict(args.map) or None,
         )
 
 

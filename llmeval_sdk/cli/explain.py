@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import fields
 from typing import Any
 
 from llmeval_sdk._terminal import printable, score, seconds
@@ -12,7 +13,9 @@ from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnels import FAILED, step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
-from llmeval_sdk.store.reader import SpanRef, StoreReader
+from llmeval_sdk.store import encode
+from llmeval_sdk.store.lookup import SpanRef, spans_like
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
@@ -49,16 +52,19 @@ def add(subparsers: Any) -> None:
         "--worst", metavar="EVALUATOR", help="the request that this evaluator scored worst"
     )
     add_store(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what is known of the span; 1 when there is none, or several."""
     with open_store(args.store) as reader:
+        if args.json:
+            return _print_json(reader, args)
         if args.span_id is None:
             return _pick(reader, args.worst)
         prefix = args.span_id.strip().lower()
-        found = reader.find(prefix)
+        found = reader.read(lambda c: spans_like(c, prefix))
         exact = [ref for ref in found if ref.span_id == prefix]
         if not found and (spans := _picked.of_trace(reader, prefix)):
             return _first_of(reader, spans)
@@ -78,6 +84,50 @@ def _pick(reader: StoreReader, worst: str | None) -> int:
     span = found[0]
     _explain(reader, SpanRef(span.trace_id, span.span_id, span.name, span.start_ns))
     return 0
+
+
+def _print_json(reader: StoreReader, args: argparse.Namespace) -> int:
+    """Print one object: what is known of the span, or the spans that may have been meant."""
+    others: list[SpanRef] = []
+    if args.span_id is None:
+        spans = _picked.worst(reader, args.worst, 1) if args.worst else None
+        listed = _picked.listed(reader, Query(), 1) if spans is None else spans
+        refs = [SpanRef(s.trace_id, s.span_id, s.name, s.start_ns) for s in listed]
+    else:
+        prefix = args.span_id.strip().lower()
+        found = reader.read(lambda c: spans_like(c, prefix))
+        refs = [ref for ref in found if ref.span_id == prefix] or list(found)
+        if not refs and (of_trace := _picked.of_trace(reader, prefix)):
+            refs, others = of_trace[:1], of_trace[1:]
+    known = len(refs) == 1
+    result = _known_of(reader, refs[0]) if known else dict.fromkeys(_KEYS)
+    also = [{"span_id": ref.span_id, "name": ref.name} for ref in (others if known else refs)]
+    say(encode.dumps({**result, "other_spans": also}) or "")
+    return 0 if known else 1
+
+
+_KEYS = ("span_id", "trace_id", "span", "evaluations", "not_run", "feedback")
+
+
+def _known_of(reader: StoreReader, ref: SpanRef) -> dict[str, Any]:
+    refusals = [
+        {
+            **{name: getattr(event, name) for name in ("evaluator", "reason", "detail")},
+            **explain_reason(event.reason)._asdict(),
+            "timestamp_ns": event.timestamp_ns,
+        }
+        for event in reader.not_run_of(ref.span_id)
+    ]
+    outcomes = (reader.evaluations_of(ref.span_id), reader.feedback_of(ref.span_id))
+    said, people = ([_fields_of(event) for event in events] for events in outcomes)
+    values = (ref.span_id, ref.trace_id, reader.span(ref.span_id), said, refusals, people)
+    return dict(zip(_KEYS, values, strict=True))
+
+
+def _fields_of(event: EvaluationEvent) -> dict[str, Any]:
+    outcome = event.evaluation
+    values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+    return {**values, "timestamp_ns": event.timestamp_ns}
 
 
 def _first_of(reader: StoreReader, spans: list[SpanRef]) -> int:
@@ -134,7 +184,7 @@ def _span(span: SpanData) -> None:
     }
     for name, value in rows.items():
         if value is not None:
-            say(f"  {name:<9}{printable(value)}")
+            say_wrapped(printable(value), " " * 11, label=f"  {name}")
 
 
 def _short(value: Any) -> str | None:

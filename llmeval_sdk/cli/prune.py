@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,10 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import say
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
+from llmeval_sdk.store.files import Unusable
+from llmeval_sdk.store.forgetting import forget, traces_of
 from llmeval_sdk.store.writer import StoreWriter
 
 
@@ -21,6 +26,7 @@ _EPILOG = """\
 example:
   llmeval prune --max-days 7 --dry-run
   llmeval prune --max-size 500MB
+  llmeval prune --user user-17
 
 The oldest traces are deleted first, each as a whole: its spans, scores, feedback and
 the judges that did not run. An app prunes its own store while it writes. This command is
@@ -52,8 +58,14 @@ def add(subparsers: Any) -> None:
         "LLMEVAL_STORE_MAX_BYTES, else 1GiB)",
     )
     parser.add_argument(
+        "--user",
+        metavar="ID",
+        help="delete all traces of this user (user_id) at once, however old, and nothing else",
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.set_defaults(run=run)
 
 
@@ -62,12 +74,21 @@ def run(args: argparse.Namespace) -> int:
     settings = config.from_environment(problems=[])
     days = settings.store_max_days if args.max_days is None else args.max_days
     size = settings.store_max_bytes if args.max_size is None else args.max_size
+    if args.user is not None:
+        return _forget(args)
     with open_store(args.store) as reader:
         path = Path(reader.location)
         oldest = dump.Selection(until=time.time_ns() - int(days * 86_400e9))
         too_old, spans = dump.count(reader, oldest), reader.counts().spans
     before = _on_disk(path)
+    about: dict[str, Any] = {
+        "store": str(path), "dry_run": args.dry_run, "spans": spans, "too_old": too_old,
+        "removed": 0, "bytes_before": before, "bytes_now": before,
+    }  # fmt: skip
     if args.dry_run:
+        if args.json:
+            say(json.dumps(about))
+            return 0
         over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
         say(f"{path}: {too_old:,} of {spans:,} spans are older than {days:g} days{over}")
         return 0
@@ -80,9 +101,34 @@ def run(args: argparse.Namespace) -> int:
         writer.close()
     with open_store(str(path)) as reader:
         left = reader.counts().spans
+    if args.json:
+        say(json.dumps({**about, "removed": spans - left, "bytes_now": _on_disk(path)}))
+        return 0
     say(
         f"{path}: {spans - left:,} of {spans:,} spans went;"
         f" {_megabytes(before)} before, {_megabytes(_on_disk(path))} now"
+    )
+    return 0
+
+
+def _forget(args: argparse.Namespace) -> int:
+    """Delete what belongs to a user, and say what is not this command's business."""
+    with open_store(args.store) as reader:
+        path = Path(reader.location)
+        found = reader.read(lambda store: traces_of(store, args.user))
+    what = f"{found.traces:,} traces with {found.spans:,} spans"
+    if args.dry_run:
+        say(f"{path}: {what} are of that user")
+        return 0
+    try:
+        gone = forget(path, args.user)
+    except (OSError, sqlite3.Error, Unusable) as error:
+        raise ConfigurationError(f"{path} cannot be written: {error}") from None
+    say(f"{path}: {gone.traces:,} traces with {gone.spans:,} spans of that user went")
+    say(
+        "What was sent to Datadog, to an OpenTelemetry backend or elsewhere is still there: this"
+        " command deletes from the local store only. Open sessions are kept in a file of their own"
+        " until they are evaluated."
     )
     return 0
 

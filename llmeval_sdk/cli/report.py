@@ -9,17 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk import _values, config
-from llmeval_sdk._terminal import number, printable
+from llmeval_sdk import config
+from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._alerts import alert, courses, level_of
 from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_people, show_trend
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import bar, heading, say, table
+from llmeval_sdk.cli._output import heading, say, table
 from llmeval_sdk.cli._rules import show_rules
+from llmeval_sdk.cli._scored import show_scores
 from llmeval_sdk.cli._tiers import show_tiers
+from llmeval_sdk.cli._traffic import (
+    plain_alerts,
+    read_traffic,
+    report_traffic,
+    show_traffic_below,
+)
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.store import losses, rules
+from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
@@ -28,10 +34,11 @@ from llmeval_sdk.store.scores import LabelSource, Scores
 from llmeval_sdk.store.summary import (
     EvaluationScope,
     NotRunSummary,
-    ScoreSummary,
     not_run_summary,
 )
+from llmeval_sdk.store.thresholds import Measured, split
 from llmeval_sdk.store.tiers import tiers
+from llmeval_sdk.store.traffic import check
 from llmeval_sdk.store.words import moment
 
 
@@ -53,6 +60,11 @@ Of the records that a judge could have judged (eligible), escalation and samplin
 some, the budget admits some of those, and some of the judgements fail. "All traffic" is
 the mean over the eligible records with its 95 % interval; a * says that a free score on
 all of them narrowed the interval. Yes and pass count as 1, no and fail as 0.
+
+Alerts on the app's own traffic ('latency_seconds.p95>2', 'error_rate>0.02',
+'cost_usd.per_day>20') are plain: they compare what happened since --since, or in the
+last day, with the bound. `llmeval watch --help` names all of them. So are alerts
+on what users of the app say ('thumbs<0.9'), if no evaluator has that name.
 
 You may look at an alert at any time: as long as no mean leaves its bound, at most 5 % of
 months hold a false alarm of any alert of a command. `llmeval watch` reports each alarm
@@ -85,7 +97,18 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--evaluator", metavar="NAME", help="only this evaluator")
     parser.add_argument("--span-name", metavar="NAME", help="only spans with this name")
     parser.add_argument(
-        "--by", choices=sorted(PERIODS), help="also show the trend by UTC day or hour"
+        "--by",
+        type=_grouping,
+        metavar="WHAT",
+        help="day or hour: also show the trend of the judges. name, request, model, user, session"
+        " or tag:KEY: show the app's own traffic alone, in these groups",
+    )
+    parser.add_argument(
+        "--prices",
+        type=_prices,
+        metavar="PRICES",
+        help="price calls of these models anew, in USD per million tokens: 'mine=0.5,1.5'"
+        " (further prices: LLMEVAL_PRICES)",
     )
     parser.add_argument(
         "--alert",
@@ -111,8 +134,24 @@ def add(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
+def _grouping(text: str) -> str:
+    try:
+        return text if text in PERIODS else check(text)
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or day or hour") from None
+
+
+def _prices(text: str) -> Mapping[str, tuple[float, ...]]:
+    try:
+        return config.prices(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
+    if args.by not in (None, *PERIODS):
+        return report_traffic(args)
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
     with open_store(args.store) as reader:
         not_run = reader.read(lambda c: not_run_summary(c, selection))
@@ -126,9 +165,11 @@ def run(args: argparse.Namespace) -> int:
         clicked = reader.read(
             lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
         )
-        trend = populations(reader, selection, known, PERIODS[args.by]) if args.by else []
+        summed, plain = read_traffic(reader, args, "name"), plain_alerts(reader, args)
+        period = PERIODS.get(args.by)
+        trend = populations(reader, selection, known, period) if period else []
         followed = courses(
-            reader, args.alert, args.since, time.time_ns(),
+            reader, reader.read(lambda c: split(c, args.alert))[1], args.since, time.time_ns(),
             span_name=args.span_name, predictor=args.predictor,
         )  # fmt: skip
         alerts = [
@@ -140,7 +181,8 @@ def run(args: argparse.Namespace) -> int:
                 store, config.from_environment(problems=[]).recall_threshold, args.since
             )
         )
-        stood_in = reader.stood_in(dict.fromkeys(each.judge for each in judged))
+        judges = dict.fromkeys(each.judge for each in judged)
+        stood_in = reader.read(lambda store: views.stood_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
         location = reader.location
     if args.json:
@@ -156,24 +198,14 @@ def run(args: argparse.Namespace) -> int:
             "rules": compared,
             "tiers": tiered,
             "thumbs": clicked,
-            "alerts": [
-                {
-                    "alert": str(each.bound),
-                    "holds": _holds(each, whole),
-                    "estimate": whole.estimate,
-                    "evidence": each.evidence.total / level_of(len(alerts)),
-                    "undecided": "" if each.is_alarm else lacking(each, whole),
-                    "since_ns": each.since_ns,
-                    "needed": each.needed(level_of(len(alerts))),
-                }
-                for each, whole in alerts
-            ],
+            "traffic": summed,
+            "alerts": _alerts(alerts, plain),
         }
         say(json.dumps(summary, default=asdict, allow_nan=False))
-        return _exit_code(alerts)
+        return _exit_code(alerts, plain)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     if scores:
-        _scores(scores, judged)
+        show_scores(scores, judged)
     else:
         say("No evaluations" + (" match." if any(selection) else " yet."))
     if judged:
@@ -184,15 +216,15 @@ def run(args: argparse.Namespace) -> int:
     show_tiers(tiered, judged)
     if compared.checked:
         show_rules(compared)
-    if trend:
-        show_trend(trend, args.by)
+    show_trend(trend, args.by)
     if not_run:
         _not_run(not_run)
     if lost:
         _lost(lost)
+    show_traffic_below(summed, plain)
     for each, whole in alerts:
         show_alert(each, whole, level_of(len(alerts)))
-    return _exit_code(alerts)
+    return _exit_code(alerts, plain)
 
 
 def _check_labels(
@@ -223,72 +255,29 @@ def _holds(course: AlertCourse, population: Population) -> bool | None:
     return None if lacking(course, population) else False
 
 
-def _exit_code(alerts: list[tuple[AlertCourse, Population]]) -> int:
+def _alerts(
+    alerts: list[tuple[AlertCourse, Population]], plain: list[Measured]
+) -> list[dict[str, Any]]:
+    level = level_of(len(alerts))
+    estimated = [
+        {
+            "alert": str(course.bound),
+            "holds": _holds(course, whole),
+            "estimate": whole.estimate,
+            "evidence": course.evidence.total / level,
+            "undecided": "" if course.is_alarm else lacking(course, whole),
+            "since_ns": course.since_ns,
+            "needed": course.needed(level),
+        }
+        for course, whole in alerts
+    ]
+    return [*map(asdict, plain), *estimated]
+
+
+def _exit_code(alerts: list[tuple[AlertCourse, Population]], plain: list[Measured]) -> int:
     held = [_holds(course, population) for course, population in alerts]
+    held += [alert.holds for alert in plain]
     return 1 if True in held else 2 if None in held else 0
-
-
-def _scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
-    estimates = {(each.judge, each.span_name): each.estimate for each in judged}
-    unrated = [each for each in scores if _values.is_unrated(each.evaluator)]
-    heading("Scores")
-    titles = ("evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost")
-    rows = [
-        (
-            each.evaluator,
-            each.span_name or "-",
-            each.evaluator_kind,
-            f"{each.count:,}",
-            _mean(each, estimates.get((each.evaluator, each.span_name))),
-            _distribution(each),
-            f"{each.errors:,}",
-            f"{each.not_applicable:,}",
-            "-" if each.cost_usd is None else f"${each.cost_usd:.4f}",
-        )
-        for each in scores
-        if each not in unrated
-    ]
-    table(titles, rows, numbers="count failed n/a cost")
-    if any(each.count for each in unrated):
-        _abstained(unrated)
-
-
-def _abstained(unrated: list[ScoreSummary]) -> None:
-    heading("Abstained: no value was given, which is neither good nor bad")
-    titles = ("span", "abstained", "by", "mean", "from nothing to find, to a value missed")
-    rows = [
-        (
-            each.span_name or "-",
-            f"{each.count:,}",
-            each.evaluator,
-            _mean(each, None),
-            _distribution(each),
-        )
-        for each in unrated
-    ]
-    table(titles, rows, numbers="abstained")
-
-
-def _mean(each: ScoreSummary, estimate: Estimate | None) -> str:
-    mean = "-" if each.mean is None else number(each.mean)
-    if each.mean_probability is not None:
-        return f"{mean}, probability {number(each.mean_probability)}"
-    if estimate is None or mean in ("-", corrected := number(estimate.mean)):
-        return mean
-    return f"{mean} [{corrected}]"
-
-
-def _distribution(each: ScoreSummary) -> str:
-    parts = []
-    if each.histogram:
-        ends = f" {number(each.low or 0.0)}..{number(each.high or 0.0)}"
-        parts.append(bar(each.histogram) + ("" if (each.low, each.high) == (0.0, 1.0) else ends))
-    if each.categories:
-        words = list(each.categories.items())
-        parts += [f"{printable(word, 40)} {times / each.count:.0%}" for word, times in words[:6]]
-        if len(words) > 6:
-            parts.append(f"{len(words) - 6} others")
-    return ", ".join(parts) or "-"
 
 
 def _not_run(not_run: Sequence[NotRunSummary]) -> None:

@@ -12,6 +12,7 @@ from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import say, table
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
@@ -21,6 +22,7 @@ _EPILOG = """\
 examples:
   llmeval traces
   llmeval traces --worst groundedness --limit 5
+  llmeval traces --user user-17 --session chat-4 --json
   llmeval explain --last
 """
 _MOST = 1_000
@@ -52,6 +54,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--failed", action="store_true", help="only requests that raised an exception"
     )
+    parser.add_argument("--session", metavar="ID", help="only the requests of this session")
+    parser.add_argument("--user", metavar="ID", help="only the requests of this user (user_id)")
     parser.add_argument(
         "--since",
         type=since,
@@ -64,11 +68,16 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list; 1 when there is nothing in it."""
+    if args.worst and (args.session or args.user):
+        raise ConfigurationError("--worst looks at all requests: it takes no --session or --user")
     with open_store(args.store) as reader:
         if args.worst:
             requests = _picked.worst(reader, args.worst, args.limit, args.since)
         else:
-            query = Query(since=args.since, failed=args.failed)
+            query = Query(
+                since=args.since, failed=args.failed, session=args.session,
+                tag=None if args.user is None else "user_id", tag_value=args.user,
+            )  # fmt: skip
             requests = _picked.listed(reader, query, args.limit)
         evaluations = _picked.said_of(reader, requests)
         where = reader.location
@@ -94,7 +103,8 @@ def _show(
             seconds((each.end_ns - each.start_ns) / 1e9),
             each.name,
             printable(_words(each.request), 40),
-            _about(evaluations[each.span_id], worst) or each.error_type or "-",
+            ", ".join(filter(None, (each.error_type, _about(evaluations[each.span_id], worst))))
+            or "-",
         )
         for each in requests
     ]

@@ -58,6 +58,9 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--no-token", action="store_true", help="let every user of this machine open the pages"
     )
+    parser.add_argument(
+        "--metrics", action="store_true", help="show counters for Prometheus at /metrics"
+    )
     parser.set_defaults(run=run)
 
 
@@ -78,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
             store=store,
             token=token,
             open=token is None,
+            metrics=args.metrics,
             hosts={f"{name}:{port}" for name in names},
         )
         address = f"http://{HOST}:{port}/" + (f"?token={token}" if token else "")

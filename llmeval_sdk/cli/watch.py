@@ -15,12 +15,12 @@ from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
 from llmeval_sdk.cli._options import Help, add_store, open_store, seconds, since
 from llmeval_sdk.cli._output import say, say_wrapped, table
-from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, StateFile, WatchState
+from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, PlainAlarm, StateFile, WatchState
 from llmeval_sdk.cli._watching import Standing, look, ready
 from llmeval_sdk.cli._webhook import Webhook
 from llmeval_sdk.config.watching import WatchSettings
 from llmeval_sdk.errors import ConfigurationError, ExportError
-from llmeval_sdk.store.course import Bound
+from llmeval_sdk.store.course import AlertCourse, Bound
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.words import moment
@@ -31,12 +31,18 @@ example:
   llmeval watch --once --alert 'groundedness<0.9'       from cron, hourly
   llmeval watch --alerts alerts.txt       a process of its own, until it is ended
   llmeval watch --alert 'groundedness<0.9' --silence 24h --once
+  llmeval watch --once --alert 'latency_seconds.p95>2' --window 30m
 
 You may look as often as you like: as long as no mean leaves its bound, at most 5 % of
 months hold a false alarm of any alert. An alarm is reported once, and again when it is
 over; only new evidence can raise it another time. The counts are kept
 in a file beside the store, which processes share. An hour is counted five minutes after
 it has ended, and what arrives later when it arrives.
+
+Alerts on the app's own traffic are plain: 'latency_seconds.p95>2', 'error_rate>0.02',
+'cost_usd.per_day>20', 'time_to_first_token_seconds.p95>1', 'tokens_per_second.p50<20',
+'cost_usd.per_request>0.1' or 'requests.per_minute>600' compare what happened within
+--window before now with the bound, and may come and go with few requests.
 
 An alert cannot be decided while the judge gives no verdicts, because nobody knows then
 whether quality has dropped. Without --once that is reported when it begins and when it
@@ -78,6 +84,10 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--since", type=since, metavar="TIME",
         help="where the first look begins (default: the first record of the last 30 days)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--window", type=seconds, default=3_600.0, metavar="TIME",
+        help="the time before now that plain alerts on the traffic are about (default: 1h)",
     )  # fmt: skip
     parser.add_argument(
         "--silence",
@@ -165,9 +175,11 @@ class _Rounds:
         standings = self._look(reader, state, now)
         if args.resolve or args.silence is not None:
             for bound in self._bounds:
-                course = state.courses[str(bound)]
-                if args.resolve:
+                course = state.courses.get(str(bound)) or state.plain[str(bound)]
+                if args.resolve and isinstance(course, AlertCourse):
                     course.resolve()
+                elif args.resolve:
+                    state.plain[str(bound)] = course = PlainAlarm()
                 if args.silence is not None:
                     course.silenced_until_ns = now + int(args.silence * 1e9)
             standings = self._look(reader, state, now)
@@ -179,8 +191,9 @@ class _Rounds:
 
     def _look(self, reader: StoreReader, state: WatchState, now: int) -> list[Standing]:
         return look(
-            reader, state, self._bounds, now, since_ns=self._args.since, viewer=self._viewer
-        )
+            reader, state, self._bounds, now,
+            window_ns=int(self._args.window * 1e9), since_ns=self._args.since, viewer=self._viewer,
+        )  # fmt: skip
 
     def _deliver(self, messages: list[AlertMessage]) -> dict[str, str]:
         """Send messages; return for those that nobody took, by id, why. They stay in the outbox.

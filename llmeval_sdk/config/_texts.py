@@ -98,8 +98,8 @@ def long_secret(text: str) -> Secret:
     return Secret(text.strip())
 
 
-@allows("`model=in,out;…` or JSON")
-def prices(text: str) -> Mapping[str, tuple[float, float]]:
+@allows("`model=in,out[,cache read[,cache write]];…` or JSON")
+def prices(text: str) -> Mapping[str, tuple[float, ...]]:
     """Read prices by model: JSON, or ``model=in,out;model=in,out``."""
     if text.lstrip().startswith("{"):
         try:
@@ -116,22 +116,23 @@ def prices(text: str) -> Mapping[str, tuple[float, float]]:
     return price_table(price_of)
 
 
-def price_table(prices: Any) -> Mapping[str, tuple[float, float]]:
+def price_table(prices: Any) -> Mapping[str, tuple[float, ...]]:
     """Check prices by model: USD per million input and output tokens; raises ``ValueError``."""
     if not isinstance(prices, Mapping):
         kind = type(prices).__name__
         raise ValueError(f'expected {{"model": (input, output)}}, not {kind}')  # noqa: TRY004
-    price_of: dict[str, tuple[float, float]] = {}
+    price_of: dict[str, tuple[float, ...]] = {}
     for model, pair in prices.items():
         if not isinstance(model, str) or not model.strip():
             raise ValueError(f"{model!r} is no model's name")
         numbers = tuple(pair) if isinstance(pair, (tuple, list)) else ()
-        if len(numbers) != 2 or not all(map(_is_price, numbers)):
+        if len(numbers) not in (2, 3, 4) or not all(map(_is_price, numbers)):
             raise ValueError(
-                f"the price of {model!r} must be two numbers of at least 0, USD per million input "
-                f"and output tokens, not {pair!r}"[:300]
+                f"the price of {model!r} must be two to four numbers of at least 0, USD per million"
+                " input and output tokens, tokens read from a cache and written to it, not"
+                f" {pair!r}"[:300]
             )
-        price_of[model] = (float(numbers[0]), float(numbers[1]))
+        price_of[model] = tuple(map(float, numbers))
     return price_of
 
 

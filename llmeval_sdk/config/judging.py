@@ -85,10 +85,11 @@ class JudgingSettings:
         read=positive,
         doc="Judge tokens a minute. Where it is not set, 200,000 for models of unknown price.",
     )
-    prices: Mapping[str, tuple[float, float]] | None = setting(
+    prices: Mapping[str, tuple[float, ...]] | None = setting(
         None,
         "LLMEVAL_PRICES",
         read=prices,
         doc="Prices of models in USD per million input and output tokens: `mine=0.5,1.5;other=1,2` "
-        'or `{"mine": [0.5, 1.5]}`. They win over the list that comes along.',
+        'or `{"mine": [0.5, 1.5]}`. A third and a fourth number are the prices of input that a '
+        "cache had, and that it keeps. They win over the list that comes along.",
     )

@@ -18,8 +18,8 @@ class SharedSettings:
         "LLMEVAL_SHARED",
         read=RedisAddress,
         doc="A Redis through which all hosts share one judge budget, earlier verdicts, the scores "
-        "behind escalation by share, and what is known of models that are down. Default: each "
-        "host has its own.",
+        "behind escalation by share, what is known of models that are down, and the turns of "
+        "sessions. Default: each host has its own.",
     )
     shared_concurrency: int | None = setting(
         None,

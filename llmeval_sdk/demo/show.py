@@ -20,6 +20,7 @@ from rich.text import Text
 from llmeval_sdk.demo.grading import OUTCOMES
 from llmeval_sdk.model import Chunk, Evaluation, NotRun, SpanData
 from llmeval_sdk.store.effective import counting
+from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -84,7 +85,7 @@ def read(store: str | os.PathLike[str], since_ns: int) -> list[Result]:
     with StoreReader(store) as reader:
         refs = [
             ref
-            for ref in reader.find("", limit=1_000_000)
+            for ref in reader.read(lambda c: spans_like(c, "", 1_000_000))
             if ref.name == SPAN and ref.trace_id and (ref.start_ns or 0) >= since_ns
         ]
         found = [_result(reader, ref.trace_id or "", ref.span_id) for ref in refs]

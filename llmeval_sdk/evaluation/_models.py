@@ -58,7 +58,7 @@ class Models:
         keeper: BudgetKeeper,
         *,
         concurrency: int,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
         patience: float = 0.0,
     ) -> None:
         self._configured = configured

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import perf_counter, time_ns
 from typing import Any
 
+from llmeval_sdk import _values
 from llmeval_sdk._needs import missing
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk._process.threads import within
@@ -81,8 +82,8 @@ def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
         return replace(result, value=None, error=_not_a_value(value))
     if result is None or type(result) is bool or type(result) is str:
         return _named(evaluator, value=result)
-    number = _number(result)
-    if number is None or not math.isfinite(number):
+    number = _values.number(result)
+    if number is None:
         return _named(evaluator, error=_not_a_value(result))
     return _named(evaluator, value=number)
 
@@ -182,14 +183,6 @@ def _named(evaluator: Evaluator, **fields: Any) -> Evaluation:
         evaluator_version=evaluator.version,
         **fields,
     )
-
-
-def _number(result: Any) -> float | None:
-    """Read an int, a float, or a scalar of a numeric library."""
-    try:
-        return float(result)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _not_a_value(result: Any) -> Failure:

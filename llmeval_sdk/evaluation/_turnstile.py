@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk._prices import cost
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Usage
@@ -16,7 +17,6 @@ from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.backoff import AdaptiveLimit
 from llmeval_sdk.policy.books import Reservation
 from llmeval_sdk.policy.keeper import BudgetKeeper
-from llmeval_sdk.policy.prices import cost
 
 
 _INTERRUPTED = "interrupted"
@@ -55,7 +55,7 @@ class Turnstile:
         keeper: BudgetKeeper,
         *,
         concurrency: int,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
         patience: float = 0.0,
         model: Any = None,
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import Any, NamedTuple
 
@@ -14,12 +14,22 @@ from llmeval_sdk._process.shield import shield
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation._account import Spending
-from llmeval_sdk.evaluation._inquiry import Inquiry, answered, checked, digest_of, left_out, shares
 from llmeval_sdk.evaluation._outcomes import decided, failure_of, packed, read, unpacked
 from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.evaluation.calibrations import Calibrations
 from llmeval_sdk.evaluation.decision_budget import BUDGET
+from llmeval_sdk.evaluation.inquiry import (
+    Asking,
+    Inquiry,
+    ModelReply,
+    Prepared,
+    answered,
+    checked,
+    digest_of,
+    left_out,
+    shares,
+)
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.typed import Typed, TypedForm, typed_form_of
@@ -109,7 +119,7 @@ class Decider:
         concurrency: int = BUDGET.concurrency,
         timeout: float = 60.0,
         thresholds: Mapping[str, float] | None = None,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
         patience: float = 0.0,
         verdicts: Verdicts | None = None,
         calibrations: Calibrations | None = None,
@@ -132,26 +142,14 @@ class Decider:
         A judge whose inputs are missing, whose outcome needs no model, or whose question was
         answered before, asks nothing.
         """
-        inquiry, asking, evaluations = self._joined(record, judges)
-        calls: Sequence[ModelCall] = ()
-        if asking:
-            began = perf_counter()
-            decision, calls = await self._asked(inquiry)
-            seconds = perf_counter() - began
-            evaluations |= self._read(record, inquiry, asking, decision, seconds)
-        return Decided({judge.name: evaluations[judge.name] for judge in judges}, calls)
+        prepared = self.prepared(record, judges)
+        return self.read(prepared, await self.ask(prepared))
 
-    def inquiry(self, record: Record, judges: Sequence[Judge]) -> Inquiry:
-        """Return what `decide` would ask now, without asking it."""
-        return self._joined(record, judges)[0]
-
-    def _joined(
-        self, record: Record, judges: Sequence[Judge]
-    ) -> tuple[Inquiry, list[_Asking], dict[str, Evaluation]]:
+    def prepared(self, record: Record, judges: Sequence[Judge]) -> Prepared:
         """Return what has to be asked, for which judges, and the outcomes that are known."""
         inquiry = Inquiry()
         evaluations: dict[str, Evaluation] = {}
-        asking: list[_Asking] = []
+        asking: list[Asking] = []
         for judge in judges:
             known = self._prepared(judge, record)
             if isinstance(known, Evaluation):
@@ -160,9 +158,27 @@ class Decider:
             else:
                 inquiry.add(judge.name, known.form)
                 asking.append(known)
-        return inquiry, asking, evaluations
+        return Prepared(record, judges, inquiry, asking, evaluations)
 
-    def _prepared(self, judge: Judge, record: Record) -> Evaluation | _Asking:
+    async def ask(self, prepared: Prepared) -> ModelReply | None:
+        """Ask the model within budget and time; ``None`` where nothing has to be asked."""
+        if not prepared.asking:
+            return None
+        began = perf_counter()
+        decision, calls = await self._asked(prepared.inquiry)
+        return ModelReply(decision, calls, perf_counter() - began)
+
+    def read(self, prepared: Prepared, reply: ModelReply | None) -> Decided:
+        """Return the outcomes of all judges."""
+        evaluations = prepared.evaluations
+        if reply is not None:
+            evaluations = {**evaluations, **self._read(prepared, reply)}
+        return Decided(
+            {judge.name: evaluations[judge.name] for judge in prepared.judges},
+            () if reply is None else reply.calls,
+        )
+
+    def _prepared(self, judge: Judge, record: Record) -> Evaluation | Asking:
         """Return the outcome that is known without asking, else what has to be asked."""
         try:
             absent = lacking(judge, record)
@@ -179,13 +195,13 @@ class Decider:
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return decided(judge, failure_of(judge, error))
         if kept.verdict is None:
-            return _Asking(judge, form, key, distrusted=kept.is_distrusted)
+            return Asking(judge, form, key, distrusted=kept.is_distrusted)
         known = kept.verdict.metadata
         notes = {"cached": True, **({"cut": known["cut"]} if "cut" in known else {})}
         if parts := left_out(record.request):
             notes["left_out"] = parts
         answers, model = unpacked(kept.verdict), str(known.get("model"))
-        return self._evaluation(_Asking(judge, form, key), answers, model, notes)
+        return self._evaluation(Asking(judge, form, key), answers, model, notes)
 
     def _form(self, judge: Judge, record: Record) -> TypedForm:
         entry = self._typed.get(id(judge))
@@ -226,37 +242,31 @@ class Decider:
             return Failure(type(error).__name__, str(error)), account.calls
         return replace(decision, usage=account.usage), account.calls
 
-    def _read(
-        self,
-        record: Record,
-        inquiry: Inquiry,
-        asking: Sequence[_Asking],
-        decision: Decision | Failure,
-        seconds: float,
-    ) -> dict[str, Evaluation]:
+    def _read(self, prepared: Prepared, reply: ModelReply) -> dict[str, Evaluation]:
+        decision, asking, inquiry = reply.decision, prepared.asking, prepared.inquiry
         if isinstance(decision, Failure):
             type_, message = decision.type, decision.message
             return {
-                judge.name: decided(judge, failed(judge, type_, message), duration=seconds)
+                judge.name: decided(judge, failed(judge, type_, message), duration=reply.seconds)
                 for judge in (one.judge for one in asking)
             }
         answers = checked(inquiry.questions, decision.answers)
-        absent = left_out(record.request)
+        absent = left_out(prepared.record.request)
         for kind, count in absent.items():  # the kinds are what a request calls its parts
             known = kind if kind in self.left_out or len(self.left_out) < MAX_KINDS else "other"
             self.left_out[known] += count
         model = decision.model or self.model.model
         used = shares(decision.usage, [len(one.form.questions) for one in asking])
-        evaluations = {}
+        evaluations, limit = {}, inquiry.limit
         for one, usage in zip(asking, used, strict=True):
-            cut = inquiry.cut(one.form)
+            cut = inquiry.cut(one.form, limit)
             notes: dict[str, Any] = {"cut": cut} if cut else {}
             if absent:
                 notes["left_out"] = absent
             if one.distrusted:
                 notes["distrusted_cache"] = True
             evaluations[one.judge.name] = self._evaluation(
-                one, answers, model, notes, usage=usage, duration=seconds
+                one, answers, model, notes, usage=usage, duration=reply.seconds
             )
             with shield("kept decisions", calls_out=True):
                 self._keep(one, answers, model, cut)
@@ -264,7 +274,7 @@ class Decider:
 
     def _evaluation(
         self,
-        one: _Asking,
+        one: Asking,
         answers: Mapping[str, Answer],
         model: str,
         notes: Mapping[str, Any],
@@ -283,7 +293,7 @@ class Decider:
         return decided(judge, evaluation, metadata=metadata, **about)
 
     def _keep(
-        self, one: _Asking, answers: Mapping[str, Answer], model: str, cut: Sequence[str]
+        self, one: Asking, answers: Mapping[str, Answer], model: str, cut: Sequence[str]
     ) -> None:
         """Keep the answers, not the outcome: another threshold reads them again."""
         if self.verdicts is None:
@@ -291,14 +301,3 @@ class Decider:
         own = {question.name: answers[question.name] for question in one.form.questions}
         if not any(answer.error is not None for answer in own.values()):
             self.verdicts.put(one.key, packed(one.judge, own, model, cut))
-
-
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """A judge whose questions have to be asked."""
-
-    judge: Judge
-    form: TypedForm
-    key: VerdictKey
-    distrusted: bool = False
-    """Whether there are earlier answers that were not signed with our key."""

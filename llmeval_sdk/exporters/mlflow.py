@@ -11,7 +11,7 @@ from urllib.parse import quote
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._scores import Client, none_rejected
+from llmeval_sdk.exporters._scores import Client, none_rejected, session_of
 from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _content
@@ -136,10 +136,13 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
         about["label"] = evaluation.label
     if evaluation.probability is not None:
         about["probability"] = str(evaluation.probability)
+    span_id = event.target.span_id
+    if (session_id := session_of(event)) is not None:
+        about["mlflow.trace.session"], span_id = session_id, None  # it is of no single span
     model = evaluation.metadata.get("model")
     source = model if isinstance(model, str) and model else evaluation.name
     return {
-        **_head(event.target.trace_id, event.target.span_id, event.timestamp_ns),
+        **_head(event.target.trace_id, span_id, event.timestamp_ns),
         "assessment_name": evaluation.name,
         "source": {"source_type": _SOURCES[evaluation.evaluator_kind], "source_id": source},
         "feedback": feedback,

@@ -1,4 +1,4 @@
-"""Arize Phoenix: spans over OTLP, scores as annotations of spans and of retrieved documents."""
+"""Arize Phoenix: spans over OTLP, scores as annotations of spans, sessions and documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.phoenix import PhoenixSettings
-from llmeval_sdk.exporters._scores import Client, Retrievals, is_repeatable, none_rejected
+from llmeval_sdk.exporters._scores import (
+    Client,
+    Retrievals,
+    is_repeatable,
+    none_rejected,
+    session_of,
+)
 from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _names
@@ -23,6 +29,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent
 SPANS = "/v1/span_annotations?sync=false"
 """Asynchronous, so that Phoenix keeps a score whose span has not arrived yet."""
 DOCUMENTS = "/v1/document_annotations?sync=false"
+SESSIONS = "/v1/session_annotations?sync=false"
 _KINDS = {"heuristic": "CODE", "judge": "LLM", "decision": "LLM", "human": "HUMAN"}
 
 
@@ -52,16 +59,21 @@ class PhoenixExporter(StepwiseExporter):
         self._writer.steps(self._traces, batch.spans, span_bytes, progress)
         annotations: list[dict[str, Any]] = []
         documents: list[dict[str, Any]] = []
+        sessions: list[dict[str, Any]] = []
         for event in batch.evaluations:
+            if (session_id := session_of(event)) is not None:
+                sessions.append(_session_annotation(event, session_id))
+                continue
             if event.target.span_id is None:
                 progress.refused["no_target"] += 1
                 continue
             annotations.append(_annotation(event))
             documents.extend(self._documents(event))
-        if annotations:
-            progress.steps.append(
-                ExportStep(partial(self._post, SPANS), annotations, rejected=none_rejected)
-            )
+        for path, records in ((SPANS, annotations), (SESSIONS, sessions)):
+            if records:
+                progress.steps.append(
+                    ExportStep(partial(self._post, path), records, rejected=none_rejected)
+                )
         if documents:
             progress.steps.append(
                 ExportStep(partial(self._post, DOCUMENTS), documents, counted=False)
@@ -110,20 +122,28 @@ class PhoenixExporter(StepwiseExporter):
                 }
 
 
+def _session_annotation(event: EvaluationEvent, session_id: str) -> dict[str, Any]:
+    """Describe the verdict on a session. Each of its pauses has one, whoever delivers it."""
+    period = event.evaluation.metadata.get("period")
+    version = f"llmeval:{event.evaluation.name}:{event.evaluation.evaluator_version}"
+    head = {**_head(event), "identifier": f"{version}:period-{period}"}
+    return {**head, "session_id": session_id, "result": _result(event)}
+
+
 def _annotation(event: EvaluationEvent) -> dict[str, Any]:
-    """Describe an evaluation; a failed one has a label and no score."""
+    return {**_head(event), "span_id": event.target.span_id, "result": _result(event)}
+
+
+def _result(event: EvaluationEvent) -> dict[str, Any]:
+    """Describe an outcome; a failed one has a label and no score."""
     evaluation = event.evaluation
     score, label = value_and_label(evaluation)
     if evaluation.error is not None:
         label = f"error: {evaluation.error.type}"
     return {
-        **_head(event),
-        "span_id": event.target.span_id,
-        "result": {
-            "score": score,
-            "label": label or (None if score is not None else "not applicable"),
-            "explanation": explanation_of(event),
-        },
+        "score": score,
+        "label": label or (None if score is not None else "not applicable"),
+        "explanation": explanation_of(event),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, overload
@@ -16,7 +15,6 @@ from llmeval_sdk.model import Evaluation, Record, Score
 
 R_co = TypeVar("R_co", bound="Evaluation | Score", covariant=True)
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")
 _NEEDS = (*FIELDS, CHUNK_TEXT, TOOL_RESULTS)
 
 
@@ -44,6 +42,8 @@ class FunctionHeuristic(Generic[R_co]):
     per: Literal["answer", "session"] = "answer"
     """Whether it scores each request, or a conversation when that has been idle."""
     kind: Literal["heuristic"] = "heuristic"
+    better: Literal["lower", "higher"] | None = None
+    """Which of its values are better; ``None`` leaves that to its name."""
     live: Callable[[Any], Any] | None = None
     """Scores an open span in its own, quicker way, without a Record."""
 
@@ -65,6 +65,7 @@ def heuristic(
     inline: bool = False,
     automatic: bool = True,
     per: Literal["answer", "session"] = "answer",
+    better: Literal["lower", "higher"] | None = None,
 ) -> Callable[[Callable[[Record], R_co]], FunctionHeuristic[R_co]]: ...
 
 
@@ -78,6 +79,7 @@ def heuristic(
     inline: bool = False,
     automatic: bool = True,
     per: Literal["answer", "session"] = "answer",
+    better: Literal["lower", "higher"] | None = None,
 ) -> Any:
     """Make a heuristic of a function of one Record, and register it by its name.
 
@@ -95,6 +97,8 @@ def heuristic(
         automatic: Attach it to every evaluated span; else only where it is asked for by name.
         per: ``session`` scores a whole conversation in the background, when that has been idle; the
             Record holds all of it in ``steps``.
+        better: Which values are better, ``lower`` or ``higher``: for reports, colours, comparisons
+            and lists of the worst. By default higher ones, unless the name ends in ``_risk``.
 
     Raises:
         ConfigurationError: It cannot be a heuristic; the message says why.
@@ -118,6 +122,7 @@ def heuristic(
             automatic=automatic,
             applies=applies,
             per=per,
+            better=better,
         )
         registry.register(made)
         return made
@@ -133,11 +138,7 @@ def _checked_name(function: Any, name: str | None) -> str:
             "options are keywords: @heuristic(name=...)"
         )
     name = function.__name__ if name is None else name
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            f"{name!r} cannot name a heuristic: use up to 200 ASCII letters, digits and "
-            "underscores, starting with a letter; pass @heuristic(name=...)"
-        )
+    registry.check_name(name)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise ConfigurationError(
             f"heuristic {name!r} is async: a heuristic is a plain function that computes and "

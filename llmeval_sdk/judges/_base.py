@@ -46,6 +46,8 @@ class BaseJudge:
     span_tags: Mapping[str, str] = MappingProxyType({})
     output: str | Sequence[str] | None = None
     """``yes_no``, ``score`` or the categories it gives; ``None`` where only its values tell."""
+    better: Literal["lower", "higher"] | None = None
+    """Which of its values are better; ``None`` leaves that to its name."""
     model: str | LLM | None = None
     """The model this judge asks for; ``None`` leaves it to the configuration."""
     automatic: bool = False

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
-from llmeval_sdk import registry
+from llmeval_sdk import _values, registry
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, failure
@@ -104,10 +103,12 @@ class FunctionJudge(BaseJudge, Generic[F]):
             return Evaluation(self.name, error=failure(error))
 
     def _call(self, *args: Any) -> Evaluation:
-        result = self.function(*args)
-        if inspect.isawaitable(result):  # a plain function that returns a coroutine
-            result = asyncio.run(_awaited(result))
-        return outcome(self.name, result)
+        return outcome(self.name, finished(self.function(*args)))
+
+
+def finished(result: Any) -> Any:
+    """Return the result of a plain function; a coroutine that it returned is run to its end."""
+    return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
 
 
 async def _awaited(result: Awaitable[Any]) -> Any:
@@ -126,21 +127,11 @@ def outcome(name: str, result: Any, *, rating: bool = True) -> Evaluation:
         return Evaluation(name, result)
     if isinstance(result, bool):
         return Evaluation(name, ("yes" if result else "no") if rating else result)
-    number = _number(result)
-    if number is not None and math.isfinite(number):
+    number = _values.number(result)
+    if number is not None:
         return Evaluation(name, number)
-    shown = str(number) if number is not None else type(result).__name__
+    shown = str(result) if isinstance(result, float) else type(result).__name__
     raise JudgeError("malformed", f"expected a bool, a finite number, a str or None, not {shown}")
-
-
-def _number(result: Any) -> float | None:
-    """Read an int, a float, or a scalar of a numeric library."""
-    if not isinstance(result, (int, float)) and not hasattr(result, "__float__"):
-        return None
-    try:
-        return float(result)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def is_async(function: Any) -> bool:
@@ -159,6 +150,7 @@ def judge(
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
+    better: Literal["lower", "higher"] | None = ...,
     question: str | None = ...,
     assessment_type: Literal["ANSWER"] | None = ...,
 ) -> Callable[[A], FunctionJudge[A]]: ...
@@ -169,6 +161,7 @@ def judge(
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
+    better: Literal["lower", "higher"] | None = ...,
     question: str | None = ...,
     assessment_type: Literal["RETRIEVAL"] | None = ...,
 ) -> Callable[[C], FunctionJudge[C]]: ...
@@ -179,6 +172,7 @@ def judge(
     name: str | None = ...,
     version: str = ...,
     needs: tuple[str, ...] | None = ...,
+    better: Literal["lower", "higher"] | None = ...,
 ) -> Callable[[S], FunctionJudge[S]]: ...
 def judge(
     function: Any = None,
@@ -188,6 +182,7 @@ def judge(
     name: str | None = None,
     version: str = "1",
     needs: tuple[str, ...] | None = None,
+    better: Literal["lower", "higher"] | None = None,
     question: str | None = None,
     assessment_type: Literal["ANSWER", "RETRIEVAL"] | None = None,
 ) -> Any:
@@ -204,6 +199,8 @@ def judge(
         needs: Record fields that must be present, ``a|b`` for either. Per chunk:
             ``retrieved_context``; ``retrieved_context.content`` asks for chunks with text. Per
             step: ``steps``. With a question: the fields that it names.
+        better: Which values are better, ``lower`` or ``higher``; by default higher ones, unless the
+            name ends in ``_risk``. With ``lower``, a yes is bad.
         question: What the function asks, as a question for yes or no with ``{fields}`` as in
             `LLMJudge`. A decision model is asked it in place of the function, which is code and
             cannot be asked.
@@ -226,7 +223,7 @@ def judge(
 
     def decorate(function: Any) -> FunctionJudge[Any]:
         called = name or str(getattr(function, "__name__", ""))
-        check_name(called)
+        registry.check_name(called)
         _check_parameters(called, function, parameters)
         default = needed
         asked = None
@@ -241,6 +238,7 @@ def judge(
             needs=default if needs is None else needs,
             question=asked,
         )
+        made.better = better
         registry.register(made)
         return made
 
@@ -280,16 +278,6 @@ def unit_of(
     if per not in ("answer", unit):
         raise ConfigurationError(f"{where}: per={per!r} and {assessment_type=} differ")
     return unit
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that some backend would refuse; raises `ConfigurationError`."""
-    fits = name.isascii() and name.isidentifier() and len(name) <= 200
-    if not fits or name.startswith("_"):
-        raise ConfigurationError(
-            f"{name!r} is not an evaluator name: use ASCII letters, digits and underscores, "
-            "starting with a letter; pass name=…"
-        )
 
 
 def _check_parameters(name: str, function: Any, wanted: tuple[str, ...]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from llmeval_sdk import registry
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges._base import BaseJudge
-from llmeval_sdk.judges._function import FunctionJudge, check_name, is_async, outcome
+from llmeval_sdk.judges._function import FunctionJudge, finished, is_async, outcome
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.protocols import LLM, Evaluator
 
@@ -73,7 +72,7 @@ def as_evaluator(thing: Any) -> Evaluator:
 
 def _of_function(function: Callable[..., Any]) -> Evaluator:
     name = str(getattr(function, "__name__", type(function).__name__))
-    check_name(name)
+    registry.check_name(name)
     try:
         names = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -108,7 +107,7 @@ class ForeignJudge(BaseJudge):
         *,
         blocking: bool | None = None,
     ) -> None:
-        check_name(name)
+        registry.check_name(name)
         self.name = name
         self.blocking = not is_async(function) if blocking is None else blocking
         self._aside = Aside(f"judge {name}")
@@ -124,10 +123,7 @@ class ForeignJudge(BaseJudge):
         return self._read(await self._function(_context(record)))
 
     def _judge_blocking(self, record: Record) -> Evaluation:
-        result = self._function(_context(record))
-        if inspect.isawaitable(result):
-            result = asyncio.run(_awaited(result))
-        return self._read(result)
+        return self._read(finished(self._function(_context(record))))
 
     def _read(self, result: Any) -> Evaluation:
         """Read a plain value, or an object with ``value``, ``reasoning`` and ``assessment``."""
@@ -144,10 +140,6 @@ class ForeignJudge(BaseJudge):
             explanation=None if result.reasoning is None else str(result.reasoning),
             metadata=metadata,
         )
-
-
-async def _awaited(result: Any) -> Any:
-    return await result
 
 
 def _context(record: Record) -> EvaluatorContext:

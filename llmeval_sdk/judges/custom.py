@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from llmeval_sdk import _values, registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import _verdict
 from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._chunks import rate_chunks
-from llmeval_sdk.judges._function import FunctionJudge, check_name, judge, unit_of
+from llmeval_sdk.judges._function import FunctionJudge, judge, unit_of
 from llmeval_sdk.judges._template import Template
 from llmeval_sdk.judges.prompt import Example, render
 from llmeval_sdk.model import Chunk, Evaluation, Record
@@ -37,6 +38,8 @@ class LLMJudge(BaseJudge):
         version: Recorded with each evaluation; raise it when the prompt changes.
         examples: Worked examples: what was given, and the reply as the output's JSON object.
         needs: Record fields that must be present; by default those that the prompt names.
+        better: Which values are better, ``lower`` or ``higher``; by default higher ones, unless the
+            name ends in ``_risk``. With ``lower``, a yes is bad.
         model: A model of its own; by default the configured one.
         assessment_type: Another way to say ``per``: ``ANSWER`` is per answer, ``RETRIEVAL`` per
             chunk.
@@ -61,14 +64,17 @@ class LLMJudge(BaseJudge):
         version: str = "1",
         examples: Sequence[Example] = (),
         needs: tuple[str, ...] | None = None,
+        better: Literal["lower", "higher"] | None = None,
         model: str | LLM | None = None,
         assessment_type: Literal["ANSWER", "RETRIEVAL"] | None = None,
     ) -> None:
-        check_name(name)
+        registry.check_name(name)
         self.name = name
         self.per = unit_of(f"the judge {name!r}", per, assessment_type)
         self.version = version
         self.model = model
+        self.better = better
+        _values.declare(name, better)
         self._template = Template(
             prompt, per_chunk=self.per == "chunk", where=f"the judge {name!r}"
         )

@@ -57,15 +57,15 @@ class Sender:
         """
 
         async def once() -> Any:
-            sent = body()
-            try:
-                return await self._post(sent)
-            except CallFailed as error:
-                self.trouble = error
-                # Another call may have given way meanwhile, so that the body is another one now.
-                if error.type == "bad_request" and (give_way(error) or body() != sent):
-                    return await once()
-                raise
+            while True:
+                sent = body()
+                try:
+                    return await self._post(sent)
+                except CallFailed as error:
+                    self.trouble = error
+                    # Another call may have given way meanwhile, so that the body is another now.
+                    if error.type != "bad_request" or not (give_way(error) or body() != sent):
+                        raise
 
         return await retrying(
             once,

@@ -7,6 +7,7 @@ and shows them to people and to CI. `agreement` says how far judges agree with p
 from llmeval_sdk.offline._batch import BatchEvaluator
 from llmeval_sdk.offline._estimate import estimate_cost
 from llmeval_sdk.offline._evaluate import Interrupted, check_bounds, evaluate
+from llmeval_sdk.offline._golden import GoldenSet, golden_sets
 from llmeval_sdk.offline.data._record import record_from
 from llmeval_sdk.offline.report._aggregate import Aggregate
 from llmeval_sdk.offline.report._report import Report
@@ -17,6 +18,7 @@ from llmeval_sdk.offline.run._work import Work
 __all__ = [
     "Aggregate",
     "BatchEvaluator",
+    "GoldenSet",
     "Interrupted",
     "Report",
     "Row",
@@ -24,5 +26,6 @@ __all__ = [
     "check_bounds",
     "estimate_cost",
     "evaluate",
+    "golden_sets",
     "record_from",
 ]

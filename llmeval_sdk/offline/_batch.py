@@ -53,7 +53,7 @@ class BatchEvaluator:
         concurrency: int = 8,
         budget: Budget | None = None,
         cache: bool = True,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
         decisions: Any = None,
         thresholds: Mapping[str, float] | None = None,
     ) -> None:

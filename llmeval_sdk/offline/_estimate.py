@@ -8,6 +8,7 @@ from typing import Any
 
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.decisions import DecisionSettings
+from llmeval_sdk.offline.data._mapped import mapped
 from llmeval_sdk.offline.data.source import open_data
 from llmeval_sdk.offline.run._rows import Bad, good_rows
 from llmeval_sdk.offline.run._work import Work
@@ -22,7 +23,8 @@ def estimate_cost(
     decisions: Any = None,
     skip_bad: bool = False,
     cache: bool = True,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
+    map_columns: Mapping[str, str] | None = None,
 ) -> CostEstimate:
     """Estimate the requests, tokens and dollars of a run. No model is asked, and no other server.
 
@@ -43,7 +45,7 @@ def estimate_cost(
     work.__dict__["settings"] = _with_keys(work)
     bad = Bad(skip=skip_bad)
     rows = good_rows(
-        open_data(data),
+        mapped(open_data(data), map_columns),
         work.chosen,
         bad,
         answered=True,

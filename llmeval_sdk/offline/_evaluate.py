@@ -8,10 +8,12 @@ from contextlib import ExitStack
 from typing import Any, Literal
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline.data._mapped import mapped
 from llmeval_sdk.offline.data.source import is_ray_dataset, open_data, stem_of
 from llmeval_sdk.offline.report._report import Report
 from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.report.summary import directions
 from llmeval_sdk.offline.run._rows import Bad, Checked, FinishedRows, bar, good_rows
 from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.offline.run.experiment import slug
@@ -42,11 +44,12 @@ def evaluate(
     resume: bool = False,
     skip_bad: bool = False,
     cache: bool = True,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
     decisions: DecisionModel | str | Callable[..., Any] | None = None,
     thresholds: Mapping[str, float] | None = None,
     engine: Literal["local", "ray"] | None = None,
     workers: int | None = None,
+    map_columns: Mapping[str, str] | None = None,
 ) -> Report:
     """Evaluate rows with the same evaluators that run online.
 
@@ -57,7 +60,7 @@ def evaluate(
         data: a list of mappings of the input schema (``request``, ``response``,
             ``retrieved_context``, ``expected_response``, ``trace``, ``extractions`` …) or Records;
             a pandas or polars DataFrame; a Hugging Face Dataset; or the path of a ``.jsonl``,
-            ``.csv`` or ``.parquet`` file, which is read row by row.
+            ``.csv`` or ``.parquet`` file, which is read row by row; or a `GoldenSet`.
         model: the app, sync or async, or its address such as ``"my_app:answer"``. It is called
             under tracing with the unchanged request of each row. Its answer, the chunks that it
             retrieves and the tokens that it uses become part of the row. If it raises, the row is
@@ -91,6 +94,8 @@ def evaluate(
             ``"ray"`` for a Dataset, else ``"local"``.
         workers: with Ray, how many processes evaluate; ``concurrency`` is divided among them.
             Default: as many as Ray has processors, less one that reads.
+        map_columns: the columns of the input schema, by their names in the data, such as
+            ``{"question": "request", "answer": "response"}``; for the local engine.
 
     Raises:
         DataError: a row cannot be read; the message names the file, the line and the column.
@@ -105,7 +110,12 @@ def evaluate(
         1
     """
     runs_on_ray = _runs_on_ray(data, engine, workers)
-    opened = None if runs_on_ray else open_data(data)
+    if map_columns and runs_on_ray:
+        raise ConfigurationError(
+            "map_columns= (--map) is for the local engine: rename the columns of the Dataset or of "
+            "the files that Ray reads"
+        )
+    opened = None if runs_on_ray else mapped(open_data(data), map_columns)
     work = Work(
         model=model,
         evaluators=None if evaluators is None else tuple(_listed(evaluators)),
@@ -127,6 +137,7 @@ def evaluate(
         "outputs": work.chosen.outputs,
         "judge": judge if work.chosen.judges else None,
         **work.decided_by,
+        **directions(work.chosen.names),
     }
     if opened is None:
         from llmeval_sdk.offline.ray import RayRun

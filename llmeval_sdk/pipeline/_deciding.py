@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._process.shield import shield, swallow, tell
+from llmeval_sdk._process.shield import shield, swallow
 from llmeval_sdk.evaluation import Crew, own_copy
-from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
 from llmeval_sdk.evaluation.deciding import Decider
 from llmeval_sdk.evaluation.decision_budget import BUDGET
-from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+from llmeval_sdk.evaluation.inquiry import ModelReply, Prepared
 from llmeval_sdk.judges.typed import typed_form_of
 from llmeval_sdk.model import Evaluation, Usage
+from llmeval_sdk.pipeline._desk import Desk
 from llmeval_sdk.pipeline._judges_loop import JudgesLoop
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Turn, not_run
 from llmeval_sdk.pipeline._undecided import Ask, Undecided, all_done, not_decided
 from llmeval_sdk.policy.admission import Admitted, Refused
 from llmeval_sdk.protocols import Judge
-from llmeval_sdk.store.files import path_of
 
 
 if TYPE_CHECKING:
@@ -53,13 +52,14 @@ class Deciding:
         self._gate = plan.gate
         self._loop = loop
         self._emit = emit
-        self._turns: deque[Turn[Undecided]] = deque()
+        self._desk = Desk(self._made_ready, self._start_more, ahead=BUDGET.concurrency)
         self._waiting: dict[Future[None], Turn[Undecided]] = {}
         self._undecided: set[Future[None]] = set()
         """Those of the waiting that have no decision yet."""
         self._crew = Crew(BUDGET.concurrency, self._next)
         self._typed: dict[int, tuple[Judge, bool]] = {}
         self._shut = False
+        self._is_warm = False
         self._decider: Decider | None = None
         self._plan = plan
 
@@ -135,8 +135,8 @@ class Deciding:
             turn = Turn(undecided)
             self._waiting[turn.done] = turn
             self._undecided.add(turn.done)
-            self._turns.append(turn)
-            self._loop.call(self._run_more)
+            if self._desk.put(turn):
+                self._loop.call(self._desk.wake)
             return turn.done
         return self._give_up(undecided, *why)
 
@@ -172,32 +172,56 @@ class Deciding:
 
     # -- on the judges' thread --------------------------------------------------------------------
 
-    def _run_more(self) -> None:
-        if self._turns and not self._shut:
-            self._crew.call()
+    def _start_more(self) -> None:
+        self._crew.call()
 
     def _next(self) -> Coroutine[Any, Any, None] | None:
-        return None if self._shut or not self._turns else self._take(self._turns.popleft())
+        ready = None if self._shut else self._desk.next()
+        return None if ready is None else self._ask_model(*ready)
 
-    async def _take(self, turn: Turn[Undecided]) -> None:
-        undecided = turn.job
-        judges = [judge for judge, _ in undecided.asked.values()]
+    def _made_ready(self, turn: Turn[Undecided]) -> tuple[Turn[Undecided], Prepared] | None:
+        """Return what has to be asked about a record."""
+        if self._shut:
+            return None
+        judges = [judge for judge, _ in turn.job.asked.values()]
         try:
-            decider = await self._made()
-            decided = await decider.decide(own_copy(undecided.case.record), judges)
-            items, evaluations = undecided.decided_by(decided)
-            self._add_usage(evaluations.values())
-        except asyncio.CancelledError:
-            if self._shut:
-                raise
-            items, evaluations = undecided.refused("error", "CancelledError"), {}  # the model's own
+            return turn, self._made().prepared(own_copy(turn.job.case.record), judges)
         except BaseException as error:
-            if self._shut and isinstance(error, GeneratorExit):
+            self._fail(turn, error)
+            return None
+
+    async def _ask_model(self, turn: Turn[Undecided], prepared: Prepared) -> None:
+        try:
+            await self._warm()
+            reply = await self._made().ask(prepared)
+        except BaseException as error:
+            if self._shut and isinstance(error, (GeneratorExit, asyncio.CancelledError)):
                 raise
-            if not swallow("decisions", error, calls_out=True):
-                self._settle(turn)
-                raise
-            items, evaluations = undecided.refused("error", type(error).__name__), {}
+            self._fail(turn, error)
+        else:
+            self._desk.read_later(partial(self._read, turn, prepared, reply))
+
+    def _read(self, turn: Turn[Undecided], prepared: Prepared, reply: ModelReply | None) -> None:
+        try:
+            items, evaluations = turn.job.decided_by(self._made().read(prepared, reply))
+            self._add_usage(evaluations.values())
+        except BaseException as error:
+            self._fail(turn, error)
+        else:
+            self._conclude(turn, items, evaluations)
+
+    def _fail(self, turn: Turn[Undecided], error: BaseException) -> None:
+        """Report that a record is not decided because of an exception, if that is ours to catch."""
+        is_cancelled = isinstance(error, asyncio.CancelledError)  # by the model itself
+        if not is_cancelled and not swallow("decisions", error, calls_out=True):
+            self._settle(turn)
+            raise error
+        self._conclude(turn, turn.job.refused("error", type(error).__name__), {})
+
+    def _conclude(
+        self, turn: Turn[Undecided], items: Iterable[Any], evaluations: Mapping[str, Evaluation]
+    ) -> None:
+        """Emit what came of a record, and let the judges that waited for it go on."""
         self._undecided.discard(turn.done)
         judgements = None
         try:
@@ -205,34 +229,27 @@ class Deciding:
                 if turn.take():
                     for item in items:
                         self._emit(item)
-                    judgements = self._go_on(undecided, evaluations)
+                    judgements = self._go_on(turn.job, evaluations)
         finally:
             if judgements is None:
                 self._settle(turn)
         if judgements is not None:
             judgements.add_done_callback(lambda done: self._settle(turn, is_cut=done.cancelled()))
 
-    async def _made(self) -> Decider:
-        """Return what asks the model, made here: its client and its calibrations are read once."""
+    def _made(self) -> Decider:
+        """Return what asks the model, made here: its calibrations are read once."""
         if self._decider is None:
-            tier, plan = self._tier, self._plan
-            assert tier.model is not None
-            path = path_beside(path_of(tier.settings.store))
-            decider = Decider(
-                tier.model,
-                tier.keeper,
-                timeout=plan.judge_timeout,
-                thresholds=tier.thresholds,
-                prices=plan.prices,
-                verdicts=RecentVerdicts(),
-                calibrations=Calibrations(path, lambda problem: tell("calibration", problem)),
-            )
-            self._decider = decider
-            warm: Any = getattr(tier.model, "warm", None)
+            self._decider = self._tier.decider(self._plan)
+        return self._decider
+
+    async def _warm(self) -> None:
+        """Let the model make its client before the first request's time begins."""
+        if not self._is_warm:
+            self._is_warm = True
+            warm: Any = getattr(self._tier.model, "warm", None)
             if warm is not None:
                 with shield("decision model", calls_out=True):
                     await warm()
-        return self._decider
 
     def _settle(self, turn: Turn[Undecided], *, is_cut: bool = False) -> None:
         """Say that a record is dealt with; where that was cut short, the spool keeps the record."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from llmeval_sdk._prices import total, with_cost
 from llmeval_sdk._process.counters import Counts
 from llmeval_sdk.evaluation import Heuristics, addressed, own_copy, run_requested
 from llmeval_sdk.model import Evaluation, Record, Target
@@ -15,7 +16,6 @@ from llmeval_sdk.pipeline._outlet import Outlet
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._turns import Job, not_run
 from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.prices import total, with_cost
 from llmeval_sdk.protocols import Evaluator, Judge
 from llmeval_sdk.records import ANSWERED, record_of, spent_by, with_steps
 from llmeval_sdk.registry import HEURISTICS

@@ -93,12 +93,12 @@ class Plan:
     """Has sessions evaluated when they have been idle; ``None`` where nobody asked for it."""
     learning: Any = None
     """Re-fits risk scores on what is said of records; ``None`` where that is absent or off."""
-    prices: Mapping[str, tuple[float, float]] | None = field(default=None)
+    prices: Mapping[str, tuple[float, ...]] | None = field(default=None)
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
 
     def close(self) -> None:
-        """Let go of the files of the budgets and of the learned weights."""
-        for part in (self.keeper, self.tier, self.learning, self.sessions):
+        """Let go of files; last of the link to Redis, which takes what the other parts leave."""
+        for part in (self.sessions, self.learning, self.tier, self.keeper):
             if part is not None:
                 with shield("the files of a plan"):
                     part.close()

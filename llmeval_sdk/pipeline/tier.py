@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config, registry
+from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.conditions import compared_by
 from llmeval_sdk.policy.escalation import Escalation, default_escalation
 from llmeval_sdk.protocols import DecisionModel, Evaluator, Judge
+from llmeval_sdk.store.files import path_of
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.deciding import Decider
     from llmeval_sdk.pipeline._deciding import Deciding
     from llmeval_sdk.pipeline._judges_loop import JudgesLoop
     from llmeval_sdk.pipeline._plan import Plan
@@ -49,6 +52,24 @@ class Tier:
         from llmeval_sdk.pipeline._deciding import Deciding
 
         return Deciding(self, plan, loop, emit)
+
+    def decider(self, plan: Plan) -> Decider:
+        """Return what asks the model."""
+        from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
+        from llmeval_sdk.evaluation.deciding import Decider
+        from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+
+        assert self.model is not None
+        path = path_beside(path_of(self.settings.store))
+        return Decider(
+            self.model,
+            self.keeper,
+            timeout=plan.judge_timeout,
+            thresholds=self.thresholds,
+            prices=plan.prices,
+            verdicts=RecentVerdicts(),
+            calibrations=Calibrations(path, lambda problem: tell("calibration", problem)),
+        )
 
     def close(self) -> None:
         """Let go of the budget's file."""

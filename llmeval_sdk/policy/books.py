@@ -184,9 +184,9 @@ def settle(state: BookState, made: Reservation, actual: Want, now: float) -> Non
             account.usd += usd
 
 
-def used(state: BookState, name: str, now: float) -> Used:
-    """Return what an account has used."""
-    recent = (state.accounts.get(name) or Account()).within(MINUTE, now)
+def used(state: BookState, now: float, *, name: str = "", seconds: float = MINUTE) -> Used:
+    """Return what an account used: calls and tokens of the last ``seconds``, money of the day."""
+    recent = (state.accounts.get(name) or Account()).within(seconds, now)
     return Used(
         sum(calls for _, calls, _ in recent),
         sum(tokens for _, _, tokens in recent),

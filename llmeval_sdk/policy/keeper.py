@@ -234,10 +234,9 @@ class BudgetKeeper:
         if close is not None:
             close()
 
-    def used(self, judge: str | None = None) -> Used:
-        """Return what all judges have used, or one judge that has limits of its own."""
-        account = "" if judge is None else judge
-        return self._change(lambda state, now: books.used(state, account, now), lambda _: False)
+    def used(self, judge: str = "", seconds: float = books.MINUTE) -> Used:
+        """Return what all judges used in the last ``seconds``, or one that has its own limits."""
+        return self._change(partial(books.used, name=judge, seconds=seconds), lambda _: False)
 
     def _limits(self, judge: str) -> dict[str, Budget]:
         own = self._budget.judges.get(judge)
@@ -276,21 +275,3 @@ def _times(want: Want, count: int) -> Want:
     """Return what so many such calls want."""
     usd = None if want.usd is None else want.usd * count
     return Want((want.calls or 0) * count, (want.tokens or 0) * count, usd)
-
-
-class Unlimited(BudgetKeeper):
-    """Grants everything and keeps no books, for offline runs without a budget."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(Budget(calls_per_minute=None, usd_per_day=None))
-
-    def reserve(
-        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None, **how: Any
-    ) -> Reservation:
-        """Grant the reservation."""
-        return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)
-
-    def settle(self, reservation: Reservation, **used: Any) -> None:
-        """Do nothing."""

@@ -80,6 +80,8 @@ class FinishedSpan(Protocol):
     @property
     def usage(self) -> Usage | None: ...
     @property
+    def metrics(self) -> Mapping[str, float] | None: ...
+    @property
     def model_name(self) -> str | None: ...
     @property
     def error(self) -> Failure | None: ...
@@ -102,6 +104,8 @@ class Spent(NamedTuple):
     usage: Usage
     model: str | None = None
     """The model, by which the usage has a price."""
+    metrics: Mapping[str, float] = NOTHING
+    """Its cached tokens, which have a price of their own."""
 
 
 ANSWERED = object()
@@ -174,7 +178,7 @@ def left_by(  # noqa: C901, PLR0912
         left = [named(item, span.name) for item in left]
     if kind == "llm":
         if usage is not None:
-            left.append(Spent(usage, span.model_name))
+            left.append(Spent(usage, span.model_name, span.metrics or NOTHING))
         if (conversation := conversation_of(span)) is not None:
             left.append(conversation)
         if span.prompt is not None and span.response is not None:

@@ -92,7 +92,7 @@ def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, A
 def spent_by(span: FinishedSpan, gathered: Iterable[Left] | None) -> Iterator[Spent]:
     """Yield the usage of each model call: the span's own if it is one, else of those below it."""
     if span.kind == "llm" and span.usage is not None:
-        yield Spent(span.usage, span.model_name)
+        yield Spent(span.usage, span.model_name, span.metrics or NOTHING)
         return
     for item in gathered or ():
         if type(item) is Spent:

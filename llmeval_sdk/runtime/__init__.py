@@ -37,7 +37,7 @@ def configure(
     llm: LLM | str | Callable[..., Any] | None = None,
     decisions: DecisionModel | str | Callable[..., Any] | None = None,
     exporters: Sequence[Exporter | str] | None = None,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
     redact: Callable[[str], str] | Sequence[str] | str | None = None,
     **settings: Any,
 ) -> None:
@@ -64,7 +64,8 @@ def configure(
             it.
         exporters: Where spans and scores go: names or `Exporter` objects.
         prices: Your own prices by model, for judges and for the app's calls: USD per million input
-            and output tokens.
+            and output tokens; a third and a fourth number are the prices of input that a cache had,
+            and that it keeps.
         redact: What to remove from everything that leaves this process: names of built-in
             detectors, or a function that gets every captured text and returns what may be seen of
             it (beside the detectors of the setting). If it fails, the text is left out.

@@ -39,9 +39,6 @@ MOST_UNDER_WAY = 500
 FEWEST_LEASE_SECONDS = 5.0
 """The lease where sessions are idle sooner than that."""
 TIDY_SECONDS = 60.0
-MOST_LOOKS = 10.0
-"""How often, in seconds, the file is looked at for sessions that are due; more often where
-sessions are idle sooner."""
 
 
 class _UnderWay(NamedTuple):
@@ -159,7 +156,7 @@ class Sessions:
             self._taken.clear()  # their turns are in the file
             with suppress(OSError, sqlite3.Error, Inherited):
                 self._shelf.close()
-            self._shelf = Shelf(None, int(self._idle * 1e9))
+            self._shelf.go_on_in_memory()
         except Exception as error:
             if not swallow(SITE, error, calls_out=True):  # the text of an id is the app's code
                 raise
@@ -195,7 +192,7 @@ class Sessions:
             mine = {one.due.key for one in self._under_way}  # renewed too late, on a busy machine
             self._taken.extend(session for session in taken if session.key not in mine)
             if len(taken) < MOST_TAKEN:
-                self._look_at = now + min(self._idle / 4, MOST_LOOKS)
+                self._look_at = now + min(self._idle / 4, self._shelf.look_seconds)
             return bool(self._taken)
         if now >= self._tidy_at:
             self._tidy_at = now + TIDY_SECONDS

@@ -63,6 +63,9 @@ class Shelf:
         idle_ns: How long a session is idle before it is evaluated.
     """
 
+    look_seconds = 10.0
+    """How often it is looked whether sessions are due, where they are not idle sooner."""
+
     def __init__(self, path: Path | None, idle_ns: int) -> None:
         self._path = path
         self._idle = idle_ns
@@ -128,6 +131,11 @@ class Shelf:
             late = now + 2 * self._idle + LONGEST_NS
             database.execute(_SET_BACK, (now + self._idle, now, now, late))
             database.execute(_FREED, (now + int(3 * LEASE_SECONDS * 1e9),))
+
+    def go_on_in_memory(self) -> None:
+        """Do without a file that cannot be used."""
+        self._path = None
+        self._database = Database(self._connect, in_memory=True)
 
     def close(self) -> None:
         """Close the file; using the shelf again opens it again."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from time import time_ns
 
-from llmeval_sdk import _private
+from llmeval_sdk import _private, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.sessions import SessionSettings
 from llmeval_sdk.sessions._shelf import LONGEST_NS, MOST_TURNS
@@ -22,8 +22,11 @@ _LATE_NS = 600 * 10**9
 """How long sessions may have been due before somebody is told that no process evaluates them."""
 
 
-def findings(settings: Settings) -> Iterator[Finding]:
-    """Say how the sessions of this host are, without making or changing a file."""
+def findings(settings: Settings, *, offline: bool = False) -> Iterator[Finding]:
+    """Say how the sessions of this host are, without making or changing a file.
+
+    ``offline`` asks nobody about those of other hosts.
+    """
     path = path_of(settings.store).with_suffix(SUFFIX)
     if not path.exists():
         return
@@ -32,6 +35,9 @@ def findings(settings: Settings) -> Iterator[Finding]:
         _private.check_file(path, reading=True)
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
             yield from _of_file(database, str(path), idle)
+            of_all_hosts = registry.part("llmeval_sdk.sessions._hosts._findings:findings")
+            if of_all_hosts is not None:
+                yield from of_all_hosts(settings, database, offline=offline)
     except (OSError, sqlite3.Error) as error:
         yield False, str(path), f"cannot be read: {error}. Sessions are kept in memory only"
 

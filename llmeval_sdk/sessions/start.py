@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.sessions import SessionSettings
 from llmeval_sdk.evaluation import is_built_in
@@ -17,6 +19,7 @@ from llmeval_sdk.sessions._shelf import Shelf
 from llmeval_sdk.store.files import path_of
 
 
+SHARED_SHELF = "llmeval_sdk.sessions._hosts._shelf:SharedShelf"
 SUFFIX = ".sessions"
 """The ending of the file, beside the store's and the budget's."""
 
@@ -36,7 +39,7 @@ def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan
     heuristics: dict[str, Any] = {each.name: each for each in (*standing, *asked)}
     idle = settings.of(SessionSettings).session_idle
     sessions = Sessions(
-        Shelf(path_of(settings.store).with_suffix(SUFFIX), int(idle * 1e9)),
+        _shelf(plan, path_of(settings.store).with_suffix(SUFFIX), int(idle * 1e9)),
         [] if settings.heuristics == "off" and not asked else list(heuristics.values()),
         judges,
         idle=idle,
@@ -44,6 +47,17 @@ def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan
     )
     others = tuple(judge for judge in plan.judges if judge.per != "session")
     return replace(plan, judges=others, sessions=sessions)
+
+
+def _shelf(plan: Plan, path: Path, idle_ns: int) -> Shelf:
+    """Make the shelf of this host, or the one that it shares with others, as it does the budget.
+
+    Where names that the app chose may not leave, neither may a session's id: then its turns stay
+    on their host.
+    """
+    link = getattr(plan.keeper, "link", None)
+    shared = None if link is None or not plan.names else registry.part(SHARED_SHELF)
+    return Shelf(path, idle_ns) if shared is None else shared(path, idle_ns, link)
 
 
 def _is_of_session(evaluator: Any) -> bool:

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from llmeval_sdk._coerce import to_chunks, to_usage
-from llmeval_sdk.model import Chunk, SpanKind, Usage
+from llmeval_sdk._coerce import to_chunks
+from llmeval_sdk.model import Chunk, SpanKind
 from llmeval_sdk.sources import messages
 
 
@@ -51,8 +51,6 @@ _KINDS: tuple[tuple[str, dict[str, SpanKind]], ...] = (
     ),
     ("llm.request.type", {"chat": "llm", "completion": "llm", "embedding": "embedding"}),
 )  # fmt: skip
-_LAST_PARTS = 8
-"""Of a streamed answer, how many parts from its end on are looked at for its usage."""
 _STEPS = ("mlflow.spanType", "openinference.span.kind", "traceloop.span.kind")
 """Attributes that every step of an app has, whatever word stands in them."""
 _UNSCORED = frozenset(("evaluator", "guardrail", "judge"))
@@ -96,7 +94,7 @@ def request_of(attributes: Attributes) -> Any:
             return chat  # OpenInference may know of a message nothing but who wrote it
     for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
         value = parsed(attributes.get(name))
-        if value is not None:
+        if value is not None and not messages.resumes(value):
             return messages.chat(value) or messages.question(value)
     return None
 
@@ -159,106 +157,13 @@ def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
     return tuple(chunk for chunk in documents if chunk is not None) or None
 
 
-def usage_of(attributes: Attributes) -> Usage | None:
-    """Return the tokens that a model call used."""
-    counts = {
-        "input_tokens": _first(
-            attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
-            "llm.token_count.prompt", "llm.usage.prompt_tokens",
-        ),
-        "output_tokens": _first(
-            attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
-            "llm.token_count.completion", "llm.usage.completion_tokens",
-        ),
-        "total_tokens": _first(
-            attributes, "llm.usage.total_tokens", "gen_ai.usage.total_tokens",
-            "llm.token_count.total",
-        ),
-    }  # fmt: skip
-    usage = to_usage({name: number for name, number in counts.items() if number is not None})
-    return (
-        usage
-        or to_usage(parsed(attributes.get("mlflow.chat.tokenUsage")))
-        or _usage_of_outputs(attributes)
-    )
-
-
-_DETAILS = {
-    "cache_read_input_tokens": (
-        "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read",
-    ),
-    "cache_write_input_tokens": (
-        "gen_ai.usage.cache_creation.input_tokens", "llm.token_count.prompt_details.cache_write",
-    ),
-    "reasoning_output_tokens": (
-        "gen_ai.usage.reasoning.output_tokens", "llm.token_count.completion_details.reasoning",
-    ),
-    "time_to_first_token": ("gen_ai.response.time_to_first_chunk",),
-}  # fmt: skip
-
-
-def details_of(attributes: Attributes) -> dict[str, float]:
-    """Return what else is measured of a model call, by its name among a span's metrics."""
-    numbers = {name: _first(attributes, *spellings) for name, spellings in _DETAILS.items()}
-    return {
-        name: number
-        for name, number in numbers.items()
-        if type(number) in (int, float) and 0 <= number < 1e15
-    }
-
-
-def _usage_of_outputs(attributes: Attributes) -> Usage | None:
-    """Read what MLflow 2 has: a model call's answer as it came, with its usage in it.
-
-    OpenAI's clients say ``usage``, of a stream in its last part; LangChain's say ``token_usage``
-    beside the answers, or ``usage_metadata`` in each. Others, such as a chain, may pass on what
-    their calls said, and count nothing.
-    """
-    if kind_of(attributes) != "llm":
-        return None
-    answer = parsed(attributes.get("mlflow.spanOutputs"))
-    parts = answer if isinstance(answer, list) else [answer]
-    for part in reversed(parts[-_LAST_PARTS:]):
-        if not isinstance(part, dict):
-            continue
-        told = part.get("llm_output")
-        for holder in (part, told if isinstance(told, dict) else {}):
-            for name in ("usage", "token_usage", "usage_metadata"):
-                found = to_usage(holder.get(name))
-                if found is not None:
-                    return found
-        each = [_usage_of_message(message) for message in _generated(part)]
-        known = [usage for usage in each if usage is not None]
-        if known:
-            return sum(known[1:], known[0])
-    return None
-
-
-def _generated(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the messages of LangChain's ``generations``, a list of lists."""
-    groups = answer.get("generations")
-    for group in groups if isinstance(groups, list) else ():
-        for each in group if isinstance(group, list) else (group,):
-            message = each.get("message") if isinstance(each, dict) else None
-            if isinstance(message, dict):
-                yield message.get("kwargs", message)
-
-
-def _usage_of_message(message: Any) -> Usage | None:
-    if not isinstance(message, Mapping):
-        return None
-    about = message.get("response_metadata")
-    found = to_usage(message.get("usage_metadata"))
-    return found or (to_usage(about.get("token_usage")) if isinstance(about, dict) else None)
-
-
 def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
     """Return the model's name and provider."""
-    model = _first(
+    model = first(
         attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name",
         "embedding.model_name", "mlflow.llm.model",
     )  # fmt: skip
-    provider = _first(
+    provider = first(
         attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "mlflow.llm.provider"
     )
     return _word(model), _word(provider)
@@ -266,7 +171,7 @@ def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
 
 def session_of(attributes: Attributes) -> str | None:
     """Return the conversation a span belongs to."""
-    found = _first(
+    found = first(
         attributes, "session.id", "gen_ai.conversation.id", "mlflow.trace.session",
         "traceloop.association.properties.session_id",
     )  # fmt: skip
@@ -339,5 +244,6 @@ def _word(value: Any) -> str | None:
     return str(parsed(value)) if value else None
 
 
-def _first(attributes: Attributes, *names: str) -> Any:
+def first(attributes: Attributes, *names: str) -> Any:
+    """Return the first of some attributes that is there."""
     return next((attributes[name] for name in names if attributes.get(name) is not None), None)

@@ -18,7 +18,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
-from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_usage
+from llmeval_sdk._coerce import to_chunks, to_details, to_extractions, to_prompt, to_usage
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.agents.definitions import definitions_of
 from llmeval_sdk.errors import ConfigurationError, missing_extra
@@ -229,6 +229,7 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
         retrieved_context=_chunks(meta) if kind == "retrieval" else None,
         extractions=to_extractions(capture(extractions)) if isinstance(extractions, list) else None,
         usage=to_usage(dict(event.get("metrics") or {})) if kind == "llm" else None,
+        metrics=to_details(event.get("metrics")) if kind == "llm" else {},
         prompt=_prompt(meta) if kind == "llm" else None,
         error=error,
         session_id=event.get("session_id"),

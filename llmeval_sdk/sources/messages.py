@@ -71,6 +71,25 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
     return None
 
 
+def resumes(value: Any) -> bool:
+    """Say whether an input is LangGraph's ``Command``, which resumes a run that waited.
+
+    It holds what a person decided, and no question.
+    """
+    if isinstance(value, dict):
+        inner = value.get("inputs", value)  # as Traceloop wraps it
+        return isinstance(inner, dict) and inner.keys() >= {"resume", "goto", "update"}
+    return isinstance(value, str) and value.startswith("Command(resume=")
+
+
+def is_paused(answer: Any) -> bool:
+    """Say whether a run has not answered, because it waits for a person.
+
+    Its last message then calls a tool and says nothing, or LangGraph says that it interrupted.
+    """
+    return answer == "" or (isinstance(answer, dict) and "__interrupt__" in answer)
+
+
 def is_bare(value: Any) -> bool:
     """Say whether an answer only names who was about to speak, as that of a stream left early."""
     turns = listed(value)
@@ -122,6 +141,8 @@ def _turn(message: Any) -> dict[str, Any] | None:
     role = message.get("role") or message.get("type")
     if not isinstance(role, str):
         return None
+    if message.get("tool_results"):  # as ddtrace writes them
+        role = "tool"
     content = message.get("content", message.get("parts", message.get("contents")))
     return {"role": _ROLES.get(role, role), "content": text_of(content) or ""}
 

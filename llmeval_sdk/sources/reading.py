@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.model import Failure
 from llmeval_sdk.records import OWNERS
-from llmeval_sdk.sources import _tools, conventions
+from llmeval_sdk.sources import _tools, _usage, conventions
 from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._inner import adopted, capture
@@ -46,6 +46,7 @@ def finished(
         kind = "agent"  # LangGraph runs it as a chain
     model, provider = conventions.model_of(attributes)
     start, end = times
+    told_by = getattr(getattr(span, "instrumentation_scope", None), "name", None)
     error = _error(span, attributes)
     if kind == "tool":
         result = _tools.result_of(attributes)
@@ -62,6 +63,7 @@ def finished(
             error=error or result.error,
             session_id=conventions.session_of(attributes),
             agent=agent,
+            told_by=told_by,
         )
     return ForeignSpan(
         trace_id,
@@ -74,7 +76,7 @@ def finished(
         request=conventions.request_of(attributes),
         response=conventions.response_of(attributes),
         retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
-        usage=conventions.usage_of(attributes) if kind == "llm" else None,
+        usage=_usage.usage_of(attributes) if kind == "llm" else None,
         metrics=_measured(span, attributes, start) if kind == "llm" else {},
         error=error,
         attributes=_named(model, provider),
@@ -84,6 +86,7 @@ def finished(
         conversation=conventions.conversation_of(attributes) if kind == "llm" else (),
         offered=_tools.definitions(attributes) if kind in ("llm", "agent") else None,
         agent=agent,
+        told_by=told_by,
     )
 
 
@@ -93,7 +96,7 @@ _FIRST_TOKENS = ("First Token Stream Event", "llm.content.completion.chunk")
 
 def _measured(span: Any, attributes: Mapping[str, Any], start: int) -> dict[str, float]:
     """Read cached and reasoning tokens, and the seconds to the first token of a stream."""
-    measured = conventions.details_of(attributes)
+    measured = _usage.details_of(attributes)
     for event in span.events or ():
         if event.name in _FIRST_TOKENS:
             measured.setdefault("time_to_first_token", (event.timestamp - start) / 1e9)

@@ -12,11 +12,15 @@ from typing import Any
 
 from llmeval_sdk.model import NOTHING, SpanData
 from llmeval_sdk.records import OWNERS, Conversation, Left, gathered_below
+from llmeval_sdk.sources.messages import is_paused, resumes
 from llmeval_sdk.tracing._inner import capture
 
 
 _SPEAKS = (*OWNERS, "llm")
 """Kinds of spans whose answer may be that of the whole run."""
+_CALLS = ("tool", "llm")
+_MOST_TWINS = 100
+"""Spans among which the same call by another instrumentation is looked for, the latest ones."""
 _MOST_TOOLS = 1_000
 _ROOM = 4_000_000, 20_000
 """Characters and values that are kept of the messages of one model call."""
@@ -34,6 +38,8 @@ class ForeignSpan(SpanData):
     """Definitions of the tools that a model or an agent was offered."""
     agent: str | None = None
     """The agent that it belongs to."""
+    told_by: str | None = None
+    """The instrumentation that made it."""
 
 
 def answered(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
@@ -41,15 +47,19 @@ def answered(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
 
     Where it has none itself, the first question and the last answer below it count. A state of a
     graph, which is no text, gives way to the last answer of a model if it contains that; and where
-    the span is an agent's, to a text with which its last model call answered.
+    the span is an agent's, to a text with which its last model call answered. A run that waits for
+    a person has no answer, and one that goes on after that has the question of its messages.
     """
     if top.kind not in OWNERS:
         return top
-    request, response = top.request, top.response
-    asked = [span for span in family if span.kind in _SPEAKS and span.request is not None]
-    if request is None and asked:
+    is_resumed = resumes(top.request)
+    request = None if is_resumed else top.request
+    response = None if is_paused(top.response) else top.response
+    kinds = ("llm",) if is_resumed else _SPEAKS
+    asked = [span for span in family if span.kind in kinds and span.request]
+    if not request and asked:
         request = min(asked, key=_start).request
-    if not isinstance(response, str):
+    if response is top.response and not isinstance(response, str):
         spoken = _spoken(top, family)
         texts = [text for span in spoken if (text := _text(span)).strip()]
         last = next((_text(span) for span in reversed(spoken) if span.kind == "llm"), "")
@@ -69,7 +79,7 @@ def left_to(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[Left]:
         for tool in (span.offered or ())[:_MOST_TOOLS]:
             if len(offered) < _MOST_TOOLS:
                 offered.setdefault(str(tool["name"]), tool)
-    below = [_as_step(span, offered) for span in family if span is not top]
+    below = _told_once([_as_step(span, offered) for span in family if span is not top])
     left = gathered_below(top, below, whole=True)
     told = max((span.conversation for span in family), key=len, default=())
     if told:
@@ -89,6 +99,33 @@ def _as_step(span: ForeignSpan, offered: Mapping[str, Mapping[str, Any]]) -> For
         if len(names) == 1:  # LangChain passes the value of a lone argument bare
             return replace(span, request={str(names[0]): span.request})
     return span
+
+
+def _told_once(spans: list[ForeignSpan]) -> list[ForeignSpan]:
+    """Leave out calls of tools and models that a second instrumentation told of as well.
+
+    One instrumentation tells of a call once, so two equal calls that it tells of are two.
+    """
+    if len({span.told_by for span in spans}) < 2:
+        return spans
+    kept: list[ForeignSpan] = []
+    twins: set[tuple[str, str | None]] = set()
+    for span in sorted(spans, key=_start):
+        for other in reversed(kept[-_MOST_TWINS:] if span.kind in _CALLS else ()):
+            if _is_twin(other, span) and (other.span_id, span.told_by) not in twins:
+                twins.add((other.span_id, span.told_by))
+                break
+        else:
+            kept.append(span)
+    return kept
+
+
+def _is_twin(one: ForeignSpan, other: ForeignSpan) -> bool:
+    if one.kind != other.kind or one.told_by == other.told_by or other.start_ns > one.end_ns:
+        return False
+    if one.kind == "tool":
+        return (one.name, one.request) == (other.name, other.request)
+    return one.usage is not None and one.usage == other.usage
 
 
 def _spoken(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[ForeignSpan]:

@@ -30,7 +30,15 @@ def drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None)
     before = connection.total_changes
     oldest = "SELECT trace_id, start_ns FROM spans ORDER BY seq LIMIT ?"
     rows = connection.execute(oldest, (SLICE,)).fetchall()
-    traces = {trace for trace, start in rows if before_ns is None or start < before_ns}
+    drop_traces(
+        connection, {trace for trace, start in rows if before_ns is None or start < before_ns}
+    )
+    _drop_strays(connection, before_ns)
+    return connection.total_changes - before
+
+
+def drop_traces(connection: sqlite3.Connection, traces: set[str]) -> None:
+    """Delete traces with all that belongs to them, inside the caller's transaction."""
     for trace in traces:
         spans = "SELECT span_id FROM spans WHERE trace_id = :trace"
         for table in _FOLLOWERS:
@@ -39,8 +47,6 @@ def drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None)
                 {"trace": trace},
             )
         connection.execute("DELETE FROM spans WHERE trace_id = ?", (trace,))
-    _drop_strays(connection, before_ns)
-    return connection.total_changes - before
 
 
 def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:

@@ -11,6 +11,8 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+from llmeval_sdk import _values
+from llmeval_sdk._coerce import DETAILS, to_details
 from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.model import (
     Chunk,
@@ -38,7 +40,7 @@ _NESTED = tuple(
 )
 COLUMNS: dict[str, tuple[str, ...]] = {
     "spans": (
-        *_PLAIN, "error_type", "error_message", *_USAGE, *(f.name for f in _NESTED)
+        *_PLAIN, "error_type", "error_message", *_USAGE, *(f.name for f in _NESTED), *DETAILS
     ),
     "evaluations": (
         *_TARGET, "name", "time_ns", "value", "label", "error_type", "error_message",
@@ -64,14 +66,15 @@ def span_row(span: SpanData) -> Row:
             None if value is None else dumps(write(value) if write is not None else value)
             for value, write in zip(_nested(span), _WRITERS, strict=True)
         ],
+        *map(to_details(span.metrics).get, DETAILS),
     )
 
 
 def span_of(row: Row) -> SpanData:
-    """Read a span back."""
+    """Read a span back; its details are among its metrics."""
     plain, (error_type, error_message, *rest) = row[: len(_PLAIN)], row[len(_PLAIN) :]
     fields = dict(zip(_PLAIN, plain, strict=True))
-    for field, text in zip(_NESTED, rest[len(_USAGE) :], strict=True):
+    for field, text in zip(_NESTED, rest[len(_USAGE) :], strict=False):
         if text is not None:
             fields[field.name] = _READERS[field.form](loads(text))
     return SpanData(
@@ -82,6 +85,8 @@ def span_of(row: Row) -> SpanData:
 def evaluation_row(event: EvaluationEvent) -> Row:
     """Turn an evaluation into its row."""
     outcome = event.evaluation
+    better = _values.declared(outcome.name)
+    metadata = outcome.metadata if better is None else {**outcome.metadata, _values.BETTER: better}
     value, fault = score(outcome.value)
     failure = _of_failure(outcome.error)
     return (
@@ -89,7 +94,7 @@ def evaluation_row(event: EvaluationEvent) -> Row:
         *(failure if fault is None or outcome.error else (fault, "")),
         outcome.evaluator_kind, outcome.evaluator_version, outcome.duration,
         outcome.inclusion_probability, outcome.probability, *_of_usage(outcome.usage),
-        outcome.explanation, dumps(outcome.metadata or None),
+        outcome.explanation, dumps(metadata or None),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ keeps a record that is delivered twice from standing twice. ``seq`` is the order
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 
 
 APPLICATION_ID = 0x6C6C6D65
@@ -96,51 +97,86 @@ CREATE TABLE not_run (
 CREATE UNIQUE INDEX not_run_by_span ON not_run (span_id, id);
 CREATE INDEX not_run_by_time ON not_run (evaluator, time_ns);
 
--- What people said: the labels that judges are measured against.
 CREATE TABLE feedback (seq INTEGER PRIMARY KEY, {_TARGET} {_OUTCOME});
 CREATE UNIQUE INDEX feedback_by_span ON feedback (span_id, id);
 CREATE INDEX feedback_by_time ON feedback (name, time_ns);
 """
+"""Feedback is what people said: the labels that judges are measured against."""
 
 _PAGES = """
--- What the viewer pages through. The value stands in the index, so that a rare one is found without
--- reading the rows between; the others are partial and cost nothing on most rows.
 DROP INDEX evaluations_by_time;
 CREATE INDEX evaluations_by_time ON evaluations (name, time_ns, value);
 CREATE INDEX evaluations_judged ON evaluations (time_ns) WHERE evaluator_kind = 'judge';
 CREATE INDEX spans_failed ON spans (start_ns) WHERE error_type IS NOT NULL;
--- The span that the first link names: links begin with `[["<trace, 32 characters>","<span, 16>"`.
 CREATE INDEX spans_linked ON spans (substr(links, 39, 16)) WHERE links IS NOT NULL;
 """
+"""What the viewer pages through. The value stands in the index, so that a rare one is found without
+reading the rows between; the others are partial and cost nothing on most rows. The last is of the
+span that the first link names: links begin with ``[["<trace, 32 characters>","<span, 16>"``."""
 
 _ANNOTATED = """
--- What the app annotated for evaluators, so that a stored request is judged as it was live.
 ALTER TABLE spans ADD COLUMN value TEXT;
 ALTER TABLE spans ADD COLUMN confidence TEXT;
 ALTER TABLE spans ADD COLUMN field_config TEXT;
 ALTER TABLE spans ADD COLUMN retrieval TEXT;
 """
+"""What the app annotated for evaluators, so that a stored request is judged as it was live."""
 
 _PROBABLE = """
--- How likely an outcome is good, which decision models say.
 ALTER TABLE evaluations ADD COLUMN probability REAL;
 ALTER TABLE feedback ADD COLUMN probability REAL;
 """
+"""How likely an outcome is good, which decision models say."""
 
 WORD = "CASE typeof(value) WHEN 'real' THEN NULL ELSE value END"
 """What an evaluation says if it is not a score: a category, or 1 for pass and 0 for fail."""
 
 _SUMMED = f"""
--- What reports sum up, in the order in which they group it: nothing is sorted, and no row is read.
--- Scores stand in the order of time, so that new ones go to the end of their group.
 CREATE INDEX evaluations_summed ON evaluations (
   name, span_name, evaluator_kind, evaluator_version, {WORD}, time_ns, value, error_type,
   inclusion_probability, cost_usd, total_tokens, probability
 );
 CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns);
 """
+"""What reports sum up, in the order in which they group it: nothing is sorted, and no row is read.
+Scores stand in the order of time, so that new ones go to the end of their group."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED)
+SESSION = "CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.session_id') END"
+"""The session that an evaluation is about, cut to 256 characters."""
+OF_SESSION = """instr(metadata, '"scope":"session"')"""
+"""Whether an evaluation is about a session. In a text with these words, the quotes are escaped."""
+MAY_BE_TURN = "session_id IS NOT NULL AND (parent_id IS NULL OR kind IN ('workflow', 'agent'))"
+"""Whether a span may be a turn of its session."""
+
+_SESSIONS = f"""
+CREATE INDEX evaluations_of_sessions ON evaluations (name, {SESSION}, time_ns, span_id)
+  WHERE {OF_SESSION};
+CREATE INDEX spans_turns ON spans (session_id, start_ns, end_ns, parent_id, error_type)
+  WHERE {MAY_BE_TURN};
+CREATE INDEX spans_spent ON spans (session_id, input_tokens, output_tokens, cost_usd)
+  WHERE session_id IS NOT NULL AND kind = 'llm' AND input_tokens IS NOT NULL;
+CREATE INDEX spans_took ON spans (end_ns - start_ns) WHERE parent_id IS NULL;
+"""
+"""What is read of sessions: the verdicts on each, its turns, and the tokens that it used. Spans
+without a session and evaluations of single spans cost nothing here. The last index sorts requests
+by how long they took."""
+_MEASURED = """
+-- What reports on traffic sum up: what the metrics of model calls say, and an index that answers
+-- alone, in the order of span names, models and failures.
+ALTER TABLE spans ADD COLUMN cache_read_input_tokens INTEGER;
+ALTER TABLE spans ADD COLUMN cache_write_input_tokens INTEGER;
+ALTER TABLE spans ADD COLUMN reasoning_output_tokens INTEGER;
+ALTER TABLE spans ADD COLUMN time_to_first_token REAL;  -- seconds
+CREATE INDEX spans_summed ON spans (
+  name, kind, model_name, error_type, start_ns, end_ns, parent_id, trace_id, session_id,
+  input_tokens, output_tokens, total_tokens, cost_usd, cache_read_input_tokens,
+  cache_write_input_tokens, reasoning_output_tokens, time_to_first_token, tags
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED,
+)  # fmt: skip
 
 
 class SchemaError(Exception):
@@ -201,12 +237,11 @@ def migrate(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _statements(script: str) -> list[str]:
+def _statements(script: str) -> Iterator[str]:
     """Split a script: ``executescript`` would commit the transaction it runs in."""
-    found, held = [], ""
+    statement = ""
     for line in script.splitlines(keepends=True):
-        held += line
-        if sqlite3.complete_statement(held):
-            found.append(held)
-            held = ""
-    return found
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

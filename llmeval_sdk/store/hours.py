@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
-from llmeval_sdk.store.effective import DECIDER, MODEL, UNJUDGED, decided, different, version_of
+from llmeval_sdk.store.effective import (
+    DECIDER,
+    IS_NEWEST,
+    MODEL,
+    UNJUDGED,
+    decided,
+    different,
+    version_of,
+)
 
 
 HOUR_NS = 3_600_000_000_000
@@ -238,6 +246,7 @@ SELECT time_ns, span_id, value, inclusion_probability, evaluator_version,
 FROM evaluations
 WHERE {{}} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
   AND {UNJUDGED.format(table="evaluations")}
+  AND {IS_NEWEST.format(table="evaluations", name=":name")}
 """  # noqa: S608 - our own words
 
 _NOT_RUN = """

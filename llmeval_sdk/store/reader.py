@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import STAND_IN, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import _rows, _schema
 from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store._schema import EmptyError
@@ -21,16 +21,6 @@ from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 _T = TypeVar("_T")
 _STEPS = 20_000
 """How many steps of its virtual machine SQLite takes between two looks at the clock, about 1 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpanRef:
-    """Enough of a span to tell it from others."""
-
-    trace_id: str | None
-    span_id: str
-    name: str | None
-    start_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +86,10 @@ class StoreReader:
         found = self._rows("not_run", "span_id = ? ORDER BY time_ns, seq", (span_id,))
         return tuple(map(_rows.not_run_of, found))
 
-    def find(self, prefix: str, limit: int = 10) -> tuple[SpanRef, ...]:
-        """Return the spans whose id begins so; of some, only evaluations may be stored."""
-        given = {"low": prefix, "high": prefix + "\U0010ffff", "limit": limit}
-        found = self.read(lambda connection: connection.execute(_FIND, given).fetchall())
-        return tuple(SpanRef(*row) for row in found)
-
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""
         found = self.read(lambda c: c.execute(_RECENT, (name, limit)).fetchall())
         return [(span_name, value) for span_name, value in reversed(found) if value is not None]
-
-    def stood_in(self, judges: Iterable[str]) -> list[str]:
-        """Return those judges whose latest verdicts come from the rules that stand in for a model.
-
-        The latest hundred verdicts of each judge are looked at.
-        """
-        mark = f'%"model":"{STAND_IN}"%'
-        return [
-            name
-            for name in judges
-            if self.read(lambda c, name=name: c.execute(_STOOD_IN, (name, mark)).fetchone())  # type: ignore[misc]
-        ]
 
     def counts(self) -> StoreSize:
         """Return how much the store holds."""
@@ -194,27 +166,9 @@ def recent_scores(
         return []
 
 
-_FIND = """
-SELECT trace_id, span_id, name, start_ns FROM (
-  SELECT trace_id, span_id, name, start_ns FROM spans WHERE span_id >= :low AND span_id < :high
-  UNION ALL
-  SELECT trace_id, span_id, span_name, NULL FROM evaluations
-  WHERE span_id >= :low AND span_id < :high
-  UNION ALL
-  SELECT trace_id, span_id, span_name, NULL FROM not_run WHERE span_id >= :low AND span_id < :high
-) WHERE span_id != '' GROUP BY span_id ORDER BY span_id LIMIT :limit
-"""
-
 _RECENT = """
 SELECT span_name, CASE typeof(value) WHEN 'text' THEN NULL ELSE value END FROM evaluations
 WHERE name = ? ORDER BY time_ns DESC LIMIT ?
-"""
-
-_STOOD_IN = """
-SELECT 1 FROM (
-  SELECT metadata, error_type FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100
-)
-WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
 """
 
 _COUNTS = """

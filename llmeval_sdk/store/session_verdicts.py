@@ -1,13 +1,19 @@
-"""Reads from a store what was said of sessions: the newest verdicts, and those before them."""
+"""Reads from a store what was said of sessions: the verdicts that count, and those before them."""
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.store import _rows
+from llmeval_sdk.store._schema import OF_SESSION, SESSION
+from llmeval_sdk.store.effective import counting_of_session
 from llmeval_sdk.store.reader import StoreReader
+
+
+_LONGEST_ID = 256
+"""Characters of a session's id that its verdicts keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +41,35 @@ def stored_sessions(
         session_id: Only this session.
         most: How many evaluations are read, from the newest on.
     """
-    columns = ", ".join(_rows.COLUMNS["evaluations"])
-    query = (
-        f"SELECT {columns} FROM evaluations WHERE instr(metadata, '\"scope\"')"  # noqa: S608
-        " AND json_extract(metadata, '$.scope') = 'session'"
-        " AND ifnull(json_extract(metadata, '$.session_id') = ?, 1)"
-        " ORDER BY time_ns DESC, seq DESC LIMIT ?"
-    )
+    which = f"{SESSION} IS NOT NULL" if session_id is None else _OF_ONE
+    about = {"session": (session_id or "")[:_LONGEST_ID], "most": most}
+    rows = reader.read(lambda c: c.execute(_VERDICTS.format(which), about).fetchall())
+    return _by_session(map(_rows.evaluation_of, rows))
 
-    def read(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-        return connection.execute(query, (session_id, most)).fetchall()
 
+def _by_session(events: Iterable[EvaluationEvent]) -> list[StoredSession]:
+    """Group evaluations, the newest first, by the session that they are about."""
     sessions: dict[str, StoredSession] = {}
-    for row in reader.read(read):
-        event = _rows.evaluation_of(row)
+    for event in events:
         name = str(event.evaluation.metadata.get("session_id"))
-        session = sessions.setdefault(name, StoredSession(name))
-        session.newest.setdefault(event.evaluation.name, event)
-        session.history.append(event)
+        sessions.setdefault(name, StoredSession(name)).history.append(event)
+    for session in sessions.values():
+        session.newest.update(
+            (event.evaluation.name, event) for event in counting_of_session(session.history)
+        )
     return list(sessions.values())
+
+
+_OF_ONE = f"""{SESSION} = :session AND name IN (WITH RECURSIVE names(name) AS (
+  SELECT min(name) FROM evaluations WHERE {OF_SESSION}
+  UNION ALL
+  SELECT (SELECT min(name) FROM evaluations WHERE {OF_SESSION} AND name > names.name) FROM names
+  WHERE names.name IS NOT NULL
+) SELECT name FROM names)
+"""  # noqa: S608 - constants
+"""The index begins with the evaluator's name, so the few names that there are come first."""
+
+_VERDICTS = f"""
+SELECT {", ".join(_rows.COLUMNS["evaluations"])} FROM evaluations
+WHERE {OF_SESSION} AND {{}} ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT :most
+"""  # noqa: S608

@@ -6,14 +6,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import inf, isfinite, nextafter
+from math import inf
 from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
 from llmeval_sdk.store._schema import WORD
-
-
-BINS = 10
+from llmeval_sdk.store.bins import BINS, edge, has_bins
+from llmeval_sdk.store.effective import IS_FORMER, IS_NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +64,31 @@ class EvaluationScope(NamedTuple):
     evaluator: str | None = None
     span_name: str | None = None
 
-    def where(self, evaluator: str, *conditions: str) -> tuple[str, tuple[Any, ...]]:
+    def where(
+        self, evaluator: str, *conditions: str, former: bool = False
+    ) -> tuple[str, tuple[Any, ...]]:
         """Return the condition in SQL, and its arguments.
 
+        Of evaluations, those are left out in whose place a newer one of the same session counts.
+
         Args:
-            evaluator: the column that names the evaluator.
+            evaluator: the column that names the evaluator: ``name`` in the table of evaluations.
             conditions: further conditions, which come first; an empty one is none.
+            former: whether only the evaluations are meant that are otherwise left out.
         """
+        by_seq = "+" if former else ""  # few rows are former ones: SQLite is to look up just those
         bounds = {
-            f"{evaluator} = ?": self.evaluator,
+            f"{by_seq}{evaluator} = ?": self.evaluator,
             "+span_name = ?": self.span_name,  # + keeps SQLite from sorting what is in order
             "time_ns >= ?": self.since,
             "time_ns < ?": self.until,
         }
+        if evaluator == "name":
+            which = IS_FORMER if former else IS_NEWEST
+            if self.evaluator is None:
+                conditions = (*conditions, which.format(table="evaluations", name="name"))
+            else:
+                bounds[which.format(table="evaluations", name="?")] = self.evaluator
         present = {bound: value for bound, value in bounds.items() if value is not None}
         texts = [*filter(None, conditions), *present]
         return f"WHERE {' AND '.join(texts) or '1'}", tuple(present.values())
@@ -103,7 +114,8 @@ class Group(NamedTuple):
     not_applicable: int
     low: Any
     high: Any
-    total: float | None
+    total: float
+    """The sum of the scores, where ``word`` is ``None``."""
     cost_usd: float | None
     total_tokens: int | None
     known: int | None
@@ -112,14 +124,13 @@ class Group(NamedTuple):
     """How many say how likely the outcome is good."""
     probability: float | None
     """The sum of those probabilities."""
-    least_chance: float | None
-    greatest_chance: float | None
-    """The range of the inclusion probabilities of all rows."""
+    sampled: int | None
+    """How many have another inclusion probability than 1; ``None`` where nothing has any."""
 
     @property
     def is_whole(self) -> bool:
         """Whether every inclusion probability is 1, so that nothing has to be weighted."""
-        return self.least_chance == self.greatest_chance == 1
+        return self.sampled == 0
 
 
 def period_sql(period_ns: int) -> str:
@@ -133,13 +144,17 @@ def groups(
     """Add up the evaluations of a scope, in one pass over them.
 
     The index ``evaluations_summed`` has them in the order of their groups. Without it SQLite would
-    sort the rows first, which takes longer than all the rest.
+    sort the rows first, which takes longer than all the rest. What former verdicts on sessions used
+    stands in groups without rows: they count no more, and were paid for.
     """
     where, arguments = scope.where("name")
     period = period_sql(period_ns)
     by_period = f", {period}" if period_ns else ""
     sql = _GROUPS.format(where=where, period=period, by_period=by_period)
-    return [Group(*row) for row in connection.execute(sql, arguments)]
+    counting = [Group(*row) for row in connection.execute(sql, arguments)]
+    where, arguments = scope.where("name", "cost_usd IS NOT NULL", former=True)
+    sql = _FORMER.format(where=where, period=period, by_period=by_period)
+    return counting + [Group(*row) for row in connection.execute(sql, arguments)]
 
 
 @dataclass(slots=True)
@@ -165,7 +180,7 @@ class _Summed:
             self.categories[text] += group.rows
         elif group.values:
             self.scores += group.values
-            self.total += group.total or 0.0
+            self.total += group.total
             self.low, self.high = min(self.low, group.low), max(self.high, group.high)
         self.errors += group.errors
         self.not_applicable += group.not_applicable
@@ -230,12 +245,17 @@ COUNTS = f"error_type IS NULL AND value IS NOT NULL AND inclusion_probability > 
 
 _GROUPS = f"""
 SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
-  sum(value IS NULL AND error_type IS NULL), min(value), max(value),
-  sum(CASE typeof(value) WHEN 'real' THEN value END), sum(cost_usd), sum(total_tokens),
-  sum({COUNTS}), count(probability), sum(probability),
-  min(inclusion_probability), max(inclusion_probability)
+  count(*) - count(ifnull(value, error_type)), min(value), max(value), total(value),
+  sum(cost_usd), sum(total_tokens), sum({COUNTS}), count(probability), sum(probability),
+  sum(inclusion_probability <> 1)
 FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
 """  # noqa: S608 - constants
+
+_FORMER = f"""
+SELECT {GROUP}, {{period}}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(total_tokens),
+  0, 0, NULL, NULL
+FROM evaluations {{where}} GROUP BY {GROUP} {{by_period}}
+"""  # noqa: S608
 
 _NOT_RUN = """
 SELECT evaluator, reason, span_name, count(*), max(time_ns) FROM not_run {}
@@ -288,29 +308,10 @@ def _histogram(
         return ()
     edges = [edge(low, high, number) for number in range(1, BINS)]
     below = ", ".join(["sum(value < ?)"] * len(edges))
-    where, arguments = scope._replace(evaluator=None, span_name=None).where(
-        "name", "name = ?", "evaluator_kind IS ?", "span_name IS ?", "typeof(value) = 'real'"
+    evaluator, *which = key
+    where, arguments = scope._replace(evaluator=evaluator, span_name=None).where(
+        "name", "evaluator_kind IS ?", "span_name IS ?", "typeof(value) = 'real'"
     )
     query = f"SELECT {below}, count(*) FROM evaluations {where}"  # noqa: S608 - constants
-    counts = connection.execute(query, (*edges, *key, *arguments)).fetchone()
+    counts = connection.execute(query, (*edges, *which, *arguments)).fetchone()
     return tuple(upper - lower for lower, upper in zip((0, *counts), counts, strict=False))
-
-
-def has_bins(low: float, high: float) -> bool:
-    """Return whether a range can be divided into ten parts: it is finite, and not too small."""
-    return isfinite(high - low) and isfinite(BINS / ((high - low) or 1.0))
-
-
-def bin_of(value: float, low: float, high: float) -> int:
-    """Say in which of the ten parts of a range a value lies, the lowest being 0."""
-    return min(int((value - low) * (BINS / ((high - low) or 1.0))), BINS - 1)
-
-
-def edge(low: float, high: float, number: int) -> float:
-    """Return the smallest value that `bin_of` puts into a part of a range, or above it."""
-    value = low + number * ((high - low) or 1.0) / BINS
-    while bin_of(value, low, high) >= number:
-        value = nextafter(value, -inf)
-    while bin_of(value, low, high) < number:
-        value = nextafter(value, inf)
-    return value

@@ -13,7 +13,15 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
-from llmeval_sdk.store.effective import DECIDER, MODEL, UNJUDGED, decided, different, version_of
+from llmeval_sdk.store.effective import (
+    DECIDER,
+    IS_NEWEST,
+    MODEL,
+    UNJUDGED,
+    decided,
+    different,
+    version_of,
+)
 from llmeval_sdk.store.hours import HOUR_NS
 
 
@@ -118,8 +126,8 @@ def collect(
     since = _one_judge(connection, evaluator, since_ns, until_ns, collected)
     period = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
     about = _predictions(connection, evaluator, since - HOUR_NS, until_ns)
-    version_sql, unjudged = _VERSION[_kind(by)], UNJUDGED.format(table="e")
-    for row in connection.execute(_SCORED.format(version=version_sql, unjudged=unjudged), period):
+    version_sql, counts = _VERSION[_kind(by)], f"{_UNJUDGED} AND {_NEWEST}"
+    for row in connection.execute(_SCORED.format(version=version_sql, counts=counts), period):
         name, span_id, span_name, time_ns, language, value, chance, is_judge = row
         number = _values.number(value)
         if number is None:
@@ -272,8 +280,10 @@ SELECT {version}, e.span_id, e.span_name, e.time_ns,
   e.value, e.inclusion_probability, e.evaluator_kind = 'judge'
 FROM evaluations e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
 WHERE e.name = :name AND e.time_ns >= :since AND e.time_ns < :until AND e.error_type IS NULL
-  AND {unjudged}
+  AND {counts}
 """
+_UNJUDGED = UNJUDGED.format(table="e")
+_NEWEST = IS_NEWEST.format(table="e", name=":name")
 
 _NOT_RUN = """
 SELECT {version}, e.span_id, e.span_name, e.time_ns,

@@ -6,11 +6,14 @@ Every reading is bounded, and those over many rows are answered by an index alon
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from llmeval_sdk.model import JUDGING
-from llmeval_sdk.store.effective import UNJUDGED
+from llmeval_sdk import _values
+from llmeval_sdk.model import JUDGING, STAND_IN
+from llmeval_sdk.store import encode
+from llmeval_sdk.store.effective import IS_NEWEST, UNJUDGED
 
 
 MAX_NAMES = 200
@@ -36,8 +39,13 @@ class KnownNames:
 
 
 def known_names(connection: sqlite3.Connection) -> KnownNames:
-    """Return the names in a store; an index leads from one name to the next without a scan."""
+    """Return the names in a store; an index leads from one name to the next without a scan.
+
+    What the evaluators declare of their values is known to `_values` from then on.
+    """
     evaluators = names_in(connection, "evaluations", "name", MAX_NAMES)
+    for name in evaluators:
+        _learn_direction(connection, name)
     kinds = {name: _kind(connection, name) for name in evaluators}
     refused = names_in(connection, "not_run", "evaluator", MAX_NAMES)
     judges = {name for name, kind in kinds.items() if kind in JUDGING} | set(refused)
@@ -50,9 +58,28 @@ def known_names(connection: sqlite3.Connection) -> KnownNames:
     )
 
 
+def _learn_direction(connection: sqlite3.Connection, name: str) -> None:
+    """Remember which values of an evaluator are better, where its latest evaluations say so."""
+    for (text,) in connection.execute(_LATEST, (name,)):
+        metadata = encode.loads(text, {})
+        better = metadata.get(_values.BETTER) if isinstance(metadata, dict) else None
+        if better in ("lower", "higher"):
+            _values.declare(name, better)
+            return
+
+
 def decided_names(connection: sqlite3.Connection) -> tuple[str, ...]:
     """Return the names of the evaluators whose questions a decision model answered."""
     return tuple(name for (name,) in connection.execute(_DECIDED))
+
+
+def stood_in(connection: sqlite3.Connection, judges: Iterable[str]) -> list[str]:
+    """Return those judges whose latest verdicts come from the rules that stand in for a model.
+
+    The latest hundred verdicts of each judge are looked at.
+    """
+    mark = f'%"model":"{STAND_IN}"%'
+    return [name for name in judges if connection.execute(_STOOD_IN, (name, mark)).fetchone()]
 
 
 def _kind(connection: sqlite3.Connection, name: str) -> str:
@@ -83,6 +110,20 @@ WITH RECURSIVE names(name) AS (
 _KIND = """
 SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1
 """
+
+_STOOD_IN = """
+SELECT 1 FROM (
+  SELECT metadata, error_type FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100
+)
+WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
+"""
+
+_LATEST = """
+SELECT metadata FROM (
+  SELECT metadata FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 5
+) WHERE metadata LIKE '%"better":%' AND json_valid(metadata)
+"""
+"""The latest five: among an app's own verdicts may be one of an older version of it."""
 
 _DECIDED = """
 SELECT DISTINCT name FROM evaluations WHERE probability IS NOT NULL ORDER BY name
@@ -240,10 +281,11 @@ def effort(connection: sqlite3.Connection, name: str, since: int | None) -> Effo
     )
 
 
-_RECENT = """
-SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since {}
+_NEWEST = IS_NEWEST.format(table="evaluations", name=":name")
+_RECENT = f"""
+SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since AND {_NEWEST} {{}}
 ORDER BY time_ns DESC LIMIT :limit
-"""
+"""  # noqa: S608 - constants
 
 _NTH_JUDGED = """
 SELECT time_ns FROM evaluations WHERE name = ? AND time_ns >= ?
@@ -254,10 +296,10 @@ SELECT time_ns FROM not_run WHERE evaluator = ? AND time_ns >= ?
 ORDER BY time_ns DESC LIMIT 1 OFFSET ?
 """
 
-_FAILED = """
+_FAILED = f"""
 SELECT count(*) FROM evaluations
-WHERE name = :name AND time_ns >= :since AND value IS NULL AND error_type IS NOT NULL
-"""
+WHERE name = :name AND time_ns >= :since AND value IS NULL AND error_type IS NOT NULL AND {_NEWEST}
+"""  # noqa: S608
 
 _EFFORT = """
 SELECT duration, total_tokens, cost_usd, probability FROM evaluations

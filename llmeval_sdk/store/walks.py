@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import _values, model
-from llmeval_sdk.store.effective import COUNTS
+from llmeval_sdk.store._schema import MAY_BE_TURN
+from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
 from llmeval_sdk.store.encode import dumps
 
 
+Order = Literal["newest", "oldest", "slowest", "fastest", "lowest", "highest"]
 Judged = Literal["", "yes", "escalated", "control", "no"]
 
 
@@ -43,20 +45,34 @@ class Query:
     """Show the spans that raised an error while their parent did not."""
     text: str | None = None
     """A text in a request, response, chunk or extraction of the trace; ASCII case is ignored."""
+    session: str | None = None
+    """Show the turns of this session."""
+    tag: str | None = None
+    tag_value: str | None = None
+    """Show the spans that have this tag, with this value if one is set."""
+    model: str | None = None
+    """Show the spans in whose trace this model was called."""
+    slower_ns: int | None = None
+    """Show the spans that took longer than this, in nanoseconds."""
+    dearer_usd: float | None = None
+    """Show the spans whose trace's model calls cost more than this, in US dollars."""
     since: int | None = None
     until: int | None = None
     """Times in nanoseconds since the epoch; ``until`` is exclusive."""
     judges: bool = False
     """Whether the judges' own runs are listed too."""
-    order: Literal["newest", "lowest", "highest"] = "newest"
+    order: Order = "newest"
+    """``slowest`` and ``fastest`` sort root spans by how long they took."""
     order_by: str | None = None
-    """The evaluator by whose score ``lowest`` and ``highest`` sort."""
+    """The evaluator by whose value ``lowest`` and ``highest`` sort."""
+    by_words: bool = False
+    """Whether they sort by its words rather than by its numbers."""
 
 
 class Place(NamedTuple):
     """A position in the order of a query: the sort key, and ``seq`` to decide between equals."""
 
-    key: float
+    key: float | str
     seq: int
 
 
@@ -112,54 +128,60 @@ def choose(query: Query) -> Walk:
     """Return the walk that leaves the fewest candidates to check."""
     checks = dict(_checks(query))
     arguments = _arguments(query)
+    newest = query.order != "oldest"
     since = "" if query.since is None else " AND w.time_ns >= :since"
-    if query.order != "newest" and query.order_by is not None:
-        where = "w.name = :order_by AND w.value IS NOT NULL AND w.value < ''"
+    if query.order in ("slowest", "fastest"):
+        down = query.order == "slowest"
+        took, tests = "s.end_ns - s.start_ns", tuple(checks.values())
+        return Walk("spans s", "s.parent_id IS NULL", took, tests, arguments, descending=down)
+    if query.order in ("lowest", "highest") and query.order_by is not None:
+        kind = ">=" if query.by_words else "<"
+        where = f"w.name = :order_by AND w.value IS NOT NULL AND w.value {kind} ''"
         if query.order_by == query.evaluator and query.reason is None:
             checks.pop("evaluator")
             where += _value("w", query)
         if not _values.is_unrated(query.order_by):
             checks["tried"] = _TRIED
-        checks["counts"] = _COUNTS
+        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
         down = query.order == "highest"
         return Walk(_SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down)
     if query.evaluator is not None and query.reason is not None:
         where = f"w.evaluator = :evaluator{since}"
-        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments)
+        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.evaluator is not None:
         checks.pop("evaluator")
-        checks["counts"] = _COUNTS
+        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.judged not in ("", "no"):
         checks["once"] = _LATEST_JUDGEMENT
         where = f"w.evaluator_kind = 'judge'{since}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments)
+        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     return _of_spans(query, checks, arguments)
 
 
 def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Walk:
     if query.failed:
         where = "s.error_type IS NOT NULL"
+    elif query.session is not None:
+        where = f"{checks.pop('session')} AND {MAY_BE_TURN} AND {_TOPMOST}"
     elif query.span_name is not None:
         where = checks.pop("span_name")
     else:
         where = "s.parent_id IS NULL"
     bounds = [checks.pop(name) for name in ("since", "until") if name in checks]
     where = " AND ".join((where, *bounds))
-    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), arguments)
+    newest = query.order != "oldest"
+    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), arguments, newest)
 
 
 def _checks(query: Query) -> Iterator[tuple[str, str]]:
     """Yield the name of each filter with its condition on the span ``s``."""
     if not query.judges:
         yield "judges", "instr(ifnull(s.tags, ''), :judge_tag) = 0"
-    if query.since is not None:
-        yield "since", "s.start_ns >= :since"
-    if query.until is not None:
-        yield "until", "s.start_ns < :until"
-    if query.span_name is not None:
-        yield "span_name", "s.name = :span_name"
+    for name, condition in _CONDITIONS.items():
+        if getattr(query, name) is not None:
+            yield name, condition
     if query.evaluator is not None and query.reason is not None:
         yield "reason", _REFUSED
     elif query.evaluator is not None:
@@ -185,7 +207,10 @@ def _value(table: str, query: Query) -> str:
 
 
 def _arguments(query: Query) -> Arguments:
-    names = ("since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason")
+    names = (
+        "since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason",
+        "session", "tag", "tag_value", "model", "slower_ns", "dearer_usd",
+    )  # fmt: skip
     arguments: Arguments = {name: getattr(query, name) for name in names}
     arguments |= {"order_by": query.order_by, "judge_tag": JUDGE_TAG}
     arguments["verdict_flag"] = {"pass": 1, "fail": 0}.get(query.verdict or "")
@@ -212,7 +237,7 @@ such as ``skipped``, and every score of a record that has no answer."""
 _COUNTS = COUNTS.format(table="w")
 _EVALUATED = f"""
 EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator
-  AND {COUNTS.format(table="e")}
+  AND {COUNTS.format(table="e")} AND {IS_NEWEST_ROW.format(table="e")}
 """  # noqa: S608 - constants
 
 _REFUSED = """
@@ -243,6 +268,27 @@ _FAILED = """
 s.error_type IS NOT NULL AND NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id = s.trace_id
   AND p.span_id = s.parent_id AND p.error_type IS NOT NULL)
 """
+
+_TOPMOST = """
+NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id = s.trace_id AND p.span_id = s.parent_id
+  AND p.session_id = s.session_id)
+"""
+_CONDITIONS = {
+    "since": "s.start_ns >= :since",
+    "until": "s.start_ns < :until",
+    "span_name": "s.name = :span_name",
+    "session": "s.session_id = :session",
+    "slower_ns": "s.end_ns - s.start_ns > :slower_ns",
+    "tag": """EXISTS (
+  SELECT 1 FROM json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{}' END) t
+  WHERE t.key = :tag AND ifnull(t.value = :tag_value, 1))""",
+    "model": """EXISTS (
+  SELECT 1 FROM spans m WHERE m.trace_id = s.trace_id AND m.model_name = :model)""",
+    "dearer_usd": """(
+  SELECT sum(m.cost_usd) FROM spans m WHERE m.trace_id = s.trace_id AND m.kind = 'llm')
+  > :dearer_usd""",
+}
+"""The filters that are one condition, by the field of `Query`, cheap ones first."""
 
 _TEXT = r"""
 EXISTS (SELECT 1 FROM spans t WHERE t.trace_id = s.trace_id AND (

@@ -41,7 +41,7 @@ PRUNE_SECONDS = 0.25
 """How long one `StoreWriter.prune` may take; the next one continues where it stopped."""
 
 _MANY = sqlite3.sqlite_version_info >= (3, 32)
-_SIZES = (128, 64, 32, 16, 8, 4, 2, 1)[0 if _MANY else 2 :]  # older releases take 999 parameters
+_SIZES = (128, 64, 32, 16, 8, 4, 2, 1)[0 if _MANY else 3 :]  # older releases take 999 parameters
 # One statement inserts many rows. Each statement gives up the interpreter's lock and, beside a
 # busy thread of the app, waits milliseconds to get it back: row by row, that was 240 rows a second.
 

@@ -6,7 +6,7 @@ import re
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_texts, to_usage
+from llmeval_sdk._coerce import to_chunks, to_details, to_extractions, to_prompt, to_texts, to_usage
 from llmeval_sdk._span_fields import SPAN_FIELDS
 from llmeval_sdk.model import Chunk, Extraction
 from llmeval_sdk.tracing._capture import capture, rows
@@ -64,6 +64,7 @@ def _expect(name: str, read: Any) -> Any:
 
 def _usage(span: Span, value: Any) -> None:
     _merge("_metrics")(span, value)
+    span._metrics = {**(span._metrics or {}), **to_details(span._metrics)}
     span._usage = to_usage(span._metrics) or span._usage
 
 
@@ -71,8 +72,7 @@ def _tags(span: Span, value: Any) -> None:
     _merge("_tags")(span, value)
     session = (span._tags or {}).get("session_id")
     if type(session) is str:
-        span.session_id = session
-        _mirror(span)
+        _session(span, session)
 
 
 def _tag(name: str) -> Any:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from types import FunctionType
 from typing import Any
 
-from llmeval_sdk._coerce import to_chunks, to_usage
+from llmeval_sdk._coerce import to_chunks, to_details, to_usage
 from llmeval_sdk._span_fields import DATA_FIELDS
 from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
 from llmeval_sdk.records import (
@@ -35,7 +35,9 @@ def settle(span: Span) -> None:
         if span._retrieved is None:
             span._retrieved = to_chunks(span._response)
     elif kind in ("llm", "embedding") and span._usage is None and type(span._response) is dict:
-        span._usage = to_usage(span._response.get("usage"))
+        used = span._response.get("usage")
+        span._usage = to_usage(used)
+        span._metrics = {**to_details(used), **(span._metrics or {})} or None
 
 
 def leave_to_owner(span: Span) -> None:

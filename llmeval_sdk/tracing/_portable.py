@@ -185,7 +185,7 @@ def _of_expected(expected: dict[str, Any]) -> dict[str, Any]:
 
 def _collected(item: Any) -> tuple[Any, ...]:  # noqa: PLR0911
     if type(item) is Spent:
-        return (_USAGE, _usage(item.usage), item.model)
+        return (_USAGE, _usage(item.usage), item.model, dict(item.metrics))
     if type(item) is Retrieved:
         return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
     if type(item) is Step:

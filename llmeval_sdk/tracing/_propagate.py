@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from llmeval_sdk._process.shield import swallow
+from llmeval_sdk.tracing._annotate import annotation_context
 from llmeval_sdk.tracing._span import Link, Span
 from llmeval_sdk.tracing._state import current, state
 
@@ -20,6 +21,8 @@ R = TypeVar("R")
 
 SESSION = "session.id"
 """Member of ``baggage`` that says which session a request belongs to."""
+USER = "user.id"
+"""The same for the app's user."""
 LONGEST_SESSION = 200
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
@@ -74,13 +77,23 @@ def _inject(headers: MutableMapping[str, str]) -> None:
     else:
         ids = (span.trace_id, span.span_id, span.flags)
     headers["traceparent"] = f"00-{ids[0]:032x}-{ids[1]:016x}-{ids[2]:02x}"
-    session = (here or span).session_id
-    if session:
+    known = {SESSION: (here or span).session_id, USER: _user(here)}
+    known = {name: value for name, value in known.items() if value}
+    if known:
         from urllib.parse import quote
 
-        others = [each for each in _members(headers.get("baggage")) if each[0] != SESSION]
-        members = [*others, (SESSION, quote(session[:LONGEST_SESSION], safe=""))]
+        members = [each for each in _members(headers.get("baggage")) if each[0] not in known]
+        members += [(name, quote(str(v)[:LONGEST_SESSION], safe="")) for name, v in known.items()]
         headers["baggage"] = ",".join("=".join(each) for each in members)
+
+
+def _user(span: Span | Link | None) -> str | None:
+    """Return the user of a span, or of the nearest one around it."""
+    while type(span) is Span:
+        if user := (span._tags or {}).get("user_id"):
+            return user
+        span = span.parent
+    return None
 
 
 def _innermost(here: Span | Link | None) -> Span | Link | None:
@@ -96,10 +109,10 @@ def _innermost(here: Span | Link | None) -> Span | Link | None:
 def extract(headers: Mapping[str, Any]) -> Iterator[None]:
     """Make the span that a caller injected the parent of what starts inside the block.
 
-    Its session becomes theirs; where the app uses OpenTelemetry, that gets the caller's baggage.
-    Headers without a valid ``traceparent`` begin a new trace.
+    Its session and user become theirs; where the app uses OpenTelemetry, that gets the caller's
+    baggage. Headers without a valid ``traceparent`` begin a new trace.
     """
-    link, entered = None, []
+    link, entered, texts = None, [], {}
     try:
         texts = {str(name).lower(): _text(value) for name, value in headers.items()}
         link = _parse(texts)
@@ -108,11 +121,12 @@ def extract(headers: Mapping[str, Any]) -> Iterator[None]:
     except Exception as error:
         if not swallow("extract", error, calls_out=True):
             raise
-    before = current.get()
+    before, user = current.get(), link and _member(texts.get("baggage"), USER)
     if link is not None:
         current.set(link)
     try:
-        yield
+        with annotation_context(user_id=user) if user else nullcontext():
+            yield
     finally:
         if link is not None:
             current.set(before)
@@ -128,11 +142,13 @@ def _parse(headers: Mapping[str, str]) -> Link | None:
     trace_id, span_id = int(found[2], 16), int(found[3], 16)
     if not trace_id or not span_id:
         return None
-    return Link(trace_id, span_id, int(found[4], 16), session_id=_session(headers.get("baggage")))
+    return Link(
+        trace_id, span_id, int(found[4], 16), session_id=_member(headers.get("baggage"), SESSION)
+    )
 
 
-def _session(baggage: str | None) -> str | None:
-    value = dict(_members(baggage)).get(SESSION, "").partition(";")[0].strip()
+def _member(baggage: str | None, name: str) -> str | None:
+    value = dict(_members(baggage)).get(name, "").partition(";")[0].strip()
     if not value:
         return None
     from urllib.parse import unquote_plus  # OpenTelemetry for Python writes a space as +

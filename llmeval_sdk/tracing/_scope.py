@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.model import SpanKind
 from llmeval_sdk.tracing._annotate import inherit
+from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._shapes import traced
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
 from llmeval_sdk.tracing._state import current, make_current, state
@@ -44,7 +45,7 @@ class Scope:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         name = name[:MAX_NAME] if type(name) is str else name
-        session_id = session_id[:MAX_NAME] if type(session_id) is str else session_id
+        session_id = None if session_id is None else str(capture(session_id))[:MAX_NAME]
         self._named = bool(name)
         self._spec = Spec(
             kind, name or kind, tuple(evaluators), session_id, tags, model_name, model_provider

@@ -13,6 +13,7 @@ import inspect
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial, wraps
+from time import perf_counter_ns
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunks
@@ -271,6 +272,9 @@ def _collect(span: Span, items: list[Any], item: Any) -> None:
     """Capture what a generator yields, for as long as the span has room."""
     try:
         room = span.room
+        if not items:
+            waited = (perf_counter_ns() - span._perf_ns) / 1e9
+            span._metrics = {"time_to_first_token": waited, **(span._metrics or {})}
         if type(item) is str and len(item) < room[0]:
             room[0] -= len(item) + NODE_BYTES
             items.append(item)

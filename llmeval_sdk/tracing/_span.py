@@ -236,6 +236,7 @@ class Span:
     attributes = property(attrgetter("_attributes"), doc="Free metadata of the app.")
     usage = property(attrgetter("_usage"), doc="What a model call used.")
     error = property(attrgetter("_error"), doc="How the span failed.")
+    metrics = property(attrgetter("_metrics"), doc="Numbers, such as tokens from a cache.")
     tags = property(attrgetter("_tags"), doc="Labels to filter by.")
 
     @property

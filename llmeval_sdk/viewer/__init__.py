@@ -16,9 +16,12 @@ from llmeval_sdk.errors import ConfigurationError, missing_extra
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.tracing import Span
     from llmeval_sdk.viewer._application import Viewer
+    from llmeval_sdk.viewer._web_feedback import FeedbackApp
 
-__all__ = ["app"]
+__all__ = ["app", "feedback_app", "feedback_token"]
+MIN_KEY = 16
 
 
 def app(
@@ -28,6 +31,7 @@ def app(
     open: bool = False,  # noqa: A002
     hosts: Collection[str] | None = None,
     feedback: bool = True,
+    metrics: bool = False,
 ) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
 
@@ -47,6 +51,8 @@ def app(
             bare addresses are allowed, so that no foreign page can reach the viewer by binding a
             name of its own to this machine.
         feedback: Whether visitors may label traces.
+        metrics: Whether ``/metrics`` shows counters for Prometheus. A token is passed there like on
+            any other page, as ``?token=…``.
 
     Raises:
         ConfigurationError: Neither a token nor ``open=True`` was passed, or both were.
@@ -62,4 +68,58 @@ def app(
         from llmeval_sdk.viewer._application import build
     except ImportError as error:
         raise missing_extra("The viewer", "viewer", error.name or "starlette") from None
-    return build(store, token=token or None, hosts=hosts, feedback=feedback)
+    return build(store, token=token or None, hosts=hosts, feedback=feedback, metrics=metrics)
+
+
+def feedback_app(
+    *,
+    key: str,
+    store: str | os.PathLike[str] | None = None,
+    per_minute: int = 30,
+    origins: Collection[str] = (),
+) -> FeedbackApp:
+    """Return an ASGI app that takes feedback from web clients, to be mounted.
+
+    A client posts ``{"token": "…", "name": "thumbs", "value": true, "reason": "…"}``. The token is
+    what `feedback_token` returned for the span; ``name`` is ``thumbs`` by default, and ``reason``
+    is optional. The answer is 204; 403 for a token that is none, 404 for a span that is not in the
+    store (yet, or any more), 429 for too much, each counted in ``stats().problems``.
+
+    Args:
+        key: The secret with which tokens are signed, at least 16 characters; the same on all hosts.
+        store: The file, by default that which this process writes.
+        per_minute: How much one client may send, and how much may be said of one span.
+        origins: The sites of other origins whose pages may post, such as
+            ``https://app.example.com``.
+
+    Raises:
+        ConfigurationError: The key is too short.
+        MissingExtraError: Starlette is not installed; the extra ``viewer`` brings it.
+    """
+    _check_key(key)
+    try:
+        from llmeval_sdk.viewer._web_feedback import FeedbackApp
+    except ImportError as error:
+        raise missing_extra("The viewer", "viewer", error.name or "starlette") from None
+    return FeedbackApp(store, key=key, per_minute=per_minute, origins=origins)
+
+
+def feedback_token(span: Span, *, key: str) -> str:
+    """Return the token with which a web client may say something of a span.
+
+    Raises `ConfigurationError` if the key is shorter than 16 characters.
+    """
+    _check_key(key)
+    try:
+        from llmeval_sdk.viewer._web_feedback import token_of
+    except ImportError as error:
+        raise missing_extra("The viewer", "viewer", error.name or "starlette") from None
+    return token_of(span.trace_id, span.span_id, key)
+
+
+def _check_key(key: str) -> None:
+    if len(key) < MIN_KEY:
+        raise ConfigurationError(
+            f"the key that signs feedback needs at least {MIN_KEY} characters:"
+            " use secrets.token_urlsafe(24), and the same one on all hosts"
+        )

@@ -11,10 +11,21 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from llmeval_sdk.viewer import _labelling, _scores, _trace, _traces, _versions
+from llmeval_sdk.store.hourly import HourlyTraffic
+from llmeval_sdk.viewer import (
+    _compare,
+    _golden_form,
+    _labelling,
+    _overview,
+    _scores,
+    _sessions,
+    _trace,
+    _traces,
+    _versions,
+)
 from llmeval_sdk.viewer._guard import Guard
 from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page, root_of
@@ -27,6 +38,7 @@ class Site:
     readers: Readers
     watch: Watch
     feedback: bool
+    traffic: HourlyTraffic
 
 
 class Viewer(Guard):
@@ -50,25 +62,35 @@ def build(
     token: str | None,
     hosts: Collection[str] | None,
     feedback: bool,
+    metrics: bool,
 ) -> Viewer:
     """Build the app from the arguments of `llmeval_sdk.viewer.app`."""
     readers = Readers(store)
-    routes = [
+    routes: list[BaseRoute] = [
         Route("/", _traces.show),
         Route("/traces/{trace_id}", _trace.show),
         Route("/traces/{trace_id}/{span_id}/{field}", _trace.text),
+        Route("/sessions", _sessions.show_list),
+        Route("/session", _sessions.show),
+        Route("/compare", _compare.show),
         Route("/scores", _scores.overview),
         Route("/scores/{evaluator:path}", _scores.detail),
         Route("/label", _labelling.show),
         Route("/label", _labelling.submit, methods=["POST"]),
         Route("/versions", _versions.show),
+        Route("/overview", _overview.show),
         Route("/feedback", _trace.submit_label, methods=["POST"]),
+        Route("/golden", _golden_form.submit, methods=["POST"]),
         Route("/events", stream),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
     ]
+    if metrics:
+        from llmeval_sdk.viewer._prometheus import metrics_page
+
+        routes.append(Route("/metrics", metrics_page()))
     handlers = {NoStoreError: _no_store, HTTPException: _failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
-    inner.state.site = Site(readers, Watch(readers), feedback)
+    inner.state.site = Site(readers, Watch(readers), feedback, HourlyTraffic())
     return Viewer(inner, token=token, hosts=hosts)
 
 

@@ -61,7 +61,7 @@ def points_of(populations: Sequence[Population]) -> tuple[list[Point], list[Poin
 
 
 def over_time(
-    points: Sequence[Point], period_ns: int, beside: Sequence[Point] = ()
+    points: Sequence[Point], period_ns: int, beside: Sequence[Point] = (), counted: str = "scored"
 ) -> Callable[[float, str], Markup]:
     """Return a chart of means with their intervals; ``beside`` them is a dashed line."""
     ends = [end for p in points for end in (p.low, p.high, p.mean) if end is not None]
@@ -81,7 +81,7 @@ def over_time(
                 frame.picture.band(x, frame.y(point.low), frame.y(point.high))
                 interval = f", 95 % from {number(point.low)} to {number(point.high)}"
             label = f"{_clock(point.time_ns, period_ns)}: {number(point.mean)}{interval}"
-            frame.picture.dot(x, frame.y(point.mean), f"{label}, {point.count} scored")
+            frame.picture.dot(x, frame.y(point.mean), f"{label}, {point.count} {counted}")
         return frame.picture.done()
 
     return draw

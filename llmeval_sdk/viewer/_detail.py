@@ -26,6 +26,7 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.views import JudgeRun, Outline
 from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of, colourless, marked, places
+from llmeval_sdk.viewer._content import Content, content_of
 from llmeval_sdk.viewer._render import as_text
 
 
@@ -82,8 +83,8 @@ class Detail:
     """All that the page shows of one span."""
 
     span: SpanData
-    request: MarkedText
-    response: MarkedText
+    request: Content
+    response: Content
     unsupported: bool
     """Whether parts of the response are marked because the context does not support them."""
     verdicts: tuple[ShownVerdict, ...]
@@ -128,8 +129,8 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     unsupported = _unsupported(counted) if isinstance(span.response, str) else ()
     return Detail(
         span,
-        marked(as_text(span.request)),
-        marked(as_text(span.response), unsupported),
+        content_of(span.request),
+        content_of(span.response, unsupported),
         bool(unsupported),
         tuple(sorted(verdicts, key=_first_to_look_at)),
         tuple((refusal, explain(refusal.reason)) for refusal in refusals),

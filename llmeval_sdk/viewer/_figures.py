@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from llmeval_sdk import _values
-from llmeval_sdk.store.summary import BINS, bin_of, has_bins
+from llmeval_sdk.store.bins import BINS, bin_of, has_bins
 from llmeval_sdk.store.views import Recent
 
 

@@ -128,6 +128,13 @@ def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def integer(text: str | None, otherwise: int) -> int:
+    """Read a number above 0 that SQLite can hold; any other text gives ``otherwise``."""
+    if text is None or not (text.isascii() and text.isdecimal() and len(text) < 20):
+        return otherwise
+    return int(text) if 0 < int(text) < 1 << 63 else otherwise
+
+
 TEMPLATES = Environment(
     loader=PackageLoader("llmeval_sdk.viewer"),
     autoescape=True,

@@ -183,7 +183,7 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
         quantile(effort.durations, 0.95),
         effort.total_tokens,
         effort.cost_usd,
-        bool(reader.stood_in([name])),
+        bool(reader.read(lambda c: views.stood_in(c, [name]))),
         effort.probabilities,
     )
 

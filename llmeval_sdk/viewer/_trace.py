@@ -19,11 +19,15 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import EvaluationEvent, SpanData
 from llmeval_sdk.store import views
+from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.views import Outline
-from llmeval_sdk.viewer import _detail
+from llmeval_sdk.viewer import _detail, _run
+from llmeval_sdk.viewer._detail import Detail
+from llmeval_sdk.viewer._golden import kept_in
 from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import as_text, page, root_of, url
+from llmeval_sdk.viewer._render import as_text, integer, page, root_of, url
 
 
 _TEXTS = ("request", "response")
@@ -38,19 +42,34 @@ def show(request: Request) -> Response:
     trace_id = request.path_params["trace_id"]
     with request.app.state.site.readers.lend() as reader:
         spans, complete = reader.read(lambda c: views.outline(c, trace_id))
-        span_id = request.query_params.get("span") or _first_to_show(spans)
-        span = reader.span(span_id, trace_id)
-        if span is None:
+        detail = read_detail(reader, trace_id, request.query_params.get("span"), spans)
+        if detail is None:
             raise HTTPException(
                 404, "There is no such trace in this store. It may have been pruned."
             )
-        detail = _detail.read(reader, span, _last_retrieval(spans, span.span_id))
+        span = detail.span
+        events = counting(verdict.event for verdict in detail.verdicts)
+        run = _run.read_run(reader, span, events, integer(request.query_params.get("step"), 1))
         known = reader.read(views.known_names)
         state = reader.read(state_of)
     return page(
         request, "trace.html",
         detail=detail, bars=bars(spans), complete=complete, known=known, state=state,
+        run=run, page_steps=_run.PAGE_STEPS, golden=kept_in(request, span.span_id),
     )  # fmt: skip
+
+
+def read_detail(
+    reader: StoreReader, trace_id: str, span_id: str | None, spans: Sequence[Outline]
+) -> Detail | None:
+    """Read a span of a trace, by default the first one with scores; ``None`` if it is not there.
+
+    ``spans`` is the outline of the trace.
+    """
+    span = reader.span(span_id or _first_to_show(spans), trace_id)
+    if span is None:
+        return None
+    return _detail.read(reader, span, _last_retrieval(spans, span.span_id))
 
 
 def text(request: Request) -> Response:

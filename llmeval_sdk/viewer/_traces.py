@@ -17,18 +17,25 @@ from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.pages import ListedSpan, Page
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.views import KnownNames
-from llmeval_sdk.store.walks import Judged, Place, Query
+from llmeval_sdk.store.walks import Judged, Order, Place, Query
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
 from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import page, root_of, url
+from llmeval_sdk.viewer._render import integer, page, root_of, url
 
 
 RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
 JUDGED: Mapping[str, Judged] = {
     "yes": "yes", "escalated": "escalated", "control": "control", "no": "no",
 }  # fmt: skip
+SORTS: Mapping[str, Order] = {"@time": "oldest", "@took": "slowest", "-@took": "fastest"}
+"""Ways to sort that no evaluator has a name for; newest first needs none."""
 MAX_COLUMNS = 12
-_TEXTS = ("q", "span", "evaluator", "op", "value", "judge", "reason", "range", "sort")
+_TEXTS = (
+    "q", "span", "evaluator", "op", "value", "judge", "reason", "session", "tag", "model", "slower",
+    "dearer", "range", "sort",
+)  # fmt: skip
+MORE = ("session", "tag", "model", "slower", "dearer")
+"""Filters that a page folds away until one of them is set."""
 _FLAGS = ("errors", "runs")
 _FIRST_COLUMNS = (
     "extraction_risk", "groundedness_risk", "context_relevance", "context_recall_heuristic",
@@ -76,31 +83,33 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
     params |= {name: "1" for name in _FLAGS if address.get(name)}
     problems: list[str] = []
     condition = _condition(params, known, problems)
-    order_by = params.get("sort", "").removeprefix("-") or None
-    highest = order_by is not None and _values.high_is_bad(order_by) != params["sort"].startswith(
-        "-"
-    )
+    order, order_by = _order(params.get("sort", ""))
+    by_words = order_by is not None and order_by not in known.numeric
     seconds = RANGES.get(params.get("range", ""))
     query = Query(
         span_name=params.get("span"),
         evaluator=params.get("evaluator"),
         judged=JUDGED.get(params.get("judge", ""), ""),
         reason=params.get("reason"),
+        session=params.get("session"),
+        model=params.get("model"),
+        **_bounds(params, problems),
         failed="errors" in params,
         text=params.get("q"),
         since=time.time_ns() - seconds * 1_000_000_000 if seconds else None,
         judges="runs" in params,
-        order="newest" if not order_by else "highest" if highest else "lowest",
+        order=order,
         order_by=order_by,
+        by_words=by_words,
         **(condition or {}),
     )
     chosen = [name for name in address.getlist("col") if name][:MAX_COLUMNS]
     if chosen:
         params["col"] = chosen
     columns = tuple(dict.fromkeys(chosen)) or _default_columns(known, query)
-    return Filters(
-        params, query, _place(address.get("after")), columns, tuple(problems), condition is None
-    )
+    after = _place(address.get("after"), by_words=by_words)
+    refused = condition is None
+    return Filters(params, query, after, columns, tuple(problems), refused)
 
 
 def _condition(
@@ -134,13 +143,49 @@ def _condition(
     return {"above" if op == "above" else "below": number}
 
 
-def _place(text: str | None) -> Place | None:
-    key, _, seq = (text or "").partition("~")
+def _bounds(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Return the filters by tag, seconds and dollars as arguments of a `Query`.
+
+    A bound that is no number is taken out of ``params``, and ``problems`` then says so.
+    """
+    bounds: dict[str, Any] = {}
+    for name, what, scale in (("slower", "slower_ns", 1e9), ("dearer", "dearer_usd", 1.0)):
+        if name in params:
+            try:
+                number = float(params[name].removesuffix("s").removeprefix("$"))
+            except ValueError:
+                number = nan
+            if 0 <= number < _INTEGERS_BELOW / 1e9:
+                bounds[what] = int(number * scale) if what == "slower_ns" else number
+            else:
+                problems.append(f"“{name} than” needs a number, not {params.pop(name)!r}.")
+    tag, has_value, value = params.get("tag", "").partition("=")
+    if tag:
+        bounds |= {"tag": tag.strip(), "tag_value": value.strip() if has_value else None}
+    return bounds
+
+
+def _order(sort: str) -> tuple[Order, str | None]:
+    """Read how a list is sorted: by time, by how long it took, or by the values of an evaluator."""
+    if sort in SORTS:
+        return SORTS[sort], None
+    name = sort.removeprefix("-")
+    if not name:
+        return "newest", None
+    highest = _values.high_is_bad(name) != sort.startswith("-")
+    return "highest" if highest else "lowest", name
+
+
+def _place(text: str | None, *, by_words: bool = False) -> Place | None:
+    key, _, seq = (text or "").rpartition("~")
+    if by_words:
+        return Place(key, integer(seq, 0)) if integer(seq, 0) else None
     try:
-        place = Place(float(key) if "." in key or "e" in key else int(key), int(seq))
+        number = float(key) if "." in key or "e" in key else int(key)
+        place = Place(number, int(seq))
     except ValueError:
         return None
-    return place if max(map(abs, place)) < _INTEGERS_BELOW else None
+    return place if max(abs(number), abs(place.seq)) < _INTEGERS_BELOW else None
 
 
 def _default_columns(known: KnownNames, query: Query) -> tuple[str, ...]:
@@ -183,7 +228,8 @@ def show(request: Request) -> Response:
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))
         state = reader.read(state_of)
-        stood_in = reader.stood_in(name for name in filters.columns if name in known.judges)
+        judges = [name for name in filters.columns if name in known.judges]
+        stood_in = reader.read(lambda c: views.stood_in(c, judges))
     rows = [
         ListRow(
             item,
@@ -197,7 +243,7 @@ def show(request: Request) -> Response:
     return page(
         request, "traces.html",
         rows=rows, result=result, filters=filters, known=known, state=state, ranges=RANGES,
-        stood_in=stood_in,
+        stood_in=stood_in, more=[name for name in MORE if name in filters.params],
     )  # fmt: skip
 
 

@@ -26,6 +26,12 @@ TRACED = [
 
 def record(*what):
     """Run the app; there is one record of it."""
+    (only,) = records(*what)
+    return only
+
+
+def records(*what):
+    """Run the app, and return what came of it."""
     python = Path(os.environ["BACKENDS"]).resolve() / "agents" / "bin" / "python"
     done = subprocess.run(
         [python, APP, *what],
@@ -38,9 +44,9 @@ def record(*what):
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (only,) = json.loads(done.stdout.splitlines()[-1])
-    assert only["question"] == "Please refund order A17."
-    return only
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert {one["question"] for one in told} == {"Please refund order A17."}
+    return told
 
 
 def plain(arguments):
@@ -108,3 +114,55 @@ def test_ddtraces_own_decorators_make_a_run():
         ("get_order", None), ("get_order", "researcher"), ("refund", None),
     ]  # fmt: skip
     assert seen["steps"][2][4] == "ValueError: not refundable"
+
+
+ANSWER = "I could not refund A17."
+
+
+@pytest.mark.parametrize(
+    ("tracer", "session"),
+    [("openinference", [["thread-7", 2.0]]), ("traceloop", [["thread-7", 2.0]]), ("ddtrace", [])],
+)
+def test_a_graph_that_waits_for_a_person_is_two_runs_of_one_session(tracer, session):
+    """The first has no answer, and the second the question of its messages.
+
+    LangGraph's thread joins them as two turns of a session, where the tracer writes it.
+    """
+    paused, resumed = records(tracer, "langgraph", "approval")
+    assert (paused["response"], resumed["response"]) == (None, ANSWER)
+    assert [step[0] for step in paused["steps"]] == ["get_order"]
+    assert [step[0] for step in resumed["steps"]] == ["refund"]
+    assert "not refundable" in resumed["steps"][0][4]
+    assert paused["session"] == session
+
+
+@pytest.mark.parametrize("tracer", ["traceloop", "ddtrace"])
+def test_an_approval_of_the_agents_sdk_makes_two_runs(tracer):
+    """The call that waits is a step without a result; the second run makes it."""
+    paused, resumed = records(tracer, "openai_agents", "approval")
+    assert (paused["response"], resumed["response"]) == (None, ANSWER)
+    assert [step[0] for step in paused["steps"]] == ["get_order", "refund"]
+    assert paused["steps"][1][3:5] == [None, None]
+    (refund,) = resumed["steps"]
+    assert refund[0] == "refund"
+    assert refund[4]
+
+
+def test_openinference_writes_nothing_of_an_agents_run_that_is_resumed():
+    """Only what was done before the approval is seen; the page for agents says so."""
+    (paused,) = records("openinference", "openai_agents", "approval")
+    assert paused["response"] is None
+
+
+def test_two_instrumentations_of_one_run_make_each_call_one_step():
+    """Two equal calls that one of them tells of stay two."""
+    seen = record("both", "langgraph", "support")
+    assert sorted((step[0], step[2]["order_id"]) for step in seen["steps"]) == [
+        ("get_order", "A17"), ("get_order", "B22"), ("refund", "A17"), ("refund", "A17"),
+    ]  # fmt: skip
+
+
+def test_two_instrumentations_with_traces_of_their_own_make_two_runs():
+    """Of the Agents SDK each of them makes its own trace, and nothing joins those."""
+    seen = records("both", "openai_agents", "support")
+    assert [len(run["steps"]) for run in seen] == [4, 4]

@@ -76,3 +76,27 @@ def test_a_wrong_bound_is_explained(llmeval, aged, option):
     done = llmeval("prune", "--store", aged.path, *option)
     assert done.returncode == 2
     assert option[1] in done.stderr
+
+
+def test_all_of_a_user_goes_and_nothing_else(llmeval, store):
+    """Traces of which any span has the user go with scores and feedback; no text of them is left."""
+    for number in (1, 2, 3):
+        user = "user-17" if number < 3 else "user-4"
+        span = store.span(
+            f"{2 * number - 1:016x}", trace_id=f"{number:032x}", tags={"user_id": user},
+            request=f"the secret of {user}",
+        )  # fmt: skip
+        store.span(f"{2 * number:016x}", trace_id=f"{number:032x}", parent_id=span.span_id)
+        store.evaluation(span, "precision", 0.5)
+        store.feedback(number, "thumbs", True)
+    asked = llmeval("prune", "--store", store.path, "--user", "user-17", "--dry-run")
+    assert "2 traces with 4 spans are of that user" in asked.stdout
+    done = llmeval("prune", "--store", store.path, "--user", "user-17")
+    assert done.returncode == 0, done.stderr
+    assert "2 traces with 4 spans of that user went" in done.stdout
+    assert "Datadog" in done.stdout
+    with StoreReader(store.path) as reader:
+        counts = reader.counts()
+        assert (counts.spans, counts.evaluations, counts.feedback) == (2, 1, 1)
+    assert b"the secret of user-17" not in store.path.read_bytes()
+    assert b"the secret of user-4" in store.path.read_bytes()

@@ -115,6 +115,14 @@ def test_feedback_of_a_person_has_its_target_at_the_top():
     assert "span_id" not in found
 
 
+def test_the_verdict_on_a_session_has_its_scope_and_its_last_span():
+    """Its metadata name the session and the pause that it is about."""
+    about = {"scope": "session", "session_id": "chat-7", "period": 2}
+    sent = made(Evaluation("goal_reached", "yes", metadata=about))
+    assert (sent["eval_scope"], sent["join_on"]) == ("session", {"span": IDS})
+    assert sent["metadata"]["session_id"] == "chat-7"
+
+
 def test_an_evaluation_can_join_on_a_tag():
     """Of a span whose ids the app does not know."""
     join = {"tag": {"key": "order", "value": "7"}}

@@ -1,10 +1,14 @@
 """What does not fit into one request goes in several; nothing is cut, and nothing is left out."""
 
+import gc
+
 import pytest
 from decisions_asked import CHANCES, DATA, WIRES, YES_NO, numbers, yes_no
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms._sending import Sender
 from llmeval_sdk.llms.decisions import Limits
+from llmeval_sdk.llms.decisions._call import DecisionCall
 from llmeval_sdk.model import Option, Question
 from llmeval_sdk.protocols import further_request
 
@@ -239,3 +243,16 @@ def test_the_limits_are_those_of_a_record_of_ours(serve, ask):
         decision = ask(server, wire, [YES_NO, *yes_no("a", "b", "c", "d", *chunks)], DATA)
         assert decision.requests == len(server.decisions) == 1
         assert numbers(decision)["groundedness"] == CHANCES["groundedness"]
+
+
+def test_a_decision_leaves_nothing_to_the_collector(serve, ask):
+    """What a call held is freed at its end: the collector stops all threads of the app."""
+    server = serve()
+    gc.collect()
+    gc.disable()
+    try:
+        ask(server, "systemone", yes_no("one"))
+        left = [kept for kept in gc.get_objects() if isinstance(kept, (Sender, DecisionCall))]
+    finally:
+        gc.enable()
+    assert not left

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from llmeval_sdk.demo import main, run
+from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -78,7 +79,7 @@ def test_the_stand_in_is_called_one_wherever_it_speaks(finished, reader):
     assert "rules on shared words, no model" in finished[1]
     verdicts = [
         event.evaluation
-        for ref in reader.find("", limit=1000)
+        for ref in reader.read(lambda c: spans_like(c, "", 1000))
         for event in reader.evaluations_of(ref.span_id)
         if event.evaluation.evaluator_kind == "judge"
     ]
@@ -89,7 +90,9 @@ def test_the_stand_in_is_called_one_wherever_it_speaks(finished, reader):
 
 def test_the_store_holds_what_the_tables_say(finished, reader):
     """The records counted in the first table are the requests in the store, each one graded."""
-    requests = [ref for ref in reader.find("", limit=1000) if ref.name == "extract_field"]
+    requests = [
+        ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field"
+    ]
     graded = [
         event.evaluation.value
         for ref in requests
@@ -113,7 +116,9 @@ def test_the_store_holds_what_the_tables_say(finished, reader):
 
 def test_each_request_has_its_steps_and_scores(reader):
     """A request is four spans, with both retrieval methods, and the free scores stand on it."""
-    ref = next(ref for ref in reader.find("", limit=1000) if ref.name == "extract_field")
+    ref = next(
+        ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field"
+    )
     spans = reader.trace(ref.trace_id)
     assert Counter(span.name for span in spans) == Counter(
         ["extract_field", "hybrid_search", "extract", "aggregate"]

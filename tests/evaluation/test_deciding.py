@@ -20,7 +20,8 @@ from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Answer, Chunk, Completion, Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.unlimited import Unlimited
 from llmeval_sdk.protocols import further_request
 
 

@@ -88,6 +88,23 @@ def test_agreement_keeps_its_json(frozen, command, store):
     frozen("agreement.json", shape(json.loads(command(*run))))
 
 
+def test_commands_that_look_at_a_store_keep_their_json(frozen, command, store, tmp_path):
+    """`explain`, `prune`, `doctor` and `dataset` print one document with the keys they had."""
+    sets = ("--folder", tmp_path / "sets", "--json")
+    runs = {
+        "explain": ("explain", "--last", "--store", store, "--json"),
+        "prune": ("prune", "--store", store, "--max-days", "99999", "--dry-run", "--json"),
+        "doctor": ("doctor", "--offline", "--all", "--json"),
+        "dataset add": ("dataset", "add", "some", "--last", "--store", store, *sets),
+        "dataset list": ("dataset", "list", *sets),
+        "dataset show": ("dataset", "show", "some", *sets),
+    }
+    documents = {name: json.loads(command(*run)) for name, run in runs.items()}
+    documents["doctor"]["packages"] = sorted(documents["doctor"]["packages"])
+    documents["doctor"]["sections"] = sorted(set(documents["doctor"]["sections"]) - {"Threads"})
+    frozen("looking.json", {name: shape(document) for name, document in documents.items()})
+
+
 def test_doctor_keeps_its_sections_and_settings(frozen, command):
     """`doctor --all` goes through the same things, and shows every setting with its source."""
     titles, shown = [], []

@@ -15,6 +15,7 @@ from shapes import columns
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.model import Batch
+from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -140,7 +141,9 @@ def test_a_writer_of_today_goes_on_with_it(store):
     """Opened for writing, migrated if need be, it holds what it held, and takes new records."""
     with StoreReader(store) as reader:
         before = reader.counts()
-        spans = [reader.span(ref.span_id) for ref in reader.find("", 1_000)]
+        spans = [
+            reader.span(ref.span_id) for ref in reader.read(lambda c: spans_like(c, "", 1_000))
+        ]
     with closing(StoreWriter(store, max_days=0)) as writer:
         writer.write(Batch((spans[0].__class__("ab" * 16, "cd" * 8, None, "new", "task", 1, 2),)))
     with StoreReader(store) as reader:

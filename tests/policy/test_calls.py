@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmeval_sdk._prices import cost, price_of
 from llmeval_sdk.model import Usage
 from llmeval_sdk.policy.admission import Refused
 from llmeval_sdk.policy.backoff import AdaptiveLimit, Breaker
-from llmeval_sdk.policy.prices import cost, price_of
 
 
 class Clock:
@@ -195,8 +195,23 @@ class TestPrices:
     def test_own_prices_win(self):
         """A deployment's own name and its own price are what counts."""
         own = {"gpt-4o": (1.0, 1.0), "my/judge": (0.0, 0.0)}
-        assert price_of("gpt-4o-2024-05-13", own=own) == (1.0, 1.0)
-        assert price_of("my/judge", own=own) == (0.0, 0.0)
+        assert price_of("gpt-4o-2024-05-13", own=own)[:2] == (1.0, 1.0)
+        assert price_of("my/judge", own=own)[:2] == (0.0, 0.0)
+
+    def test_what_a_cache_had_and_keeps_has_its_own_price(self):
+        """Cached input is priced apart where its price is known, and is dear input elsewhere."""
+        usage = Usage(1_000_000, 0, 1_000_000)
+        metrics = {"cache_read_input_tokens": 400_000, "cache_write_input_tokens": 100_000}
+        assert cost("m", usage, metrics, own={"m": (2, 10)}) == pytest.approx(2.0)
+        assert cost("m", usage, metrics, own={"m": (2, 10, 0.5)}) == pytest.approx(1.4)
+        assert cost("m", usage, metrics, own={"m": (2, 10, 0.5, 4)}) == pytest.approx(1.6)
+
+    def test_more_cached_tokens_than_input_cost_no_less_than_nothing(self):
+        """Numbers that cannot be are bounded by the input, and negative ones count as none."""
+        own = {"m": (2.0, 10.0, 0.0)}
+        usage = Usage(1_000_000, 0, 1_000_000)
+        assert cost("m", usage, {"cache_read_input_tokens": 1e12}, own=own) == 0
+        assert cost("m", usage, {"cache_read_input_tokens": -5}, own=own) == pytest.approx(2.0)
 
     def test_what_the_provider_says_wins_over_the_list(self):
         """A known cost is not estimated."""

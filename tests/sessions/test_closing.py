@@ -74,6 +74,7 @@ def test_a_session_id_may_be_anything_that_has_a_text(session_id, tmp_path):
         stats = captured.drain()
     assert stats.sessions["turns"] == 1
     assert "relevance_to_query" in captured.scores()
+    assert captured.spans[0].session_id == str(session_id)[:1_000]
 
 
 class NoText:

@@ -147,6 +147,44 @@ def test_sampling_is_by_session(live):
     assert all(judged.count(session) == 2 for session in judged)
 
 
+def decisions_of(captured):
+    """Return the sessions that a judge saw, and those that it did not, once for each decision."""
+    judged = [e.evaluation.metadata["session_id"] for e in of_sessions(captured, "goal_reached")]
+    left_out = [item for item in captured.not_run if item.evaluator == "goal_reached"]
+    assert {item.reason for item in left_out} <= {"not_escalated"}
+    return judged, left_out
+
+
+def test_a_share_is_one_of_sessions_and_not_of_their_turns(live):
+    """One decision for each session, by its own score: of sessions with many turns, the longest."""
+    rule = llmeval.Escalation("goal_reached", share=0.25, by="turn_count", control_rate=0.0)
+    with live.capture(escalations=[rule]) as captured:
+        for number in range(80):
+            live.talk(f"s{number}", *(["one?"] * (1 + number % 4)))
+        live.wait(captured, 80, "turn_count")
+        captured.drain()
+    judged, left_out = decisions_of(captured)
+    assert len(judged) + len(left_out) == len(set(judged)) + len(left_out) == 80
+    assert 12 <= len(judged) <= 28
+    longest = sum(int(session[1:]) % 4 == 3 for session in judged)
+    assert longest / len(judged) > 0.5
+
+
+def test_a_random_share_draws_each_session_once(live):
+    """Whoever is drawn is judged at all of its pauses, on whatever host and after any restart."""
+    rule = llmeval.Escalation("goal_reached", share=0.4)
+    with live.capture(escalations=[rule]) as captured:
+        for period in range(1, 3):
+            for number in range(30):
+                live.talk(f"s{number}", "one?")
+            live.wait(captured, 30 * period, "turn_count")
+        captured.drain()
+    judged, left_out = decisions_of(captured)
+    assert len(judged) + len(left_out) == 60
+    assert 4 <= len(set(judged)) <= 20
+    assert all(judged.count(session) == 2 for session in judged)
+
+
 def test_escalation_is_by_the_free_scores_of_the_session(live):
     """Only the sessions that look bad cost anything."""
     rule = llmeval.Escalation("goal_reached", when=llmeval.above("turn_count", 1.5))

@@ -138,3 +138,28 @@ def test_without_tool_spans_the_messages_of_the_model_call_are_the_run(app):
     assert [step.role for step in record.steps] == ["user", "tool", "assistant"]
     assert (record.steps[1].arguments, record.steps[1].result) == ({"order_id": "A17"}, "shipped")
     assert record.response == ANSWER
+
+
+def test_a_call_that_two_instrumentations_tell_of_is_one_step(app):
+    """It has the same name and arguments at the same time; an equal call after it is another one."""
+    other = app_of(app, "a-second-library")
+    with capture() as kit:
+        top = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "boss"}
+        called = {
+            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_order",
+            "gen_ai.tool.call.arguments": '{"order_id": "A17"}',
+        }  # fmt: skip
+        with app.start_as_current_span("invoke_agent boss", attributes=top):
+            for _ in range(2):
+                with app.start_as_current_span("execute_tool get_order", attributes=called):
+                    other.start_span("get_order", attributes=called).end()
+        kit.drain()
+    (record,) = RECORDS
+    assert [step.name for step in record.steps] == ["get_order", "get_order"]
+
+
+def app_of(tracer, name):
+    """Return another library's tracer of the same provider."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider._active_span_processor = tracer.span_processor
+    return provider.get_tracer(name)

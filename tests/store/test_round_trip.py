@@ -181,16 +181,3 @@ def test_batches_of_any_size_are_written_whole(writer, make, size):
     writer.write(Batch(spans, tuple(make.evaluation(span) for span in spans)))
     with read(writer) as reader:
         assert reader.counts().spans == reader.counts().evaluations == size
-
-
-def test_a_span_is_found_by_the_beginning_of_its_id(writer, make):
-    """A prefix finds every span that begins so, also one that only evaluations are about."""
-    stored = make.span(span_id="abc0000000000001")
-    other = make.span(span_id="abd0000000000002")
-    judged = make.span(span_id="abc1000000000003")
-    writer.write(Batch((stored, other), (make.evaluation(judged), make.evaluation(stored))))
-    with read(writer) as reader:
-        assert [ref.span_id for ref in reader.find("abc")] == [stored.span_id, judged.span_id]
-        assert [ref.span_id for ref in reader.find("abc0")] == [stored.span_id]
-        assert [ref.name for ref in reader.find("abc1")] == ["extract_field"]
-        assert reader.find("abe") == ()

@@ -14,13 +14,15 @@ from llmeval_sdk.estimates.assisted import assisted_mean
 from llmeval_sdk.estimates.correction import Labelled, corrected_mean
 from llmeval_sdk.estimates.funnels import funnel
 from llmeval_sdk.estimates.mean import population_mean
-from llmeval_sdk.store import _samples, summary
+from llmeval_sdk.store import _samples
 from llmeval_sdk.store._samples import LEAST_CHANCE
 from llmeval_sdk.store._verdicts import scores_by_span
+from llmeval_sdk.store.bins import bin_of, edge
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import over_time, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import Scores
+from llmeval_sdk.store.summary import EvaluationScope
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")
@@ -212,7 +214,7 @@ def test_a_summary_counts_as_its_rows_do(path):
         assert (each.cost_usd or 0) == pytest.approx(sum(row[4] or 0 for row in mine))
         bins = [0] * 10
         for score in scores:
-            bins[summary.bin_of(score, each.low, each.high)] += 1
+            bins[bin_of(score, each.low, each.high)] += 1
         assert each.histogram == (tuple(bins) if scores else ())
 
 
@@ -223,18 +225,18 @@ def test_a_bin_ends_where_the_next_begins(seed):
     low = rng.choice((0.0, -5.0, rng.uniform(-1e6, 1e6)))
     high = rng.choice((1.0, low + rng.uniform(1e-9, 1e6)))
     low, high = min(low, high), max(low, high)
-    edges = [summary.edge(low, high, number) for number in range(1, 10)]
+    edges = [edge(low, high, number) for number in range(1, 10)]
     values = [rng.uniform(low, high) for _ in range(300)]
     values += [low + (high - low) * number / 10 for number in range(11)]
     for value in (*values, *edges):
-        assert sum(edge <= value for edge in edges) == summary.bin_of(value, low, high)
+        assert sum(bound <= value for bound in edges) == bin_of(value, low, high)
 
 
 def test_rows_that_went_between_two_reads_are_no_error(path):
     """Groups and weights are read by two connections, and another process may prune in between."""
     with closing(StoreReader(path)) as reader:
         known = Scores(reader)
-        scope = summary.EvaluationScope()
+        scope = EvaluationScope()
         groups = known.groups(scope)
         name, of_judge = next(iter(_samples.groups_by_judge(groups, ()).items()))
         scope = scope._replace(evaluator=name)

@@ -14,13 +14,14 @@ OF_THE_MACHINE = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PYTHONIOENCODING", "LC
 """How variables begin that a command of a test must not inherit."""
 
 
-def run_command(*args, folder, env=None, keys=""):
+def run_command(*args, folder, env=None, keys="", terminal=False):
     """Run ``llmeval`` with a folder, variables, input and output of its own.
 
-    It returns what `subprocess.run` returns for the same command.
+    With ``terminal``, its output believes that it is one. It returns what `subprocess.run` returns for the same command.
     `tests/cli/test_in_process.py` compares the two.
     """
     output, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    output.isatty = lambda: terminal
     with pytest.MonkeyPatch.context() as patch, runtime.isolated():
         patch.chdir(folder)
         for name in [name for name in os.environ if name.startswith(OF_THE_MACHINE)]:

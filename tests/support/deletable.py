@@ -11,24 +11,31 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "llmeval_sdk"
 
+STORE_OF_CORE = (
+    "__init__.py", "_prune.py", "_rows.py", "_schema.py", "connection.py", "encode.py", "files.py",
+    "ledger.py", "losses.py", "reader.py", "reasons.py", "writer.py",
+)  # fmt: skip
+"""What writes the store and opens it; whatever else lies beside it only reads."""
+
+
+def _all_of(folder, *, but):
+    paths = sorted((PACKAGE / folder).glob("*.py"))
+    return tuple(f"{folder}/{path.name}" for path in paths if path.name not in but)
+
+
 PARTS = {
     "viewer": ("viewer",),
     "reading": (
-        "estimates/assisted.py", "estimates/calibration.py", "estimates/caught.py",
-        "estimates/correction.py", "estimates/differences.py", "estimates/labelling.py",
-        "estimates/mean.py",
-        "estimates/probability.py",
+        "estimates/__init__.py", "estimates/assisted.py", "estimates/calibration.py",
+        "estimates/caught.py", "estimates/correction.py", "estimates/differences.py",
+        "estimates/labelling.py", "estimates/mean.py", "estimates/probability.py",
         "estimates/running.py", "estimates/sequence.py", "estimates/standardised.py",
         "estimates/tally.py",
-        "store/comparison.py", "store/course.py", "store/dump.py",
-        "store/effective.py", "store/feedback.py", "store/hours.py", "store/labelling.py",
-        "store/labels.py", "store/pages.py", "store/populations.py", "store/rules.py",
-        "store/_judged.py", "store/_samples.py", "store/scores.py", "store/_silence.py", "store/summary.py", "store/tiers.py", "store/_verdicts.py",
-        "store/versions.py", "store/views.py", "store/walks.py", "store/words.py",
+        *_all_of("store", but=STORE_OF_CORE),
     ),
     "cli": ("cli", "__main__.py", "config/watching.py"),
     "offline": (
-        "offline", "pytest_plugin.py", "config/verdicts.py", "evaluation/signing.py",
+        "offline", "policy/unlimited.py", "pytest_plugin.py", "config/verdicts.py", "evaluation/signing.py",
         "evaluation/verdict_file.py",
     ),
     "terminal": ("_terminal.py",),
@@ -41,18 +48,19 @@ PARTS = {
         "heuristics/agreement.py", "judges/_extraction.py", "judges/extraction_correctness.py",
     ),
     "decisions": (
-        "judges/answers.py", "judges/_cases.py", "judges/_chunk_questions.py", "judges/typed.py", "evaluation/_inquiry.py",
+        "judges/answers.py", "judges/_cases.py", "judges/_chunk_questions.py", "judges/typed.py", "evaluation/inquiry.py",
         "evaluation/_outcomes.py",
         "evaluation/calibrations.py", "evaluation/deciding.py",
         "evaluation/decision_budget.py", "llms/decisions",
         "config/decisions.py", "policy/cascade.py", "pipeline/tier.py", "pipeline/_deciding.py",
-        "pipeline/_undecided.py",
+        "pipeline/_desk.py", "pipeline/_undecided.py",
     ),
     "agents": ("agents", "heuristics/agent", "judges/agent"),
     "sessions": (
         "sessions", "heuristics/session", "judges/session", "config/sessions.py",
-        "agents/conversation.py", "store/session_verdicts.py",
+        "agents/conversation.py",
     ),
+    "sessions-of-all-hosts": ("sessions/_hosts",),
     "fleet": ("fleet", "config/fleet.py"),
     "ground-truth": (
         "judges/correctness.py", "judges/context_sufficiency.py", "judges/context_recall.py",

@@ -18,6 +18,8 @@ from llmeval_sdk.store.reader import StoreReader
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
 DESK = {"viewport": {"width": 1280, "height": 800}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2}
+WHOLE = ("run", "chat", "session")
+"""Pages that are pictured from top to bottom."""
 README = {"list": "viewer-traces.png", "trace": "viewer-trace.png"}
 """What stands in the README."""
 _DOUBTFUL = """
@@ -25,6 +27,9 @@ SELECT e.trace_id FROM evaluations e JOIN evaluations r
   ON r.span_id = e.span_id AND r.name = 'groundedness_risk'
 WHERE e.name = 'context_recall_llm' AND r.value > 0.5
 ORDER BY r.value DESC LIMIT 1
+"""
+_RUN = """
+SELECT trace_id, span_id FROM spans WHERE kind = 'llm' AND session_id = 'chat-7' LIMIT 1
 """
 
 
@@ -35,12 +40,16 @@ def main():
         store = Path(folder) / "llmeval.db"
         demo = [sys.executable, "-m", "llmeval_sdk", "demo", "--store", str(store)]
         subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
+        chat = [sys.executable, str(Path(__file__).with_name("sample_chat.py")), str(store)]
+        subprocess.run(chat, check=True)
         with StoreReader(store) as reader:
             (trace,) = reader.read(lambda c: c.execute(_DOUBTFUL).fetchone())
+            run, model = reader.read(lambda c: c.execute(_RUN).fetchone())
         view = [sys.executable, "-m", "llmeval_sdk", "view", "--no-open", "--no-token", "--port=0"]
         server = subprocess.Popen([*view, "--store", str(store)], stdout=subprocess.PIPE, text=True)
         try:
-            shoot(server.stdout.readline().strip().rstrip("/"), trace, out)
+            address = server.stdout.readline().strip().rstrip("/")
+            shoot(address, trace, f"/traces/{run}", f"/traces/{run}?span={model}", out)
         finally:
             server.terminate()
             server.wait(10)
@@ -51,10 +60,14 @@ def main():
             shutil.copy(out / f"viewer-{name}.png", readme / target)
 
 
-def shoot(address, trace, out):
+def shoot(address, trace, run, model, out):
     pages = {
         "list": "/",
         "trace": f"/traces/{trace}",
+        "run": run,
+        "chat": model,
+        "sessions": "/sessions",
+        "session": "/session?id=chat-7",
         "scores": "/scores",
         "judge": "/scores/context_recall_llm",
         "category": "/scores/agreement_pattern",
@@ -74,7 +87,7 @@ def shoot(address, trace, out):
                 page.goto(f"{address}{path}")
                 page.wait_for_load_state("load")
                 target = out / f"viewer-{name}{suffix}.png"
-                page.screenshot(path=target)
+                page.screenshot(path=target, full_page=name in WHOLE)
                 print(f"{os.path.relpath(target)}  {target.stat().st_size // 1000} kB")
             context.close()
         browser.close()

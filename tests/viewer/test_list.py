@@ -1,11 +1,13 @@
 """The list shows what was asked for, in pages, whatever the store holds."""
 
+import html
 import re
 from contextlib import closing
 
 import pytest
 from viewer_store import Store
 
+from llmeval_sdk.model import Usage
 from llmeval_sdk.store import pages, walks
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.walks import Query
@@ -35,6 +37,102 @@ def test_judges_own_runs_are_listed_only_on_request(store, site):
     root = store.judged()
     assert shown(site.get()) == ids(root)
     assert len(shown(site.get(runs=1))) == 2
+
+
+@pytest.fixture
+def varied(store):
+    """Return two traces that differ in all that lists can be filtered by."""
+    session = {"session_id": "chat/7?", "tags": {"user_id": "42", 'odd "key': "x"}}
+    slow = store.span(request="slow", start_ns=10**18, end_ns=10**18 + 3 * 10**9, **session)
+    call = store.span(
+        "chat", trace=slow.trace_id, parent=slow, kind="llm", model_name="gpt-4o",
+        usage=Usage(9, 9, 18, 0.25), session_id="chat/7?",
+    )  # fmt: skip
+    inner = store.span("inner", trace=slow.trace_id, parent=slow, session_id="chat/7?")
+    fast = store.span(request="fast", tags={"user_id": "43"})
+    store.write(spans=[slow, call, inner, fast])
+    return slow, fast
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"session": "chat/7?"}, [0]),
+        ({"session": "chat"}, []),
+        ({"tag": "user_id=42"}, [0]),
+        ({"tag": "user_id"}, [1, 0]),
+        ({"tag": 'odd "key=x'}, [0]),
+        ({"tag": "user_id=4"}, []),
+        ({"model": "gpt-4o"}, [0]),
+        ({"model": "gpt-4"}, []),
+        ({"slower": "2.5"}, [0]),
+        ({"slower": "3"}, []),
+        ({"slower": "0.001s"}, [1, 0]),
+        ({"dearer": "0.2"}, [0]),
+        ({"dearer": "$0.25"}, []),
+        ({"session": "chat/7?", "model": "gpt-4o", "slower": "1", "tag": "user_id=42"}, [0]),
+        ({"slower": "soon"}, [1, 0]),
+        ({"dearer": "nan"}, [1, 0]),
+        ({"slower": "1e300"}, [1, 0]),
+    ],
+)
+def test_lists_filter_by_session_tag_model_latency_and_cost(varied, site, query, expected):
+    """Alone and together; what is no number is said and filters nothing."""
+    page = site.get(**query)
+    assert page.status == 200
+    assert shown(page) == ids(*(varied[place] for place in expected))
+    if query in ({"slower": "soon"}, {"dearer": "nan"}, {"slower": "1e300"}):
+        assert "needs a number" in page.text
+
+
+def test_lists_sort_by_every_column(store, site):
+    """Time, duration and words, both ways and over several pages, each trace once."""
+    words = ["mixed", "unanimous", "majority"]
+    roots = [
+        store.span(start_ns=10**18 + n, end_ns=10**18 + n + (n * 37 % 101) * 10**6)
+        for n in range(1, 61)
+    ]
+    scores = [store.score(root, "agreement_pattern", words[n % 3]) for n, root in enumerate(roots)]
+    store.write(spans=roots, evaluations=scores)
+    took = {root.span_id: root.end_ns - root.start_ns for root in roots}
+    said = {score.target.span_id: score.evaluation.value for score in scores}
+
+    def every_row(sort):
+        listed, address = [], f"/?sort={sort}"
+        while address and len(listed) < 200:
+            page = site.send("GET", address).text
+            listed += re.findall(r'<tr data-id="([0-9a-f]+)"', page)
+            following = re.search(r'rel="next" href="([^"]+)"', page)
+            address = html.unescape(following[1]) if following else ""
+        assert len(listed) == len(set(listed)) == 60
+        return listed
+
+    assert every_row("@time") == ids(*roots)
+    assert [took[row] for row in every_row("@took")] == sorted(took.values(), reverse=True)
+    assert [took[row] for row in every_row("-@took")] == sorted(took.values())
+    ways = [[said[row] for row in every_row(f"{way}agreement_pattern")] for way in ("", "-")]
+    assert sorted(ways) == sorted([sorted(said.values()), sorted(said.values(), reverse=True)])
+
+
+def test_any_evaluation_filters_by_name_and_value(store, site):
+    """Runs with a loop, runs that were hijacked, sessions that reached no goal: each is a list."""
+    loop, calm, lost = (store.span("agent", kind="agent") for _ in range(3))
+    marks = {"scope": "session", "session_id": "s"}
+    store.write(
+        spans=[loop, calm, lost],
+        evaluations=[
+            store.score(loop, "tool_call_loop", 4.0),
+            store.score(calm, "tool_call_loop", 0.0),
+            store.score(lost, "goal_reached", "no", evaluator_kind="judge", metadata=marks),
+            store.score(calm, "polite", True),
+        ],
+    )
+    for query, expected in (
+        ({"evaluator": "tool_call_loop", "op": "above", "value": "0"}, [loop]),
+        ({"evaluator": "goal_reached", "op": "is", "value": "no"}, [lost]),
+        ({"evaluator": "polite", "op": "is", "value": "pass"}, [calm]),
+    ):
+        assert shown(site.get(**query)) == ids(*expected)
 
 
 @pytest.fixture

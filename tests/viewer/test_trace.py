@@ -1,18 +1,13 @@
 """The page of a trace tells all that the store knows of it."""
 
-import html
 import re
-from html.parser import HTMLParser
 
 import pytest
+from seen_pages import Tags, text_of
 from viewer_store import HOSTILE
 
 from llmeval_sdk.model import Chunk
 from llmeval_sdk.viewer import _cells, _trace
-
-
-def text_of(page):
-    return html.unescape(re.sub(r"<[^>]+>", " ", page.text))
 
 
 def test_a_trace_shows_all_its_spans_and_the_first_evaluated_one(store, site):
@@ -130,20 +125,6 @@ def test_texts_cannot_turn_the_page_around(store, site):
         assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", site.get(path).text)
     hebrew = "\u05d0\u05d1\u200f!"  # ordinary text from right to left keeps its marks
     assert hebrew in site.get(f"/traces/{store.trace(hebrew).trace_id}").text
-
-
-class Tags(HTMLParser):
-    """Collects what markup a page really has."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.attributes, self.links = set(), set(), set()
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-        self.links |= {value for name, value in attrs if name in ("href", "src", "action")}
 
 
 def test_hostile_content_is_only_text(store, site):

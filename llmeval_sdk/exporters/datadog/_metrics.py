@@ -124,7 +124,8 @@ def _target(
     """Add what the evaluation is about; people's feedback has the ids at its top level."""
     span_id = ids.get("span_id")
     other = metadata.pop(JOIN_KEY, None)
-    scope = str(metadata.pop("eval_scope", None) or "span")
+    scope = "session" if metadata.get("scope") == "session" else "span"
+    scope = str(metadata.pop("eval_scope", None) or scope)
     if evaluation.evaluator_kind == "human" and type(metadata.get("submitter")) is dict:
         submitter = {str(key): str(item) for key, item in metadata.pop("submitter").items()}
         about = other if type(other) is dict else {"span_id": span_id} if span_id else None

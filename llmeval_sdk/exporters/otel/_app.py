@@ -128,6 +128,8 @@ class AppOtelExporter(BaseExporter, OtelBridge):
     def export(self, batch: Batch, /) -> Mapping[str, int] | None:
         """End spans and emit evaluations; the app's processors and exporters do the rest."""
         refused: Counter[str] = Counter()
+        if self._histogram is not None:
+            self._histogram.record(batch)
         for span in batch.spans:
             live = span.context.get(KEY) if span.context else None
             if live is None and JUDGE_TAG in span.tags:
@@ -138,8 +140,6 @@ class AppOtelExporter(BaseExporter, OtelBridge):
                 self._finish(live, span)
         logger = self._own_logger() if batch.evaluations else None
         for evaluation in batch.evaluations:
-            if self._histogram is not None:
-                self._histogram.record(evaluation.evaluation)
             if logger is None:
                 refused["no_logger_provider"] += 1
             else:

@@ -234,7 +234,7 @@ class LogEvent(NamedTuple):
     attributes: dict[str, Attribute]
 
 
-def event_of(event: EvaluationEvent) -> LogEvent:  # noqa: C901
+def event_of(event: EvaluationEvent) -> LogEvent:
     """Describe an evaluation; a failed one is a warning with ``error.type`` and without a score."""
     evaluation = event.evaluation
     value, label = value_and_label(evaluation)
@@ -244,29 +244,28 @@ def event_of(event: EvaluationEvent) -> LogEvent:  # noqa: C901
         _names.EVALUATOR_ID: evaluation.name,
         _names.EVALUATOR_VERSION: evaluation.evaluator_version,
     }
-    if value is not None:
-        attributes[_names.SCORE_VALUE] = value
-    if label is not None:
-        attributes[_names.SCORE_LABEL] = label
-    explanation = explanation_of(event)
-    if explanation:
-        attributes[_names.EXPLANATION] = explanation
-    if event.target.span_name:
-        attributes[_names.TARGET] = event.target.span_name
+    about = evaluation.metadata
+    session = about.get("session_id") if about.get("scope") == "session" else None
+    optional = {
+        _names.SCORE_VALUE: value,
+        _names.SCORE_LABEL: label,
+        _names.EXPLANATION: explanation_of(event),
+        _names.TARGET: event.target.span_name,
+        _names.PROBABILITY: evaluation.probability,
+        _names.DURATION: evaluation.duration,
+        _names.CONVERSATION: session,
+        _names.SESSION: session,
+    }
+    attributes.update({name: held for name, held in optional.items() if held not in (None, "")})
     if evaluation.inclusion_probability != 1.0:
         attributes[_names.INCLUSION] = evaluation.inclusion_probability
-    if evaluation.probability is not None:
-        attributes[_names.PROBABILITY] = evaluation.probability
-    if evaluation.duration is not None:
-        attributes[_names.DURATION] = evaluation.duration
     if evaluation.usage is not None:
         attributes[_names.INPUT_TOKENS] = evaluation.usage.input_tokens
         attributes[_names.OUTPUT_TOKENS] = evaluation.usage.output_tokens
-    if evaluation.metadata:
-        model = evaluation.metadata.get("model")
-        if type(model) is str:
-            attributes[_names.JUDGE_MODEL] = model
-        attributes[_names.DETAILS] = _content.dumps(evaluation.metadata)
+    if about:
+        if type(about.get("model")) is str:
+            attributes[_names.JUDGE_MODEL] = about["model"]
+        attributes[_names.DETAILS] = _content.dumps(about)
     if evaluation.error is not None:
         attributes[_names.ERROR_TYPE] = evaluation.error.type
         body = f"{evaluation.name} failed: {evaluation.error.type}"

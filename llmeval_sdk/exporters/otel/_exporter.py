@@ -49,8 +49,7 @@ class OtlpExporter(StepwiseExporter):
     def plan(self, batch: Batch, progress: Progress) -> None:
         """Plan the spans first: a reader of the evaluations may look for their spans."""
         if self._histogram is not None:
-            for event in batch.evaluations:
-                self._histogram.record(event.evaluation)
+            self._histogram.record(batch)
         self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
         self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
 

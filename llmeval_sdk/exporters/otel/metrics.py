@@ -1,4 +1,4 @@
-"""Gives scores and the SDK's counters to the app's meter provider as OpenTelemetry metrics."""
+"""Gives scores, model calls and the SDK's counters to the app's meter provider as metrics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,27 @@ from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.exporters.otel import _names
 from llmeval_sdk.exporters.otel._attributes import value_and_label
 from llmeval_sdk.exporters.otel.wire import version
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import JUDGE_TAG, Batch, Evaluation, SpanData
+
+
+MOST_WORDS = 200
+"""How many model names, providers and types of errors become values of attributes, of each; the
+rest are ``_OTHER``, because every value is a time series of its own."""
+OTHER = "_OTHER"
+_SECONDS = (
+    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+)  # fmt: skip
+_FIRST_SECONDS = (
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+)  # fmt: skip
+_TOKENS = tuple(4**power for power in range(14))
 
 
 class Histogram:
-    """Records scores in one histogram by evaluator, for dashboards.
+    """Records scores by evaluator, and model calls by OpenTelemetry's conventions, for dashboards.
 
-    It belongs to the given meter provider, or to the app's global one. Raises `ConfigurationError`
-    if OpenTelemetry's SDK is not installed.
+    The histograms belong to the given meter provider, or to the app's global one. Raises
+    `ConfigurationError` if OpenTelemetry's SDK is not installed.
     """
 
     def __init__(self, provider: Any = None) -> None:
@@ -27,11 +40,33 @@ class Histogram:
             except ImportError as error:
                 raise missing_extra("otel_metrics", "otel", "opentelemetry-sdk") from error
             provider = get_meter_provider()
-        self._instrument = provider.get_meter(_names.SCOPE).create_histogram(
-            _names.HISTOGRAM, unit="1", description="Scores by evaluator"
-        )
+        meter = provider.get_meter(_names.SCOPE)
+        make = meter.create_histogram
+        self._scores = make(_names.HISTOGRAM, unit="1", description="Scores by evaluator")
+        self._tokens = make(
+            "gen_ai.client.token.usage", unit="{token}", description="Tokens of model calls",
+            explicit_bucket_boundaries_advisory=_TOKENS,
+        )  # fmt: skip
+        self._took = make(
+            "gen_ai.client.operation.duration", unit="s", description="Duration of model calls",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )  # fmt: skip
+        self._first = make(
+            "gen_ai.client.operation.time_to_first_chunk", unit="s",
+            description="Time to the first part of a streamed answer",
+            explicit_bucket_boundaries_advisory=_FIRST_SECONDS,
+        )  # fmt: skip
+        self._known: dict[str, set[str]] = {}
 
-    def record(self, evaluation: Evaluation) -> None:
+    def record(self, batch: Batch) -> None:
+        """Record the scores and the app's model calls of a batch."""
+        for event in batch.evaluations:
+            self._record_score(event.evaluation)
+        for span in batch.spans:
+            if span.kind in ("llm", "embedding") and JUDGE_TAG not in span.tags:
+                self._record_call(span)
+
+    def _record_score(self, evaluation: Evaluation) -> None:
         """Record a score; a category or a failure has none."""
         value, label = value_and_label(evaluation)
         if value is None:
@@ -42,7 +77,30 @@ class Histogram:
         }
         if label is not None:
             about[_names.SCORE_LABEL] = label
-        self._instrument.record(value, about)
+        self._scores.record(value, about)
+
+    def _record_call(self, span: SpanData) -> None:
+        about = {_names.OPERATION: _names.OPERATIONS[span.kind]}
+        about[_names.PROVIDER] = self._word(_names.PROVIDER, span.model_provider or OTHER)
+        if span.model_name:
+            about[_names.REQUEST_MODEL] = self._word(_names.REQUEST_MODEL, span.model_name)
+        for kind in ("input", "output"):
+            tokens = getattr(span.usage, f"{kind}_tokens", 0)
+            if tokens:
+                self._tokens.record(tokens, {**about, _names.TOKEN_TYPE: kind})
+        first = span.metrics.get("time_to_first_token")
+        if first is not None:
+            self._first.record(first, about)
+        if span.error is not None:
+            about[_names.ERROR_TYPE] = self._word(_names.ERROR_TYPE, span.error.type)
+        if span.end_ns >= span.start_ns:
+            self._took.record((span.end_ns - span.start_ns) / 1e9, about)
+
+    def _word(self, attribute: str, word: str) -> str:
+        known = self._known.setdefault(attribute, set())
+        if len(known) < MOST_WORDS:
+            known.add(word)
+        return word if word in known else OTHER
 
 
 Points = Iterator[tuple[float, dict[str, str]]]

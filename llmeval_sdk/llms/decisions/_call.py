@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms._failures import CallFailed
@@ -38,7 +38,7 @@ class DecisionCall:
         self.model = ""
         self.usage: Usage | None = None
         self.sender = Sender(
-            post=self._post,
+            post=client.post,
             deadline=min(time.monotonic() + client.timeout, answer_by.get()),
             attempts=client.attempts,
             backoff=client.backoff,
@@ -120,6 +120,7 @@ class DecisionCall:
                 **client.parameters,
             },
             give_way=lambda error: client.wire.give_way(error, known),
+            worth_it=self._is_worth_it,
         )
         reply = client.wire.opened(reply)
         about = reply if isinstance(reply, dict) else {}
@@ -132,12 +133,10 @@ class DecisionCall:
         self._is_answered = True
         return answers
 
-    async def _post(self, body: Mapping[str, Any], seconds: float) -> Any:
-        try:
-            return await self._client.post(body, seconds)
-        except CallFailed as error:
-            self._is_slowed |= error.type == "rate_limited"
-            raise
+    def _is_worth_it(self, error: CallFailed) -> bool:
+        """Note that the server wants fewer requests at a time; say that it is asked again."""
+        self._is_slowed |= error.type == "rate_limited"
+        return True
 
 
 def tokens_of(text: str) -> int:

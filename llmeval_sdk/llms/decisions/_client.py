@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from llmeval_sdk._neutral import neutral
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
@@ -13,6 +12,7 @@ from llmeval_sdk.llms._clients import OPENAI_URL, Clients, Role, endpoint
 from llmeval_sdk.llms.decisions._call import DecisionCall, size_of, tokens_of
 from llmeval_sdk.llms.decisions._reading import decoded, failed, unfit
 from llmeval_sdk.llms.decisions._wire import Limits, Wire
+from llmeval_sdk.llms.decisions.data import neutral_texts
 from llmeval_sdk.llms.decisions.logprobs import LogprobsWire
 from llmeval_sdk.llms.decisions.openai import OpenAIWire
 from llmeval_sdk.llms.decisions.systemone import SystemOneWire
@@ -124,7 +124,7 @@ class HttpDecisions(DecisionModel):
         """
         if len({question.name for question in questions}) < len(questions):
             raise JudgeError("bad_request", "two questions have the same name")
-        texts = {title: neutral(text) for title, text in data.items()}
+        texts = neutral_texts(data)
         call = DecisionCall(self, texts)
         why_not = {question.name: self.refuses(question) for question in questions}
         for name, why in why_not.items():
@@ -145,15 +145,11 @@ class HttpDecisions(DecisionModel):
         Data that is too long by itself is not made shorter by more requests: then all questions go
         in one, and the server has the last word.
         """
-        room = None
-        if self.limits.tokens is not None:
-            room = (
-                self.limits.tokens - sum(map(tokens_of, data)) - sum(map(tokens_of, data.values()))
-            )
+        room = self._room(data)
         batch: list[Question] = []
         used = 0
         for question in questions:
-            size = size_of(question)
+            size = 0 if room is None else size_of(question)
             is_full = len(batch) == self.limits.questions
             if batch and (is_full or (room is not None and 0 < room < used + size)):
                 yield batch
@@ -162,6 +158,12 @@ class HttpDecisions(DecisionModel):
             used += size
         if batch:
             yield batch
+
+    def _room(self, data: Mapping[str, str]) -> int | None:
+        """Return how many tokens the data leaves to questions; ``None`` for any number of them."""
+        if self.limits.tokens is None:
+            return None
+        return self.limits.tokens - sum(map(tokens_of, data)) - sum(map(tokens_of, data.values()))
 
     async def post(self, body: Mapping[str, Any], seconds: float) -> Any:
         """Send one request as it is; raises `CallFailed`."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunk, to_extraction, to_text, to_usage
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Usage
+from llmeval_sdk.offline.data._names import check_names
 from llmeval_sdk.offline.data._steps import (
     read_steps,
     read_tools,
@@ -210,42 +210,13 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "expected_trajectory": lambda value: read_steps(structured(value)),
 }
 
-ELSEWHERE = {
-    "question": "request",
-    "query": "request",
-    "input": "request",
-    "inputs": "request",
-    "user_input": "request",
-    "prompt": "request",
-    "answer": "response",
-    "output": "response",
-    "outputs": "response",
-    "prediction": "response",
-    "contexts": "retrieved_context",
-    "context": "retrieved_context",
-    "retrieved_contexts": "retrieved_context",
-    "documents": "retrieved_context",
-    "chunks": "retrieved_context",
-    "ground_truth": "expected_response",
-    "reference": "expected_response",
-    "expected_output": "expected_response",
-    "expected_answer": "expected_response",
-    "id": "request_id",
-    "latency": "latency_seconds",
-    "trajectory": "steps",
-    "tool_definitions": "tools",
-    "reference_trajectory": "expected_trajectory",
-    "expected_tool_calls": "expected_trajectory",
-}
-"""The names of our columns in other systems: an error suggests ours, and nothing is guessed."""
-
 
 def record_from(  # noqa: C901, PLR0912
     row: Mapping[str, Any] | Record,
     *,
     number: int = 1,
     place: str | None = None,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Record:
     """Read one row as a Record.
 
@@ -283,7 +254,7 @@ def record_from(  # noqa: C901, PLR0912
             raise DataError(f"{where}, column {column!r}: {error}") from None
     fields = with_conversation(fields, others, structured, where)
     if others:
-        _check_names(others, fields, where)
+        check_names(others, fields, where, READERS)
         fields["attributes"] = {**others, **fields.get("attributes", {})}
     trace = fields.pop("trace", None)
     if trace is not None:
@@ -297,18 +268,3 @@ def record_from(  # noqa: C901, PLR0912
     if "response" in fields and "value" not in fields:
         fields["value"] = fields["response"]
     return Record(**fields)
-
-
-def _check_names(others: Mapping[str, Any], fields: Mapping[str, Any], where: str) -> None:
-    """Refuse a misspelled column of the schema; other columns belong to the data set."""
-    for column in others:
-        name = str(column)
-        meant = ELSEWHERE.get(name.lower())
-        if meant is None:
-            close = get_close_matches(name.lower(), READERS, n=1, cutoff=0.85)
-            meant = close[0] if close else None
-        if meant is not None and meant not in fields:
-            raise DataError(
-                f"{where}: unknown column {name!r}: did you mean {meant!r}? Rename it, or put "
-                "what is not to be evaluated into 'attributes'"
-            )

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from llmeval_sdk._coerce import to_text, to_usage
-from llmeval_sdk.model import Record, SpanData, Usage
+from llmeval_sdk._prices import total
+from llmeval_sdk.model import Record, SpanData
 from llmeval_sdk.offline.data.spans import read_span
-from llmeval_sdk.policy.prices import total
-from llmeval_sdk.records import gathered_below, record_of, spent_by, with_steps
+from llmeval_sdk.records import Spent, gathered_below, record_of, spent_by, with_steps
 from llmeval_sdk.sources import conventions, messages
 from llmeval_sdk.sources.reading import finished, naming_its_model
 from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
@@ -93,15 +93,15 @@ def _list(holder: Mapping[str, Any], *names: str) -> list[Any]:
     return []
 
 
-Prices = Mapping[str, tuple[float, float]]
+Prices = Mapping[str, tuple[float, ...]]
 
 
 class Trace(NamedTuple):
     """What a trace says, by the fields of Record; a field that it does not know is left out."""
 
     fields: Mapping[str, Any]
-    calls: Sequence[tuple[Usage, str | None]] = ()
-    """Of the models: what each used, and the model's name."""
+    calls: Sequence[Spent] = ()
+    """What each call of a model used."""
 
     def priced(self, prices: Prices | None) -> Mapping[str, Any]:
         """Return the fields with what the calls cost, by own prices and those that are known."""

@@ -30,7 +30,7 @@ _GATHERED = (
     *EXPECTED,
 )  # fmt: skip
 """Fields that a workflow or agent may take from the spans below it."""
-_TAKEN = ("request", "response", *_GATHERED)
+_TAKEN = ("request", "response", *_GATHERED, "steps", "tools", "expected_trajectory")
 
 
 VALUES = ("value", "confidence")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -261,6 +262,8 @@ def stem_of(data: Any) -> str:
     if not isinstance(data, (str, os.PathLike)):
         return "rows"
     path = Path(data)
+    if re.fullmatch(r"v\d{4,}", path.stem):  # a version of a golden set
+        return f"{path.parent.name}-{path.stem}"
     before = path.name.partition("*")[0]
     name = path.stem if before == path.name else before.strip("-_.") or path.parent.name
     return name or "rows"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from llmeval_sdk.config.shared import SharedSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.run._work import Work
-from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
+from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.policy.shared.host import Host
 from llmeval_sdk.policy.shared.keeper import SharedKeeper
 from llmeval_sdk.policy.shared.link import RedisLink
+from llmeval_sdk.policy.unlimited import Unlimited
 from llmeval_sdk.store.files import make_folder
 from llmeval_sdk.store.ledger import HostLedger
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.offline.data._record import ELSEWHERE, READERS
+from llmeval_sdk.offline.data._names import ELSEWHERE
+from llmeval_sdk.offline.data._record import READERS
 from llmeval_sdk.offline.data.exported import is_exported
 from llmeval_sdk.offline.data.source import is_ray_dataset
 from llmeval_sdk.offline.run._engine import Chosen

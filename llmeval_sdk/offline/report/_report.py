@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk import _values
 from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.model import Usage
 from llmeval_sdk.offline.report import _folder, _journal
@@ -15,6 +16,7 @@ from llmeval_sdk.offline.report._aggregate import Aggregate
 from llmeval_sdk.offline.report._outputs import Output, from_plain, seen_in
 from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, below
 from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.report.summary import directions
 
 
 if TYPE_CHECKING:
@@ -73,6 +75,11 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report of {len(self.rows):,} rows, {len(self.metrics)} metrics>"
+
+    def _repr_html_(self) -> str:
+        from llmeval_sdk.offline.report._notebook import notebook
+
+        return notebook(self)
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with one row per evaluated row and the schema's paths as columns."""
@@ -145,6 +152,9 @@ class Report:
         else:
             saved, rows, aggregate = _journal.load(place)
             header = saved.header
+        for name, better in dict(header.get(_values.BETTER) or {}).items():
+            if better in ("lower", "higher"):
+                _values.declare(str(name), better)
         return cls(
             rows,
             aggregate,
@@ -190,4 +200,5 @@ class Report:
             "outputs": self.outputs,
             "skipped": self.skipped,
             "problems": self.problems,
+            **directions(self.evaluators),
         }

@@ -36,15 +36,24 @@ def direction(name: str, path: str) -> int:
     return -1 if _values.high_is_bad(name) else 1
 
 
+def directions(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return what the header of a report says of the evaluators that declare what is better."""
+    declared = {name: better for name in names if (better := _values.declared(name))}
+    return {_values.BETTER: declared} if declared else {}
+
+
 def failures(row: Row) -> list[Evaluation]:
     """Return what plainly went wrong on a row: a no, a fail, or an evaluator's error."""
     return [
-        each
-        for each in row.evaluations.values()
-        if each.error is not None
-        or each.value is False
-        or (isinstance(each.value, str) and _values.number(each.value) == 0)
+        each for each in row.evaluations.values() if each.error is not None or _is_refusal(each)
     ]
+
+
+def _is_refusal(evaluation: Evaluation) -> bool:
+    """Return whether a yes/no answer is the bad one: a no, or a yes where lower is better."""
+    value = evaluation.value
+    is_rating = isinstance(value, (bool, str)) and _values.number(value) is not None
+    return is_rating and _values.goodness(evaluation.name, value) == 0
 
 
 def low(row: Row) -> list[Evaluation]:

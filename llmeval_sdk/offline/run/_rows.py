@@ -6,6 +6,7 @@ the way out, rows go to memory or a file and into the aggregate, while a bar sho
 
 from __future__ import annotations
 
+import builtins
 import hmac
 import json
 import pickle
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,7 @@ def good_rows(
     answered: bool,
     digests: bool,
     unique: bool = True,
-    prices: Mapping[str, tuple[float, float]] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Iterator[InputRow]:
     """Yield the rows that can be evaluated; ``unique`` refuses an id that appears again."""
     seen: set[int] = set()
@@ -205,10 +207,21 @@ class FinishedRows:
             _journal.finish(self.rows, self.aggregate, about)
 
 
+def _is_notebook() -> bool:
+    """Return whether rich can draw in this notebook, whose shell is a builtin name."""
+    shell = getattr(builtins, "get_ipython", None)
+    if shell is None or type(shell()).__name__ == "TerminalInteractiveShell":
+        return False
+    return all(name in sys.modules or find_spec(name) for name in ("IPython", "ipywidgets"))
+
+
 @contextmanager
 def bar(title: str, count: int | None, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar during the block; yields the function that advances it."""
-    if not (shown and sys.stderr is not None and sys.stderr.isatty()):
+    """Show a progress bar during the block; yields the function that advances it.
+
+    It is shown on a terminal and in a notebook that has ipywidgets, where rich draws it.
+    """
+    if not (shown and (_is_notebook() or (sys.stderr is not None and sys.stderr.isatty()))):
         yield lambda _: None
         return
     try:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
+from llmeval_sdk._prices import price_of
 from llmeval_sdk._process.shield import write_notices
 from llmeval_sdk._process.threads import run
 from llmeval_sdk.config import Settings, price_table
@@ -35,8 +36,8 @@ from llmeval_sdk.offline.run._engine import (
 )
 from llmeval_sdk.offline.run.experiment import Experiment, recording
 from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.keeper import BudgetKeeper, Unlimited
-from llmeval_sdk.policy.prices import price_of
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.policy.unlimited import Unlimited
 from llmeval_sdk.protocols import LLM, Exporter, Judge
 from llmeval_sdk.store.files import path_of
 
@@ -60,7 +61,7 @@ class Work:
     exporters: tuple[Exporter | str, ...] = ()
     experiment: str = "offline"
     cache: bool = True
-    prices: Mapping[str, tuple[float, float]] | None = None
+    prices: Mapping[str, tuple[float, ...]] | None = None
     decisions: Any = None
     thresholds: Mapping[str, float] | None = None
 

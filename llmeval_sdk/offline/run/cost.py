@@ -9,13 +9,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from llmeval_sdk._prices import cost
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.verdicts import Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge, FunctionJudge
 from llmeval_sdk.model import Completion, Message, Record, Usage
 from llmeval_sdk.offline.run._engine import InputRow
 from llmeval_sdk.offline.run._work import Work
-from llmeval_sdk.policy.prices import cost
 from llmeval_sdk.protocols import LLM, Judge
 
 
@@ -114,7 +114,7 @@ class _CostSum:
         decider = self._work.decider
         assert decider is not None
         total = self._total(decider.model.model, is_decisions=True)
-        inquiry = decider.inquiry(record, judges)
+        inquiry = decider.prepared(record, judges).inquiry
         total.cached += inquiry.cached
         count = len(inquiry.questions)
         if count:

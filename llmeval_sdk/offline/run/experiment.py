@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config, runtime
+from llmeval_sdk._prices import total
 from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.config import Settings
 from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.policy.prices import total
 from llmeval_sdk.protocols import Exporter
 from llmeval_sdk.records import gathered_below, record_of, spent_by
 from llmeval_sdk.tracing import Span, task
@@ -30,7 +30,7 @@ from llmeval_sdk.tracing._inner import Link, Recorder, Scope, current, new_trace
 class Trail:
     """The spans below one row's span, in the order in which they ended."""
 
-    def __init__(self, prices: Mapping[str, tuple[float, float]] | None = None) -> None:
+    def __init__(self, prices: Mapping[str, tuple[float, ...]] | None = None) -> None:
         self._prices = prices
         self._ended: list[Span] = []
 
@@ -60,7 +60,7 @@ class RunRecorder:
         self,
         ours: Recorder,
         others: Recorder | None,
-        prices: Mapping[str, tuple[float, float]] | None = None,
+        prices: Mapping[str, tuple[float, ...]] | None = None,
     ) -> None:
         self._prices = prices
         self._ours = ours

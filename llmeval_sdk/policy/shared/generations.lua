@@ -143,5 +143,6 @@ end
 -- Nothing that was used before this generation counts any more: another day, no limit in dollars.
 local function is_past()
   local other_day = math.floor(began / DAY) ~= today
-  return (other_day or not has_limit_in_dollars()) and now > began + request.lease + 2 * MINUTE
+  local past = request.lease + MINUTE + math.max(request.longest_window, MINUTE)
+  return (other_day or not has_limit_in_dollars()) and now > began + past
 end

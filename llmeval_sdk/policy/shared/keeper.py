@@ -68,8 +68,8 @@ class SharedKeeper(BudgetKeeper):
 
     __slots__ = (
         "_concurrency", "_generation", "_holder", "_host", "_lease", "_lease_seconds", "_limits_of",
-        "_link", "_longest", "_name", "_offset", "_pending", "_rebuild", "_refusals",
-        "_script", "_seq", "_status",
+        "_longest", "_name", "_offset", "_pending", "_rebuild", "_refusals",
+        "_script", "_seq", "_status", "link",
     )  # fmt: skip
 
     short_wait = BRIEF_SECONDS
@@ -91,7 +91,8 @@ class SharedKeeper(BudgetKeeper):
         super().__init__(budget, ledger, clock=self.now)
         self._concurrency = concurrency
         self._host = host
-        self._link = link
+        self.link = link
+        """Talks to the Redis of all hosts."""
         self._name = name
         self._longest = longest
         self._lease_seconds = lease
@@ -117,7 +118,7 @@ class SharedKeeper(BudgetKeeper):
 
         It waits for at most `PATIENCE_SECONDS`, and not at all while Redis is away.
         """
-        self._link.start()
+        self.link.start()
         slots = self._concurrency is not None
         held = self._take(need_of(self._limits(judge), calls, tokens, usd, slots=slots))
         if isinstance(held, Refused):
@@ -147,15 +148,15 @@ class SharedKeeper(BudgetKeeper):
     def breaker(self, model: Any) -> Breaker:
         """Return a breaker of a model that all hosts share, if the model has an address."""
         is_known = getattr(model, "base_url", None) is not None
-        return SharedBreaker(model, self._link) if is_known else super().breaker(model)
+        return SharedBreaker(model, self.link) if is_known else super().breaker(model)
 
     def stats(self) -> dict[str, int]:
         """Return what happened at Redis; see `Stats.shared`."""
-        return self._link.counts.snapshot()
+        return self.link.counts.snapshot()
 
     def close(self) -> None:
         """Give the lease back, end the thread, and close the files; all open again when used."""
-        self._link.close()
+        self.link.close()
         self._host.close()
         super().close()
 
@@ -169,14 +170,14 @@ class SharedKeeper(BudgetKeeper):
             held = self._lease.take(need, elapsed())
             if held is not None:
                 if self._lease.is_low():
-                    self._link.wake()
+                    self.link.wake()
                 return held
             refused = self._refusal(need)
             if refused is not None:
                 return refused
             pending = self._pending = (need, threading.Event())
-        if not self._link.is_away:
-            self._link.wake()
+        if not self.link.is_away:
+            self.link.wake()
             pending[1].wait(PATIENCE_SECONDS)
         with self._lease.lock:
             return self._lease.take(need, elapsed()) or self._refusal(need) or self._no_answer()
@@ -190,9 +191,9 @@ class SharedKeeper(BudgetKeeper):
         return None
 
     def _no_answer(self) -> Refused:
-        place = self._link.place
-        if self._link.is_away:
-            seconds = self._link.away_seconds
+        place = self.link.place
+        if self.link.is_away:
+            seconds = self.link.away_seconds
             detail = f"{place} has been away for {seconds:.0f} s, and the lease is used up or ended"
             return Refused("over_budget", detail, 1.0)
         return Refused("over_budget", f"{place} has not answered yet", BRIEF_SECONDS / 2)
@@ -254,7 +255,7 @@ class SharedKeeper(BudgetKeeper):
                 "leave": leave,
                 "report": report or False,
             }
-        self._link.counts.add("exchanges")
+        self.link.counts.add("exchanges")
         reply: dict[str, Any] = json.loads(
             self._script(keys=keys(self._name), args=[json.dumps(request)], client=redis)
         )
@@ -304,7 +305,7 @@ class SharedKeeper(BudgetKeeper):
         """Return what this host spent, from its own books, and who else it knows of."""
         used = {}
         for name in self._limits_of:
-            use = super().used(name or None)
+            use = super().used(name, self._limits_of[name]["window"])
             usd = micros(use.usd + use.reserved_usd)
             used[name] = {"calls": use.calls, "tokens": use.tokens, "usd": usd}
         return {

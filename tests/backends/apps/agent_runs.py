@@ -2,7 +2,7 @@
 
 python agent_runs.py TRACER FRAMEWORK SCENARIO [stream]
 
-TRACER: openinference, traceloop or ddtrace. FRAMEWORK: langgraph, openai_agents or none (ddtrace's
+TRACER: openinference, traceloop, both of them, or ddtrace. FRAMEWORK: langgraph, openai_agents or none (ddtrace's
 own decorators). SCENARIO: a script of the model below. Nothing but the tracer knows of us.
 """
 
@@ -10,12 +10,16 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
+import time
 from importlib import import_module
+from pathlib import Path
 
 from scripted_model import calls, scripted_model, support
 
 
 QUESTION = "Please refund order A17."
+THREAD = "thread-7"
 ORDERS = {"A17": "shipped", "B22": "open"}
 RECORDS = []
 
@@ -56,7 +60,17 @@ def handoff(body):
     )
 
 
-SCRIPTS = {"support": support, "sub": sub, "handoff": handoff}
+def approval(body):
+    """Play an agent that looks an order up, and then does what a person has to approve."""
+    results = sum(message["role"] == "tool" for message in body["messages"])
+    if not results:
+        return calls(("get_order", {"order_id": "A17"}))
+    if results == 1:
+        return calls(("refund", {"order_id": "A17", "amount": 900}))
+    return "I could not refund A17."
+
+
+SCRIPTS = {"support": support, "sub": sub, "handoff": handoff, "approval": approval}
 
 
 def langgraph(url, scenario, *, stream):
@@ -89,10 +103,26 @@ def langgraph(url, scenario, *, stream):
             return answer["messages"][-1].content
 
         tools, name = [ask_researcher, tool(refund)], "boss"
+    middleware, saver = [errors_are_told], None
+    if scenario == "approval":
+        from langchain.agents.middleware import HumanInTheLoopMiddleware
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        middleware, saver = (
+            [*middleware, HumanInTheLoopMiddleware({"refund": True})],
+            InMemorySaver(),
+        )
     agent = create_agent(
-        model, tools, name=name, system_prompt="You help.", middleware=[errors_are_told]
-    )
-    if stream:
+        model, tools, name=name, system_prompt="You help.", middleware=middleware,
+        checkpointer=saver,
+    )  # fmt: skip
+    if scenario == "approval":
+        from langgraph.types import Command
+
+        thread = {"configurable": {"thread_id": THREAD}}
+        assert agent.invoke(asked, thread)["__interrupt__"]
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+    elif stream:
         for _ in agent.stream(asked, stream_mode="messages"):
             pass
     else:
@@ -114,6 +144,8 @@ def openai_agents(url, scenario, *, stream):
     set_default_openai_client(client, use_for_tracing=False)
     set_default_openai_api("chat_completions" if stream else "responses")
     tools = [function_tool(get_order), function_tool(refund)]
+    if scenario == "approval":
+        tools[1] = function_tool(refund, needs_approval=True)
     if scenario == "handoff":
         refunds = Agent(name="refunds", instructions="Refund.", tools=tools)
         agent = Agent(name="triage", instructions="Triage.", handoffs=[refunds])
@@ -131,7 +163,16 @@ def openai_agents(url, scenario, *, stream):
         async for _ in Runner.run_streamed(agent, QUESTION).stream_events():
             pass
 
-    if stream:
+    if scenario == "approval":
+        from agents import RunConfig
+
+        config = RunConfig(group_id=THREAD)
+        asked = Runner.run_sync(agent, QUESTION, run_config=config)
+        state = asked.to_state()
+        for question in asked.interruptions:
+            state.approve(question)
+        Runner.run_sync(agent, state, run_config=config)
+    elif stream:
         asyncio.run(run())
     else:
         Runner.run_sync(agent, QUESTION)
@@ -185,22 +226,21 @@ def watch(tracer, framework, evaluators):
 
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(EvaluationSpanProcessor(evaluators=evaluators))
-    home = (
-        "openinference.instrumentation"
-        if tracer == "openinference"
-        else "opentelemetry.instrumentation"
-    )
     module = "langchain" if framework == "langgraph" else "openai_agents"
     names = {
         ("openinference", "langgraph"): "LangChainInstrumentor",
         ("traceloop", "langgraph"): "LangchainInstrumentor",
     }
-    name = names.get((tracer, framework), "OpenAIAgentsInstrumentor")
-    getattr(import_module(f"{home}.{module}"), name)().instrument(tracer_provider=provider)
+    for library in ("openinference", "traceloop") if tracer == "both" else (tracer,):
+        home = "openinference" if library == "openinference" else "opentelemetry"
+        name = names.get((library, framework), "OpenAIAgentsInstrumentor")
+        instrumentation = import_module(f"{home}.instrumentation.{module}")
+        getattr(instrumentation, name)().instrument(tracer_provider=provider)
 
 
 def main(tracer, framework, scenario, way="whole"):
     import llmeval_sdk as llmeval
+    from llmeval_sdk._chat import question
     from llmeval_sdk.testing import capture
 
     @llmeval.heuristic
@@ -209,15 +249,25 @@ def main(tracer, framework, scenario, way="whole"):
         return 1.0
 
     watch(tracer, framework, [what_was_seen])
-    with capture() as seen, scripted_model(SCRIPTS[scenario]) as url:
+    sessions = []
+    store = Path(tempfile.mkdtemp()) / "store.db"
+    options = {"evaluators": ["turn_count"], "session_idle": 0.5, "store": str(store)}
+    waits = scenario == "approval"
+    with capture(**options if waits else {}) as seen, scripted_model(SCRIPTS[scenario]) as url:
         globals()[framework](url, scenario, stream=way == "stream")
         seen.drain()
+        end = time.monotonic() + (5 if waits else 0)
+        while not sessions and time.monotonic() < end:
+            turns = [
+                one.evaluation for one in seen.evaluations if one.evaluation.name == "turn_count"
+            ]
+            sessions = [(one.metadata["session_id"], one.value) for one in turns]
+            time.sleep(0.05)  # until the session is idle
     told = [
         {
-            "question": record.request
-            if isinstance(record.request, str)
-            else record.request["messages"][-1]["content"],
+            "question": question(record.request),
             "response": record.response,
+            "session": sessions,
             "tools": sorted(tool["name"] for tool in record.tools or ()),
             "steps": [
                 [

@@ -5,7 +5,12 @@ import time
 
 import pytest
 from redis_server import SERVER, WHY_SKIPPED, running_redis
-from shared_hosts import REBUILD, Hosts, most_in_a_minute
+from shared_hosts import LEASE, REBUILD, Hosts, keeper_of, most_in_a_minute
+
+from llmeval_sdk.policy.admission import Refused
+from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.store.ledger import HostLedger
 
 
 DOLLARS = {"calls_per_minute": None, "usd_per_day": 2.0}
@@ -92,6 +97,27 @@ def test_after_a_flush_nobody_pays_until_the_spend_is_rebuilt(hosts, redis):
     quiet = [call for call in hosts.calls() if lost + 1.6 < call["began"] < lost + REBUILD]
     assert not quiet, "nobody pays while the spend is rebuilt"
     assert any("is being rebuilt" in words for words in hosts.refusals())
+
+
+def test_after_a_flush_a_call_of_minutes_ago_still_counts_where_calls_are_rare(tmp_path, redis):
+    """With half a call a minute, one that a host made 70 s ago fills the two minutes of all."""
+    budget = Budget(calls_per_minute=0.5, usd_per_day=None)
+    ledger = HostLedger(tmp_path / "a" / "llmeval.budget")
+    before = BudgetKeeper(budget, ledger, clock=lambda: time.time() - 70)
+    before.settle(before.reserve("judge"))
+    ledger.close()
+    told, asking = [keeper_of(tmp_path / name, redis.address, budget=budget) for name in "ab"]
+    told.reserve("judge")  # from then on it reports by itself
+    deadline, answers = time.monotonic() + 30, []
+    while len(answers) < 5 * LEASE / 0.05:  # a lease that nobody uses ends meanwhile
+        assert time.monotonic() < deadline, answers[-1:]
+        answer = asking.reserve("judge")
+        assert isinstance(answer, Refused), answers[-1:]
+        if "used up" in answer.detail:
+            answers.append(answer)
+        time.sleep(0.05)
+    told.close()
+    asking.close()
 
 
 def test_a_known_host_that_does_not_report_keeps_the_dollars_closed(hosts, redis):

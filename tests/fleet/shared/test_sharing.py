@@ -186,7 +186,7 @@ def test_a_hanging_redis_delays_nobody_for_long(tmp_path, redis):
     """Neither a reservation nor the search for a verdict waits longer than a moment."""
     keeper = keeper_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0, lease=0.5)
     keeper.settle(granted(keeper), calls=1)
-    verdicts = SharedVerdicts(keeper._link)
+    verdicts = SharedVerdicts(keeper.link)
     verdicts.get(KEY)  # the first question of a process also waits for the connection
     redis.pause()
     slowest = 0.0
@@ -242,7 +242,7 @@ def test_what_a_killed_process_was_spending_is_reported_all_day(tmp_path, redis)
     """The host's books count it as spent, as Redis does, and not only for ten minutes."""
     keeper = keeper_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0)
     granted(keeper)
-    keeper._link.close()
+    keeper.link.close()
     other = keeper_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0)
     granted(other)
     later = min(3_600.0, 86_400 - other.now() % 86_400 - 60)  # of the same day

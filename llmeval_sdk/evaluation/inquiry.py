@@ -7,17 +7,28 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
-from llmeval_sdk._neutral import neutral
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN
 from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation.verdicts import VerdictKey
 from llmeval_sdk.judges.cut import fair_limit, shortened
 from llmeval_sdk.judges.prompt import SECTION_CHARACTERS
 from llmeval_sdk.judges.typed import TypedForm
-from llmeval_sdk.model import Answer, Decision, Failure, Question, Request, Usage
-from llmeval_sdk.protocols import DecisionModel, answer_by, further_place
+from llmeval_sdk.llms.decisions.data import neutral_texts
+from llmeval_sdk.model import (
+    Answer,
+    Decision,
+    Evaluation,
+    Failure,
+    ModelCall,
+    Question,
+    Record,
+    Request,
+    Usage,
+)
+from llmeval_sdk.protocols import DecisionModel, Judge, answer_by, further_place
 
 
 TOKENS_PER_PART = 16
@@ -61,7 +72,7 @@ class Inquiry:
     def data(self) -> dict[str, str]:
         """Return the sections by title; nothing in them can act on a model without being read."""
         limit = self.limit
-        return {title: neutral(shortened(text, limit)) for title, text in self._texts.items()}
+        return neutral_texts({title: shortened(text, limit) for title, text in self._texts.items()})
 
     def most(self, requests: int = 1) -> Usage:
         """Return the most tokens that so many requests may use, each with all sections."""
@@ -77,10 +88,40 @@ class Inquiry:
         tokens = words // CHARACTERS_PER_TOKEN + TOKENS_PER_PART * parts
         return Usage(tokens, 0, tokens)
 
-    def cut(self, form: TypedForm) -> list[str]:
-        """Return the titles of a form's sections that were too long to be sent as a whole."""
-        limit = self.limit
+    @staticmethod
+    def cut(form: TypedForm, limit: int) -> list[str]:
+        """Return the titles of a form's sections that are longer than a limit."""
         return [section.name for section in form.sections if len(section.text) > limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A judge whose questions have to be asked."""
+
+    judge: Judge
+    form: TypedForm
+    key: VerdictKey
+    distrusted: bool = False
+    """Whether there are earlier answers that were not signed with our key."""
+
+
+class Prepared(NamedTuple):
+    """What is asked about one record, for which judges."""
+
+    record: Record
+    judges: Sequence[Judge]
+    inquiry: Inquiry
+    asking: Sequence[Asking]
+    evaluations: Mapping[str, Evaluation]
+    """The outcomes that are known without asking, by judge."""
+
+
+class ModelReply(NamedTuple):
+    """What the model said to an inquiry."""
+
+    decision: Decision | Failure
+    calls: Sequence[ModelCall]
+    seconds: float
 
 
 async def answered(
@@ -147,9 +188,9 @@ def _checked(question: Question, answer: Any) -> Answer:
         return answer
     names = [option.value for option in question.options] or ["yes", "no"]
     chances = answer.probabilities
-    if set(chances) != set(names):
+    if chances.keys() != set(names):
         return _malformed(f"the answer is about {sorted(map(str, chances))[:9]}, not {names[:9]}")
-    if not all(_is_probability(chance) for chance in chances.values()):
+    if not all(map(_is_probability, chances.values())):
         return _malformed("a probability is no number from 0 to 1")
     total = sum(chances.values())
     if abs(total - 1) > min(MOST_ROUNDING, ROUNDING * (len(names) + 1)):

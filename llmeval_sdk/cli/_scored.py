@@ -1,0 +1,74 @@
+"""How ``llmeval report`` shows scores: their number, mean, distribution and failures."""
+
+from __future__ import annotations
+
+from llmeval_sdk import _values
+from llmeval_sdk._terminal import number, printable
+from llmeval_sdk.cli._output import bar, heading, table
+from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.store.populations import Population
+from llmeval_sdk.store.summary import ScoreSummary
+
+
+def show_scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
+    """Print a line for each evaluator and span name."""
+    estimates = {(each.judge, each.span_name): each.estimate for each in judged}
+    unrated = [each for each in scores if _values.is_unrated(each.evaluator)]
+    heading("Scores")
+    titles = ("evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost")
+    rows = [
+        (
+            each.evaluator,
+            each.span_name or "-",
+            each.evaluator_kind,
+            f"{each.count:,}",
+            _mean(each, estimates.get((each.evaluator, each.span_name))),
+            _distribution(each),
+            f"{each.errors:,}",
+            f"{each.not_applicable:,}",
+            "-" if each.cost_usd is None else f"${each.cost_usd:.4f}",
+        )
+        for each in scores
+        if each not in unrated
+    ]
+    table(titles, rows, numbers="count failed n/a cost")
+    if any(each.count for each in unrated):
+        _abstained(unrated)
+
+
+def _abstained(unrated: list[ScoreSummary]) -> None:
+    heading("Abstained: no value was given, which is neither good nor bad")
+    titles = ("span", "abstained", "by", "mean", "from nothing to find, to a value missed")
+    rows = [
+        (
+            each.span_name or "-",
+            f"{each.count:,}",
+            each.evaluator,
+            _mean(each, None),
+            _distribution(each),
+        )
+        for each in unrated
+    ]
+    table(titles, rows, numbers="abstained")
+
+
+def _mean(each: ScoreSummary, estimate: Estimate | None) -> str:
+    mean = "-" if each.mean is None else number(each.mean)
+    if each.mean_probability is not None:
+        return f"{mean}, probability {number(each.mean_probability)}"
+    if estimate is None or mean in ("-", corrected := number(estimate.mean)):
+        return mean
+    return f"{mean} [{corrected}]"
+
+
+def _distribution(each: ScoreSummary) -> str:
+    parts = []
+    if each.histogram:
+        ends = f" {number(each.low or 0.0)}..{number(each.high or 0.0)}"
+        parts.append(bar(each.histogram) + ("" if (each.low, each.high) == (0.0, 1.0) else ends))
+    if each.categories:
+        words = list(each.categories.items())
+        parts += [f"{printable(word, 40)} {times / each.count:.0%}" for word, times in words[:6]]
+        if len(words) > 6:
+            parts.append(f"{len(words) - 6} others")
+    return ", ".join(parts) or "-"

@@ -1,0 +1,192 @@
+"""The traffic by hour, kept up to date as spans arrive: for pages that must answer at once.
+
+The first look reads the index that reports sum up; every further one reads only the spans that
+have arrived since. Latencies are kept with three digits, so that a percentile is off by half a
+percent at most. A span that is delivered twice after the first look counts twice, and one that is
+pruned still counts: what is exact is `traffic`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from llmeval_sdk.model import JUDGE_TAG
+
+
+HOUR_NS = 3_600_000_000_000
+MOST_HOURS = 31 * 24
+"""How many hours are kept, counted from the newest."""
+MOST_NAMES = 100
+"""How many models, and how many names of requests, are told apart; the rest is ``_OTHER``."""
+OTHER = "_OTHER"
+MOST_NEW = 200_000
+"""How many spans one look reads beyond the first."""
+
+
+class SpanFacts(NamedTuple):
+    """What is counted of one span."""
+
+    start_ns: int
+    took_ns: int
+    name: str
+    kind: str | None
+    is_request: int
+    model: str | None
+    error: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    time_to_first_token: float | None
+
+
+@dataclass(slots=True)
+class HourOf:
+    """The requests of one name, or the calls of one model, in an hour."""
+
+    count: int = 0
+    failed: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    latencies: Counter[str] = field(default_factory=Counter)
+    """How often each duration was measured, by its nanoseconds in three digits."""
+
+    def add(self, other: HourOf) -> None:
+        """Add another hour."""
+        self.count += other.count
+        self.failed += other.failed
+        self.tokens += other.tokens
+        self.cost_usd += other.cost_usd
+        self.latencies.update(other.latencies)
+
+    def percentile(self, share: float) -> float | None:
+        """Return a percentile in seconds, to within half a percent; ``None`` without requests."""
+        wanted, seen = share * sum(self.latencies.values()), 0
+        for value, times in sorted((float(text), times) for text, times in self.latencies.items()):
+            seen += times
+            if seen >= wanted:
+                return value / 1e9
+        return None
+
+
+Hours = dict[int, dict[str, HourOf]]
+
+
+class HourlyTraffic:
+    """Requests by name and model calls by model, hour by hour; safe to use from several threads.
+
+    Args:
+        past: Whether the first look also takes in what is stored already.
+    """
+
+    def __init__(self, *, past: bool = True) -> None:
+        self._past = past
+        self._lock = threading.Lock()
+        self._place: tuple[int, str] | None = None
+        """Up to which row the spans were read, and of which store."""
+        self.requests: Hours = {}
+        self.calls: Hours = {}
+        self._listeners: list[Callable[[SpanFacts], None]] = []
+
+    def listen(self, listener: Callable[[SpanFacts], None]) -> None:
+        """Have each span told that arrives after the first look."""
+        self._listeners.append(listener)
+
+    def has_read(self, store: str) -> bool:
+        """Return whether the first look at a store is over."""
+        return self._place is not None and self._place[1] == store
+
+    def look(self, connection: sqlite3.Connection, now_ns: int, store: str = "") -> None:
+        """Take in what has arrived. ``store`` says which file it is: another one begins anew."""
+        with self._lock:
+            if self._place is None or self._place[1] != store:
+                self.requests, self.calls = {}, {}
+                last = connection.execute("SELECT ifnull(max(seq), 0) FROM spans").fetchone()[0]
+                if self._past:
+                    since = now_ns - MOST_HOURS * HOUR_NS
+                    self._begin(connection.execute(_FIRST, {"since": since, "tag": _TAG}))
+                self._place = last, store
+            else:
+                new = connection.execute(_NEW, (self._place[0], MOST_NEW)).fetchall()
+                for seq, is_judges, *row in new:
+                    self._place = seq, store
+                    if not is_judges:
+                        self._add(SpanFacts(*row))
+            newest = max((*self.requests, *self.calls), default=0)
+            for hours in (self.requests, self.calls):
+                for hour in [hour for hour in hours if hour < newest - MOST_HOURS * HOUR_NS]:
+                    del hours[hour]
+
+    def total(self, of: str, since_ns: int, until_ns: int) -> dict[str, HourOf]:
+        """Add up the hours of a period by name: of ``requests``, or of ``calls``."""
+        summed: dict[str, HourOf] = {}
+        with self._lock:
+            for hour, by_name in getattr(self, of).items():
+                if since_ns <= hour < until_ns:
+                    for name, part in by_name.items():
+                        summed.setdefault(name, HourOf()).add(part)
+        return summed
+
+    def by_hour(self, of: str, since_ns: int, until_ns: int) -> dict[int, HourOf]:
+        """Add up all names of each hour of a period."""
+        summed: dict[int, HourOf] = {}
+        with self._lock:
+            for hour, by_name in sorted(getattr(self, of).items()):
+                if since_ns <= hour < until_ns:
+                    for part in by_name.values():
+                        summed.setdefault(hour, HourOf()).add(part)
+        return summed
+
+    def _begin(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for hour, is_request, name, model, kind, took, count, failed, tokens, usd in rows:
+            part = HourOf(count, failed, int(tokens), usd, Counter({took: count} if took else {}))
+            self._put(hour, is_request, kind, (name, model), part)
+
+    def _add(self, span: SpanFacts) -> None:
+        tokens = (span.input_tokens or 0) + (span.output_tokens or 0)
+        took = Counter({f"{span.took_ns:.2e}": 1} if span.took_ns >= 0 else {})
+        part = HourOf(1, span.error is not None, tokens, span.cost_usd or 0.0, took)
+        hour = span.start_ns - span.start_ns % HOUR_NS
+        self._put(hour, span.is_request, span.kind, (span.name, span.model), part)
+        for listener in self._listeners:
+            listener(span)
+
+    def _put(
+        self, hour: int, is_request: int, kind: str | None, names: tuple[str, str | None],
+        part: HourOf,
+    ) -> None:  # fmt: skip
+        if is_request:
+            _slot(self.requests, hour, names[0]).add(part)
+        if kind in ("llm", "embedding"):
+            _slot(self.calls, hour, names[1] or "-").add(part)
+
+
+def _slot(hours: Hours, hour: int, name: str) -> HourOf:
+    by_name = hours.setdefault(hour, {})
+    if name not in by_name and len(by_name) >= MOST_NAMES:
+        name = OTHER
+    return by_name.setdefault(name, HourOf())
+
+
+_TAG = f'"{JUDGE_TAG}"'
+
+_FIRST = f"""
+SELECT start_ns - start_ns % {HOUR_NS}, parent_id IS NULL, name, model_name, kind,
+  CASE WHEN end_ns >= start_ns THEN printf('%.2e', end_ns - start_ns) END,
+  count(*), count(error_type), total(input_tokens) + total(output_tokens), total(cost_usd)
+FROM spans INDEXED BY spans_summed
+WHERE start_ns >= :since AND (parent_id IS NULL OR kind IN ('llm', 'embedding'))
+  AND (tags IS NULL OR instr(tags, :tag) = 0)
+GROUP BY 1, 2, 3, 4, 5, 6
+"""  # noqa: S608 - constants
+
+_NEW = f"""
+SELECT seq, instr(ifnull(tags, ''), '{_TAG}') > 0, start_ns + 0, end_ns - start_ns, name, kind,
+  parent_id IS NULL, model_name, error_type, input_tokens + 0, output_tokens + 0, cost_usd + 0.0,
+  time_to_first_token + 0.0
+FROM spans WHERE seq > ? ORDER BY seq LIMIT ?
+"""  # noqa: S608 - constants

@@ -1,0 +1,221 @@
+"""Reads sessions from a store: their turns page by page, and what all of them add up to.
+
+A turn is a workflow, an agent or a root span of the session that lies inside no other one that says
+what was asked or answered. A span around a whole chat that says neither is no turn.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from llmeval_sdk.store._schema import MAY_BE_TURN
+
+
+PAGE_TURNS = 30
+MOST_TURNS = 100_000
+"""How many turns of one session are added up."""
+READ_TEXT = 60_000
+"""A question or answer is read as JSON if it has at most so many characters, else as its start."""
+_START = 4_000
+_MOST_CALLS = 500
+"""Spans of one turn's trace among which its tool calls are looked for."""
+
+
+class SessionTurn(NamedTuple):
+    """One turn of a session, as the store has it."""
+
+    trace_id: str
+    span_id: str
+    name: str
+    kind: str
+    start_ns: int
+    end_ns: int
+    error_type: str | None
+    request: str | None
+    """JSON; ``None`` if it was not captured or is longer than `READ_TEXT`."""
+    response: str | None
+    request_start: str | None
+    """The first characters of the request's JSON; so is `response_start` of the response's."""
+    response_start: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTotals:
+    """What the turns of a session add up to."""
+
+    turns: int
+    first_ns: int
+    last_ns: int
+    busy_ns: int
+    """How long its turns took together."""
+    errors: int
+    """How many turns raised an error."""
+    is_whole: int
+    """Whether all turns are counted; if not, the first `MOST_TURNS` of them are."""
+    calls: int
+    """How many calls of models said what they used, all of which are counted."""
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    priced: int
+    """How many of those calls have a cost."""
+
+
+def totals(connection: sqlite3.Connection, session_id: str) -> SessionTotals | None:
+    """Return what a session adds up to; ``None`` if the store has no turn of it."""
+    about = {"session": session_id, "most": MOST_TURNS}
+    summed = connection.execute(_SUMS, about).fetchone()
+    if not summed[0]:
+        return None
+    spent = connection.execute(_SPENT, (session_id,)).fetchone()
+    return SessionTotals(*summed, *spent)
+
+
+def turns(
+    connection: sqlite3.Connection, session_id: str, first: int = 1, *, most: int = PAGE_TURNS
+) -> list[SessionTurn]:
+    """Return some turns of a session in the order in which they began.
+
+    Args:
+        connection: a store that is open.
+        session_id: the whole id.
+        first: the number of the first turn to return, beginning with 1.
+        most: how many turns are returned.
+    """
+    about = {"session": session_id, "most": most, "before": max(first, 1) - 1}
+    seqs = [seq for (seq,) in connection.execute(_PLACES, about)]
+    rows = connection.execute(_TURNS.format(",".join("?" * len(seqs))), seqs)
+    by_seq = {row[0]: SessionTurn(*row[1:]) for row in rows}
+    return [by_seq[seq] for seq in seqs]
+
+
+class ToolUse(NamedTuple):
+    """A call of a tool during a turn."""
+
+    name: str
+    error_type: str | None
+    start_ns: int
+
+
+def tool_uses(connection: sqlite3.Connection, trace_ids: Sequence[str]) -> dict[str, list[ToolUse]]:
+    """Return the tool calls among the first `_MOST_CALLS` spans of each of some traces."""
+    uses = {}
+    for trace_id in dict.fromkeys(trace_ids):
+        rows = connection.execute(_TOOLS, (trace_id, _MOST_CALLS))
+        uses[trace_id] = [ToolUse(*row) for row in rows]
+    return uses
+
+
+class ListedSession(NamedTuple):
+    """One session of a list, with its latest turn."""
+
+    session_id: str
+    seq: int
+    start_ns: int
+    request: str | None
+    """The first 300 characters of the latest request as JSON."""
+    turns: int
+    """At most `MOST_COUNTED`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Some sessions, the latest first, and how far the search for them went."""
+
+    items: tuple[ListedSession, ...]
+    next: tuple[int, int] | None
+    """Time and ``seq`` after which the next page begins; ``None`` at the end."""
+    looked_at: int
+
+
+PAGE_SESSIONS = 50
+PAGE_SECONDS = 0.12
+MOST_COUNTED = 100
+"""A list counts at most so many turns of each session."""
+
+
+def sessions(
+    connection: sqlite3.Connection,
+    after: tuple[int, int] | None = None,
+    *,
+    rows: int = PAGE_SESSIONS,
+    seconds: float = PAGE_SECONDS,
+) -> SessionPage:
+    """List sessions by their latest root span, as far as a page's time goes."""
+    deadline = time.monotonic() + seconds
+    items: list[ListedSession] = []
+    looked_at = 0
+    for seq, start, session_id, request, is_latest in connection.execute(_LATEST, after or _END):
+        looked_at += 1
+        after = start, seq
+        if is_latest:
+            about = {"session": session_id, "most": MOST_COUNTED}
+            count = connection.execute(_COUNTED, about).fetchone()[0]
+            items.append(ListedSession(session_id, seq, start, request, count))
+        if len(items) == rows or (not looked_at % 100 and time.monotonic() > deadline):
+            break
+    else:
+        after = None
+    return SessionPage(tuple(items), after, looked_at)
+
+
+_IS_TURN = f"""
+session_id = :session AND {MAY_BE_TURN}
+AND (parent_id IS NULL OR NOT EXISTS (SELECT 1 FROM spans p
+  WHERE p.trace_id = spans.trace_id AND p.span_id = spans.parent_id
+    AND p.session_id = spans.session_id AND (p.request IS NOT NULL OR p.response IS NOT NULL)))
+AND NOT (EXISTS (SELECT 1 FROM spans WHERE session_id = :session AND {MAY_BE_TURN}
+    AND parent_id IS NOT NULL)
+  AND EXISTS (SELECT 1 FROM spans c WHERE c.session_id = spans.session_id AND {MAY_BE_TURN}
+    AND c.start_ns BETWEEN spans.start_ns AND spans.end_ns AND c.parent_id IS NOT NULL
+    AND c.seq != spans.seq AND c.trace_id = spans.trace_id)
+  AND request IS NULL AND response IS NULL)
+"""  # noqa: S608 - constants
+"""An index alone answers this for a session whose turns have nothing inside them."""
+
+_SUMS = f"""
+SELECT count(*), min(start_ns), max(end_ns), sum(max(end_ns - start_ns, 0)), count(error_type),
+  count(*) < :most
+FROM (SELECT start_ns, end_ns, error_type FROM spans WHERE {_IS_TURN} LIMIT :most)
+"""  # noqa: S608
+
+_PLACES = f"""
+SELECT seq FROM spans WHERE {_IS_TURN}
+ORDER BY start_ns, end_ns, parent_id, error_type, seq LIMIT :most OFFSET :before
+"""  # noqa: S608
+
+_TURNS = f"""
+SELECT seq, trace_id, span_id, name, kind, start_ns, end_ns, error_type,
+  CASE WHEN length(request) <= {READ_TEXT} THEN request END,
+  CASE WHEN length(response) <= {READ_TEXT} THEN response END,
+  substr(request, 1, {_START}), substr(response, 1, {_START})
+FROM spans WHERE seq IN ({{}})
+"""  # noqa: S608
+
+_COUNTED = f"SELECT count(*) FROM (SELECT 1 FROM spans WHERE {_IS_TURN} LIMIT :most)"  # noqa: S608
+
+_SPENT = """
+SELECT count(*), ifnull(sum(input_tokens), 0), ifnull(sum(output_tokens), 0), sum(cost_usd),
+  count(cost_usd)
+FROM spans WHERE session_id = ? AND kind = 'llm' AND input_tokens IS NOT NULL
+"""
+
+_TOOLS = """
+SELECT name, error_type, start_ns FROM (
+  SELECT name, error_type, start_ns, kind FROM spans WHERE trace_id = ? LIMIT ?
+) WHERE kind = 'tool' ORDER BY start_ns
+"""
+
+_END = 2**63 - 1, 2**63 - 1
+_LATEST = f"""
+SELECT seq, start_ns, session_id, substr(request, 1, 300), session_id IS NOT NULL AND seq = (
+  SELECT t.seq FROM spans t WHERE t.session_id = spans.session_id
+    AND {MAY_BE_TURN} AND t.parent_id IS NULL
+  ORDER BY t.start_ns DESC, t.end_ns DESC, t.seq DESC LIMIT 1)
+FROM spans WHERE parent_id IS NULL AND (start_ns, seq) < (?, ?)
+ORDER BY start_ns DESC, seq DESC
+"""  # noqa: S608

@@ -1,0 +1,139 @@
+"""Plain bounds on the traffic of a window, such as ``latency_seconds.p95>2``.
+
+They are no statistics: what was measured in the window is compared with the bound, and nothing
+else. A window of three requests therefore raises an alarm as easily as one of a million.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from llmeval_sdk.store.course import Bound
+from llmeval_sdk.store.labels import Thumbs, thumbs
+from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
+
+
+DAY_SECONDS = 86_400.0
+_Read = Callable[[TrafficGroup, float], float | None]
+
+
+def _percentile(field: str, name: str) -> _Read:
+    def read(group: TrafficGroup, _: float) -> float | None:
+        percentiles = getattr(group, field)
+        return None if percentiles is None else float(getattr(percentiles, name))
+
+    return read
+
+
+def _cost(per: Callable[[TrafficGroup, float], float]) -> _Read:
+    def read(group: TrafficGroup, window: float) -> float | None:
+        usd = group.cost_usd if group.calls else 0.0
+        return None if usd is None else usd / per(group, window)
+
+    return read
+
+
+_READ: dict[str, _Read] = {
+    **{
+        f"{field}.{name}": _percentile(field, name)
+        for field in ("latency_seconds", "time_to_first_token_seconds", "tokens_per_second")
+        for name in ("p50", "p95", "p99")
+    },
+    "error_rate": lambda group, _: group.error_rate if group.count else None,
+    "cost_usd.total": _cost(lambda *_: 1.0),
+    "cost_usd.per_day": _cost(lambda _, window: window / DAY_SECONDS),
+    "cost_usd.per_request": _cost(lambda group, _: max(group.count, 1)),
+    "requests.per_minute": lambda group, window: group.count / (window / 60),
+}
+METRICS = tuple(_READ)
+"""What a plain bound can be about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How one plain bound stands."""
+
+    alert: str
+    holds: bool | None
+    """Whether the alarm is in force; ``None`` where nothing was measured."""
+    value: float | None
+    count: int
+    """How many requests began in the window, or how many gave this feedback."""
+    since_ns: int
+    until_ns: int
+    detail: str = ""
+
+
+def split(
+    connection: sqlite3.Connection, bounds: Iterable[Bound]
+) -> tuple[list[Bound], list[Bound]]:
+    """Return the plain bounds, and those on the scores of evaluators.
+
+    Plain are those on the traffic, and those on what users of the app say, such as ``thumbs<0.9``:
+    on feedback under a name that no evaluator has.
+    """
+    plain: list[Bound] = []
+    scored: list[Bound] = []
+    for bound in bounds:
+        name = (bound.evaluator,)
+        is_feedback = (
+            bool(connection.execute(_IS_FEEDBACK, name * 2).fetchone()[0])
+            or bound.evaluator in THUMBS
+        )
+        (plain if bound.evaluator in _READ or is_feedback else scored).append(bound)
+    return plain, scored
+
+
+THUMBS = ("thumbs",)
+"""Names that mean feedback even before anybody gave any."""
+_IS_FEEDBACK = """
+SELECT EXISTS (SELECT 1 FROM feedback WHERE name = ?)
+  AND NOT EXISTS (SELECT 1 FROM evaluations WHERE name = ?)
+"""
+
+
+def measure(
+    connection: sqlite3.Connection,
+    bounds: list[Bound],
+    window: tuple[int, int],
+    *,
+    span_name: str | None = None,
+    pricing: Pricing,
+) -> list[Measured]:
+    """Compare what happened in a window, in nanoseconds since the epoch, with plain bounds."""
+    if not bounds:
+        return []
+    group = overall(connection, TrafficScope(*window, span_name), pricing)
+    seconds = max((window[1] - window[0]) / 1e9, 1e-9)
+    said = {each.name: each for each in thumbs(connection, set(), window[0])}
+    results = []
+    for bound in bounds:
+        if bound.evaluator not in _READ:
+            results.append(_of_feedback(bound, said.get(bound.evaluator), window))
+            continue
+        value = _READ[bound.evaluator](group, seconds)
+        detail = ""
+        if bound.evaluator.startswith("cost_usd") and group.unpriced_calls:
+            models = ", ".join(pricing.unpriced)
+            detail = f"{group.unpriced_calls:,} calls have no known price ({models})"
+        holds = None if value is None else _is_beyond(bound, value)
+        if detail and holds is not True:
+            holds = None  # what is not priced may cost anything
+        results.append(Measured(str(bound), holds, value, group.count, *window, detail))
+    return results
+
+
+def _of_feedback(bound: Bound, said: Thumbs | None, window: tuple[int, int]) -> Measured:
+    """Compare the mean of what users said with a bound; it corrects nothing, as they choose."""
+    if said is None:
+        return Measured(str(bound), None, None, 0, *window, "nobody gave such feedback")
+    detail = f"feedback on {said.count:,} traces, {said.share:.1%} of all"
+    holds = _is_beyond(bound, said.mean)
+    return Measured(str(bound), holds, said.mean, said.count, *window, detail)
+
+
+def _is_beyond(bound: Bound, value: float) -> bool:
+    """Return whether a value is what a bound warns of."""
+    return value < bound.value if bound.sign == "<" else value > bound.value

@@ -1,0 +1,154 @@
+"""The first look at the app: how much, how fast, how dear, how good, and what has changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from llmeval_sdk._terminal import seconds
+from llmeval_sdk.store.hourly import HOUR_NS, HourlyTraffic, HourOf
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.viewer import _charts
+from llmeval_sdk.viewer._charts import Point
+from llmeval_sdk.viewer._readers import state_of
+from llmeval_sdk.viewer._render import money, page
+
+
+RANGES = {"24h": 24, "7d": 7 * 24, "30d": 30 * 24}
+MOST_ROWS = 12
+MOST_SCORES = 2_000
+FIRST_SECONDS = 60.0
+NOTABLE = 0.1
+"""From which relative change on a figure counts as changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of the period, beside that of the period before."""
+
+    name: str
+    value: str
+    before: str
+    change: float | None
+    """Relative to the period before; ``None`` where that had nothing to compare with."""
+    is_good: bool | None
+    """Whether the change is for the better; ``None`` where it is neither."""
+
+
+def show(request: Request) -> Response:
+    """Answer with the figures of a period, by the hour."""
+    wanted = request.query_params.get("range", "24h")
+    name = wanted if wanted in RANGES else "24h"
+    site, now = request.app.state.site, time.time_ns()
+    with site.readers.lend() as reader:
+        _bring_up(site.traffic, reader, now)
+        scores = reader.read(lambda store: store.execute(_SCORES, {"most": MOST_SCORES}).fetchall())
+        state = reader.read(state_of)
+    length = RANGES[name] * HOUR_NS
+    until = now - now % HOUR_NS + HOUR_NS
+    since, traffic = until - length, site.traffic
+    requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
+    before = [_sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")]
+    figures = _figures(_sum(requests), _sum(calls), *before)
+    changed = [each for each in figures if each.change and abs(each.change) >= NOTABLE]
+    by_hour = traffic.by_hour("requests", since, until)
+    spent = traffic.by_hour("calls", since, until)
+    charts = {
+        "Requests": _chart(by_hour, lambda hour: hour.count),
+        "Failures": _chart(by_hour, lambda hour: hour.failed),
+        "Latency p95, seconds": _chart(by_hour, lambda hour: hour.percentile(0.95)),
+        "Cost, US dollars": _chart(spent, lambda hour: hour.cost_usd),
+    }
+    return page(
+        request, "overview.html", figures=figures, changed=changed, charts=charts,
+        requests=_rows(requests), calls=_rows(calls), scores=scores,
+        ranges=tuple(RANGES), range=name, state=state,
+    )  # fmt: skip
+
+
+def _bring_up(traffic: HourlyTraffic, reader: StoreReader, now_ns: int) -> None:
+    """Take in what has arrived; the first time that is the whole store, which takes seconds."""
+    if traffic.has_read(reader.location):
+        reader.read(lambda store: traffic.look(store, now_ns, reader.location))
+        return
+    with StoreReader(reader.location, seconds=FIRST_SECONDS) as patient:
+        patient.read(lambda store: traffic.look(store, now_ns, reader.location))
+
+
+def _sum(parts: Mapping[str, HourOf]) -> HourOf:
+    whole = HourOf()
+    for part in parts.values():
+        whole.add(part)
+    return whole
+
+
+def _figures(requests: HourOf, calls: HourOf, before: HourOf, paid: HourOf) -> list[Figure]:
+    def rate(of: HourOf) -> float | None:
+        return of.failed / of.count if of.count else None
+
+    return [
+        _figure("requests", requests.count, before.count or None, "{:,}".format, None),
+        _figure("failed", rate(requests), rate(before), "{:.2%}".format, -1),
+        *(
+            _figure(
+                f"latency p{share}", requests.percentile(share / 100),
+                before.percentile(share / 100), lambda value: f"≈ {seconds(value)}", -1,
+            )
+            for share in (50, 95, 99)
+        ),
+        _figure("model calls", calls.count, paid.count or None, "{:,}".format, None),
+        _figure("tokens", calls.tokens, paid.tokens or None, "{:,}".format, None),
+        _figure("cost", calls.cost_usd, paid.cost_usd or None, money, -1),
+    ]  # fmt: skip
+
+
+def _figure(
+    name: str, value: float | None, before: float | None, shown: Callable[[float], str],
+    good: int | None,
+) -> Figure:  # fmt: skip
+    change = None if value is None or not before else value / before - 1
+    is_good = None if change is None or good is None else change * good > 0
+    texts = ["–" if each is None else shown(each) for each in (value, before)]
+    return Figure(name, texts[0], texts[1], change, is_good)
+
+
+def _chart(hours: Mapping[int, HourOf], read: Callable[[HourOf], float | None]) -> Markup | None:
+    points = [
+        Point(hour, float(value), count=part.count)
+        for hour, part in hours.items()
+        if (value := read(part)) is not None
+    ]
+    return (
+        _charts.drawn(_charts.over_time(points, HOUR_NS, counted="requests"), "By the hour")
+        if points
+        else None
+    )
+
+
+def _rows(parts: Mapping[str, HourOf]) -> list[tuple[str, HourOf, str]]:
+    ranked = sorted(parts.items(), key=lambda item: (-item[1].cost_usd, -item[1].count))
+    rows = []
+    for name, part in ranked[:MOST_ROWS]:
+        p95 = part.percentile(0.95)
+        rows.append((name, part, "–" if p95 is None else f"≈ {seconds(p95)}"))
+    return rows
+
+
+_SCORES = """
+WITH RECURSIVE names(name) AS (
+  SELECT min(name) FROM evaluations
+  UNION ALL
+  SELECT (SELECT min(name) FROM evaluations WHERE name > names.name) FROM names
+  WHERE names.name IS NOT NULL LIMIT 40
+)
+SELECT name, (
+  SELECT avg(value) FROM (
+    SELECT value FROM evaluations e WHERE e.name = names.name ORDER BY time_ns DESC LIMIT :most
+  ) WHERE typeof(value) IN ('real', 'integer')
+) AS mean FROM names WHERE name IS NOT NULL AND mean IS NOT NULL ORDER BY name
+"""

@@ -1,0 +1,183 @@
+"""The list of sessions, and the page of one: its turns, what was said of them, and what it cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from llmeval_sdk._chat import bounded_question
+from llmeval_sdk.model import EvaluationEvent
+from llmeval_sdk.store import pages, session_turns
+from llmeval_sdk.store.session_turns import PAGE_TURNS, SessionTurn, ToolUse
+from llmeval_sdk.store.session_verdicts import StoredSession, stored_sessions
+from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, cells_of_said
+from llmeval_sdk.viewer._content import Content, content_of, text_content
+from llmeval_sdk.viewer._readers import state_of
+from llmeval_sdk.viewer._render import as_text, integer, page, preview
+
+
+_MOST_TEXT = 2_000
+"""Characters of a question or an answer that the page of a session shows."""
+_MOST_TOOLS = 12
+"""Tool calls of a turn that it names."""
+_MOST_VERDICTS = 300
+"""Verdicts on a session that are read, from the newest on."""
+_LISTED_VERDICTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTurn:
+    """One turn, as the page of its session shows it."""
+
+    number: int
+    turn: SessionTurn
+    asked: Content | None
+    """``None`` where the question was not captured; so is ``answered``."""
+    answered: Content | None
+    tools: tuple[ToolUse, ...]
+    more_tools: int
+    """How many tool calls are not among ``tools``."""
+    cells: Mapping[str, Cell]
+    people: Mapping[str, Cell]
+    marks: tuple[tuple[str, Cell], ...]
+    """The verdicts on the session that name this turn, each with its cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionVerdict:
+    """The verdict of one evaluator on a session that counts, and those before it."""
+
+    event: EvaluationEvent
+    cell: Cell
+    period: str
+    turns: tuple[int, ...]
+    """The numbers of the turns that it names."""
+    former: tuple[tuple[EvaluationEvent, Cell, str], ...]
+    """A triple for each former one, the latest first: event, cell and the period."""
+
+
+def show_list(request: Request) -> Response:
+    """Answer with the sessions of the store, the latest first."""
+    after = _place(request.query_params.get("after"))
+    with request.app.state.site.readers.lend() as reader:
+        listed = reader.read(lambda c: session_turns.sessions(c, after))
+        rows = [
+            (item, _newest(stored_sessions(reader, item.session_id, most=_LISTED_VERDICTS)))
+            for item in listed.items
+        ]
+        state = reader.read(state_of)
+    return page(request, "sessions.html", rows=rows, listed=listed, after=after, state=state)
+
+
+def show(request: Request) -> Response:
+    """Answer with one session: its turns, page by page, and the verdicts on the whole."""
+    session_id = request.query_params.get("id", "")
+    wanted = integer(request.query_params.get("turn"), 1)
+    first = (wanted - 1) // PAGE_TURNS * PAGE_TURNS + 1
+    with request.app.state.site.readers.lend() as reader:
+        totals = reader.read(lambda c: session_turns.totals(c, session_id))
+        if totals is None:
+            raise HTTPException(404, "The store has no turn of this session. It may be pruned.")
+        rows = reader.read(lambda c: session_turns.turns(c, session_id, first))
+        tools = reader.read(lambda c: session_turns.tool_uses(c, [row.trace_id for row in rows]))
+        said, people = reader.read(lambda c: pages.said_of(c, [row.span_id for row in rows]))
+        judged = stored_sessions(reader, session_id, most=_MOST_VERDICTS)
+        state = reader.read(state_of)
+    verdicts = _verdicts(judged)
+    about_whole = {verdict.event.evaluation.name for verdict in verdicts}
+    turns = []
+    for number, row in enumerate(rows, first):
+        called = _during(row, tools.get(row.trace_id, []))
+        scores = said.get(row.span_id, {})
+        own = {name: score for name, score in scores.items() if name not in about_whole}
+        naming = [verdict for verdict in verdicts if number in verdict.turns]
+        turn = ShownTurn(
+            number,
+            row,
+            _asked(row),
+            _text(row.response, row.response_start),
+            tuple(called[:_MOST_TOOLS]),
+            max(len(called) - _MOST_TOOLS, 0),
+            cells_of_said(own),
+            cells_of_said(people.get(row.span_id, {})),
+            tuple((verdict.event.evaluation.name, verdict.cell) for verdict in naming),
+        )
+        turns.append(turn)
+    return page(
+        request, "session.html",
+        session_id=session_id, totals=totals, turns=turns, verdicts=verdicts, first=first,
+        page_turns=PAGE_TURNS, state=state,
+    )  # fmt: skip
+
+
+def _newest(sessions: Sequence[StoredSession]) -> dict[str, Cell]:
+    newest = sessions[0].newest if sessions else {}
+    return {name: cell_of(newest[name].evaluation) for name in sorted(newest)}
+
+
+def _verdicts(sessions: Sequence[StoredSession]) -> list[SessionVerdict]:
+    """Arrange what was said of the session, the bad verdicts first."""
+    verdicts = []
+    for session in sessions:
+        for name, event in session.newest.items():
+            former = tuple(
+                (other, cell_of(other.evaluation), _period(other))
+                for other in session.history
+                if other.evaluation.name == name and other is not event
+            )
+            cell = cell_of(event.evaluation)
+            turns = tuple(_numbers(event.evaluation.metadata.get("turns")))
+            verdicts.append(SessionVerdict(event, cell, _period(event), turns, former))
+    order = ("bad", "fair", "good", "plain", "quiet")
+    return sorted(verdicts, key=lambda v: (order.index(v.cell.tone), v.event.evaluation.name))
+
+
+def _period(event: EvaluationEvent) -> str:
+    return as_text(event.evaluation.metadata.get("period", "?"))[:20]
+
+
+def _numbers(listed: Any) -> Iterable[int]:
+    """Return what is a number in a list of a verdict's metadata, which may hold anything."""
+    numbers = listed if isinstance(listed, list) else []
+    return islice((number for number in numbers if type(number) is int), 100)
+
+
+def _during(turn: SessionTurn, uses: Sequence[ToolUse]) -> list[ToolUse]:
+    return [use for use in uses if turn.start_ns <= use.start_ns <= turn.end_ns]
+
+
+def _asked(turn: SessionTurn) -> Content | None:
+    """Return what the user said: the last message of a chat, else all that was asked."""
+    with suppress(ValueError, RecursionError):
+        if turn.request is not None and (asked := bounded_question(json.loads(turn.request))):
+            return text_content(asked, limit=_MOST_TEXT)
+    return _text(turn.request, turn.request_start)
+
+
+def _text(whole: str | None, start: str | None) -> Content | None:
+    """Return a captured value as text; of one that is too long to be read, its beginning."""
+    if start is None:
+        return None
+    with suppress(ValueError, RecursionError):
+        if whole is not None:
+            value = json.loads(whole)
+            if value is None:
+                return None
+            text = isinstance(value, str)
+            return text_content(value, limit=_MOST_TEXT) if text else content_of(value)
+    return Content(text=MarkedText(((preview(start, _MOST_TEXT), False),), 1))
+
+
+def _place(text: str | None) -> tuple[int, int] | None:
+    """Read the place after which a page of the list begins."""
+    start, _, seq = (text or "").partition("~")
+    place = integer(start, 0), integer(seq, 0)
+    return place if all(place) else None

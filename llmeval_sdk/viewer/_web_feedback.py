@@ -1,0 +1,163 @@
+"""Takes feedback from a web client about spans whose ids the app has signed.
+
+The endpoint shows nothing and lists nothing: it stores what somebody says of one span, if the app
+gave them that span's token. All hosts that have the same key can sign and check tokens.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import re
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from llmeval_sdk._process.shield import caught
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.viewer._readers import NoStoreError, Readers
+
+
+MAX_BODY = 8_192
+MAX_NAME, MAX_WORD, MAX_REASON = 100, 200, 4_000
+MOST_CLIENTS = 10_000
+"""How many clients and spans are told apart by the limit; the one seen longest ago goes first."""
+OF_ALL = 20
+"""All clients together may send this many times what one may."""
+_TOKEN = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{16})\.([0-9a-f]{64})")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+class FeedbackApp:
+    """The ASGI app that `llmeval_sdk.viewer.feedback_app` returns."""
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | None,
+        *,
+        key: str,
+        per_minute: int,
+        origins: Collection[str],
+    ) -> None:
+        self._readers = Readers(store)
+        self._key = key
+        self._limit = RateLimit(per_minute)
+        self._of_all = RateLimit(per_minute * OF_ALL)
+        self.counts: Counter[str] = Counter()
+        """What became of the requests, by outcome; refusals are also in ``stats().problems``."""
+        cors = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["POST"],
+                          allow_headers=["content-type"])  # fmt: skip
+        self._app = Starlette(
+            routes=[Route("/", self._post, methods=["POST"])],
+            middleware=[cors] if origins else [],
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._readers.close()
+
+    async def _post(self, request: Request) -> Response:
+        client = request.client.host if request.client else ""
+        if not (self._limit.allows(client) and self._of_all.allows("")):
+            return self._refuse(429, "too many", "Too much feedback at once: try again later.")
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY:
+                return self._refuse(413, "too long", "That is too long for feedback.")
+        said = _read(body)
+        token = _TOKEN.fullmatch(str(said.get("token", ""))) if said else None
+        if said is None or "value" not in said:
+            return self._refuse(
+                400, "malformed", 'Expected {"token": "…", "name": "thumbs", "value": true}.'
+            )
+        if token is None or not hmac.compare_digest(token[3], _sign(self._key, token[1], token[2])):
+            return self._refuse(403, "forged", "The token is no token of this app.")
+        if not self._limit.allows(token[2]):
+            return self._refuse(429, "too many", "Too much feedback on one answer.")
+        return await run_in_threadpool(self._store, token[1], token[2], said)
+
+    def _store(self, trace_id: str, span_id: str, said: Mapping[str, Any]) -> Response:
+        try:
+            with self._readers.lend() as reader:
+                span = reader.span(span_id, trace_id)
+            if span is None:
+                return self._refuse(
+                    404, "unknown span",
+                    "The span is not in the store: it has not arrived yet, or was pruned.",
+                )  # fmt: skip
+            event = human_label(
+                span, said["name"], said["value"], explanation=said["reason"], source="user"
+            )
+            add_feedback(self._readers.path, event)
+        except (NoStoreError, ExportError):
+            return self._refuse(503, "not stored", "The feedback could not be stored now.")
+        self.counts["accepted"] += 1
+        return Response(status_code=204)
+
+    def _refuse(self, status: int, outcome: str, why: str) -> Response:
+        self.counts[outcome] += 1
+        caught.add(f"feedback endpoint: {outcome}")
+        return JSONResponse({"error": why}, status)
+
+
+class RateLimit:
+    """At most so many per minute for each key, in bursts of as many; memory is bounded."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allows(self, key: str) -> bool:
+        """Take one from what a key has left, or say that nothing is left."""
+        now = time.monotonic()
+        left, at = self._left.pop(key, (float(self._per_minute), now))
+        left = min(left + (now - at) * self._per_minute / 60, self._per_minute)
+        self._left[key] = (left - 1 if left >= 1 else left), now
+        if len(self._left) > MOST_CLIENTS:
+            self._left.popitem(last=False)
+        return left >= 1
+
+
+def token_of(trace_id: str, span_id: str, key: str) -> str:
+    """Return the token with which a client may say something of one span."""
+    return f"{trace_id}.{span_id}.{_sign(key, trace_id, span_id)}"
+
+
+def _sign(key: str, trace_id: str, span_id: str) -> str:
+    about = f"llmeval feedback {trace_id} {span_id}".encode()
+    return hmac.new(key.encode(), about, "sha256").hexdigest()
+
+
+def _read(body: bytes) -> dict[str, Any] | None:
+    """Read a request; ``None`` if it cannot be used."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    name, value, reason = said.get("name", "thumbs"), said.get("value"), said.get("reason")
+    is_number = isinstance(value, (int, float)) and abs(value) < 1e9
+    is_word = isinstance(value, str) and 0 < len(value) <= MAX_WORD
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME:
+        return None
+    if not (is_number or is_word) or not isinstance(reason, (str, type(None))):
+        return None
+    number = value if isinstance(value, (bool, str)) else float(value or 0)
+    return {**said, "name": name, "value": number, "reason": reason and reason[:MAX_REASON]}

@@ -1,0 +1,99 @@
+"""Every command is readable on a terminal of 80 columns: no line is longer, and nothing is lost."""
+
+import re
+
+import pytest
+from command_line import run_command
+
+from llmeval_sdk.model import Chunk, Failure, Usage
+
+
+LONG = "extraction_correctness_of_the_second_reviewer"
+QUESTION = "What is the roof of the barn behind the old farmhouse made of, and since when is it so?"
+URI = "https://docs.example/reports/2026/survey-of-the-barn-and-its-roof.pdf"
+
+
+@pytest.fixture
+def full(store):
+    """Requests with long names, texts, failures and refusals."""
+    for number in range(12):
+        span = store.span(
+            f"{number + 1:016x}", "answer_the_question_of_a_customer", request=QUESTION,
+            response="Slate, as far as the survey says. " * 6, trace_id=f"{number + 1:032x}",
+            retrieved_context=(Chunk("The roof is of slate.", URI),), usage=Usage(1_200, 340),
+            error=Failure("UpstreamServiceUnavailable", "no answer " * 20) if number == 3 else None,
+            model_name="some-provider/some-very-long-model-name-2026-11-22",
+        )  # fmt: skip
+        store.evaluation(span, LONG, "no" if number % 3 else "yes", evaluator_kind="judge",
+                         explanation="the value stands nowhere in the passages " * 5)  # fmt: skip
+        store.evaluation(span, "groundedness", number / 12, evaluator_kind="judge")
+        store.evaluation(span, "context_relevance", 0.1 + number / 20)
+        store.evaluation(span, "broken_evaluator", None, error=Failure("timeout", "late " * 30))
+        store.not_run(span, "correctness", "not_sampled", "rate 0.05 by the rule for correctness")
+    return store
+
+
+@pytest.fixture
+def terminal(full, tmp_path):
+    """Run a command on a terminal of 80 columns; returns what it printed."""
+
+    def run(*args, codes=(0,), **env):
+        env = {"LLMEVAL_STORE": str(full.path), "COLUMNS": "80", "NO_COLOR": "1", **env}
+        done = run_command(*args, folder=tmp_path, env=env, terminal=True)
+        assert done.returncode in codes, done.stdout + done.stderr
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        f'{{"request_id": "q-{"1" * 30}", "request": "{QUESTION}", "response": "Slate, surely.", '
+        '"expected_response": "Slate.", "retrieved_context": [{"doc_uri": "x"}], '
+        '"expected_retrieved_context": [{"doc_uri": "y"}]}\n'
+    )
+    return path
+
+
+COMMANDS = {
+    "traces": (LONG, "answer_the_question_of_a_customer", "UpstreamServiceUnavailable"),
+    "traces --worst groundedness": ("groundedness", "answer_the_question_of_a_customer"),
+    f"traces --worst {LONG}": (LONG,),
+    "traces --failed": ("UpstreamServiceUnavailable",),
+    "report": (LONG, "context_relevance"),
+    f"report --evaluator {LONG}": (LONG,),
+    "explain --last": (LONG, "not_sampled", "since when is it so?"),
+    "explain 0000000000000004": ("UpstreamServiceUnavailable",),
+    "explain --worst groundedness": ("groundedness",),
+    "doctor --offline": ("Nothing is broken.",),
+    "doctor --offline --all": ("judge_concurrency",),
+    "prune --dry-run": ("12",),
+    "prune --max-days 9999": ("12",),
+    "dataset add answers --last --worst groundedness": ("answers",),
+    "dataset show answers": ("Slate",),
+    "dataset list": ("answers",),
+    "evaluate {rows} --evaluators exact_match,document_recall": ("exact_match", "document_recall"),
+    "evaluate --from-store --evaluators context_relevance": ("context_relevance",),
+    "evaluate {rows} --evaluators exact_match --fail-under exact_match/average=0.9": ("FAILED",),
+    "--help": ("evaluate",),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_line_is_longer_than_the_terminal(terminal, rows, full, tmp_path, command):
+    """And what a reader needs is there whole, or its end is marked as cut."""
+    if command.startswith("dataset") and "add" not in command:
+        terminal("dataset", "add", "answers", "--last")
+    printed = terminal(*command.replace("{rows}", str(rows)).split(), codes=(0, 1))
+    places = (str(full.path.parent), str(tmp_path))
+    too_long = [
+        line
+        for line in printed.splitlines()
+        if len(line) > 80 and not any(p in line for p in places)
+    ]
+    assert too_long == []
+    joined = re.sub(r"\s+", "", printed)
+    for word in COMMANDS[command]:
+        assert word.replace(" ", "") in joined, printed

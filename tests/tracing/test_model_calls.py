@@ -1,0 +1,126 @@
+"""What a model call is measured by: its tokens, those of a cache and of reasoning, its first part."""
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk._process.shield import caught
+from llmeval_sdk.exporters import memory
+
+
+@pytest.fixture(autouse=True)
+def recorded():
+    llmeval.configure(exporters=["memory"], prices={"m": (2.0, 10.0, 0.5, 4.0)})
+
+
+def only_span():
+    llmeval.flush(timeout=10)
+    return memory.spans()[-1]
+
+
+OPENAI = {
+    "prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100,
+    "prompt_tokens_details": {"cached_tokens": 400, "audio_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 60},
+}  # fmt: skip
+RESPONSES = {
+    "input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100,
+    "input_tokens_details": {"cached_tokens": 400},
+    "output_tokens_details": {"reasoning_tokens": 60},
+}  # fmt: skip
+LANGCHAIN = {
+    "input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100,
+    "input_token_details": {"cache_read": 400}, "output_token_details": {"reasoning": 60},
+}  # fmt: skip
+DATADOG = {
+    "input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100,
+    "cache_read_input_tokens": 400, "reasoning_output_tokens": 60,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("usage", [OPENAI, RESPONSES, LANGCHAIN, DATADOG])
+@pytest.mark.parametrize("is_annotated", [False, True])
+def test_cached_and_reasoning_tokens_are_read_and_priced(usage, is_annotated):
+    """In whichever spelling they come, cached input costs its own price, reasoning that of output."""
+    with llmeval.llm("m") as span:
+        if is_annotated:
+            span.annotate(metrics=usage)
+        else:
+            span.response = {"content": "Slate.", "usage": usage}
+    done = only_span()
+    assert (done.usage.input_tokens, done.usage.output_tokens) == (1_000, 100)
+    assert done.metrics["cache_read_input_tokens"] == 400
+    assert done.metrics["reasoning_output_tokens"] == 60
+    assert done.usage.cost_usd == pytest.approx((600 * 2 + 400 * 0.5 + 100 * 10) / 1e6)
+
+
+def test_anthropic_counts_cached_tokens_beside_the_input():
+    """Its input is what no cache had or keeps, so both are added to it."""
+    with llmeval.llm("m") as span:
+        span.response = {
+            "content": "Slate.",
+            "usage": {
+                "input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 800,
+                "cache_creation_input_tokens": 50,
+            },
+        }  # fmt: skip
+    done = only_span()
+    assert done.usage.input_tokens == 950
+    assert done.usage.cost_usd == pytest.approx((100 * 2 + 800 * 0.5 + 50 * 4 + 10 * 10) / 1e6)
+
+
+def test_negative_tokens_are_no_tokens_and_are_counted():
+    """A number that cannot be is left out, and stats() says how often."""
+    before = caught.snapshot().get("a negative number of tokens", 0)
+    with llmeval.llm("m") as span:
+        span.annotate(metrics={"input_tokens": -5, "output_tokens": 10})
+    assert only_span().usage.input_tokens == 0
+    assert llmeval.stats().problems["a negative number of tokens"] > before
+
+
+def test_the_request_above_has_the_same_cost():
+    """What evaluators see of a request is what its calls cost, cached tokens included."""
+    seen = []
+
+    @llmeval.heuristic
+    def cost(record: llmeval.Record) -> float:
+        seen.append(record.usage.cost_usd)
+        return 1.0
+
+    with llmeval.workflow("answer", evaluators=[cost]) as span:
+        with llmeval.llm("m") as call:
+            call.response = {"content": "Slate.", "usage": OPENAI}
+        span.response = "Slate."
+    only_span()
+    assert seen == [pytest.approx((600 * 2 + 400 * 0.5 + 100 * 10) / 1e6)]
+
+
+def test_a_stream_is_timed_to_its_first_part():
+    """The seconds until a generator yields something stand among the metrics of its span."""
+
+    @llmeval.llm(model_name="m")
+    def stream(parts):
+        yield from parts
+
+    assert list(stream(["Sl", "ate."])) == ["Sl", "ate."]
+    done = only_span()
+    assert 0 < done.metrics["time_to_first_token"] <= (done.end_ns - done.start_ns) / 1e9
+    list(stream([]))
+    assert "time_to_first_token" not in only_span().metrics
+
+
+def test_the_user_is_carried_to_another_process():
+    """What a caller injects makes the spans of the other side those of its session and user."""
+    headers = {}
+    with llmeval.workflow("front", session_id="chat 7"):
+        llmeval.annotate(user_id="user/17")
+        with llmeval.task("call"):
+            llmeval.tracing.inject(headers)
+    with llmeval.tracing.extract(headers), llmeval.workflow("back"):
+        pass
+    with llmeval.workflow("later"):
+        pass
+    llmeval.flush(timeout=10)
+    found = {span.name: span for span in memory.spans()}
+    assert found["back"].tags == {"user_id": "user/17"}
+    assert found["back"].session_id == "chat 7"
+    assert not found["later"].tags

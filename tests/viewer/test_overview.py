@@ -1,0 +1,117 @@
+"""The overview says how much, how fast and how dear, and what has changed."""
+
+import re
+import time
+
+import pytest
+
+from llmeval_sdk.model import JUDGE_TAG, Failure, Usage
+
+
+SECOND = 1_000_000_000
+
+
+def fill(store, count=200, ago=600, **more):
+    """Write requests with one call each, of 10 ms to 2 s."""
+    now = time.time_ns() - ago * SECOND
+    spans = []
+    for number in range(count):
+        root = store.span(
+            "answer", start_ns=now, end_ns=now + (number + 1) * SECOND // 100,
+            error=Failure("TimeoutError", "") if number % 20 == 0 else None, **more,
+        )  # fmt: skip
+        call = store.span(
+            "chat", kind="llm", parent=root, trace=root.trace_id, start_ns=now,
+            end_ns=now + SECOND, model_name="gpt-4o", usage=Usage(90, 10, 100, 0.01), **more,
+        )  # fmt: skip
+        spans += [root, call]
+    store.write(spans=spans)
+
+
+def text_of(page):
+    """Return what a page says, without its charts."""
+    return " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"(?s)<svg.*?</svg>", "", page.text)).split())
+
+
+def test_it_shows_volume_errors_latency_and_cost(site, store):
+    """Each figure is that of the store; a percentile is marked and within a hundredth."""
+    fill(store)
+    page = site.get("/overview")
+    assert page.status == 200
+    told = text_of(page)
+    for words in ("requests 200 –", "failed 5.00%", "tokens 20,000", "cost $2.00", "answer 200 10"):
+        assert words in told, words
+    p95 = float(re.search(r"latency p95 ≈ ([0-9.]+) s", told)[1])
+    assert p95 == pytest.approx(1.9, rel=0.02)
+    assert page.text.count("<svg") >= 8
+
+
+def test_what_arrives_later_is_taken_in(site, store):
+    """The next page has what was written since, and nothing is counted twice."""
+    fill(store)
+    site.get("/overview")
+    fill(store, count=50)
+    for _ in range(2):
+        assert "requests 250" in text_of(site.get("/overview"))
+
+
+def test_what_changed_is_said(site, store):
+    """The period before stands beside it; a dearer hour is a change for the worse."""
+    fill(store, count=100, ago=30 * 3_600)
+    fill(store, count=200)
+    told = text_of(site.get("/overview?range=24h"))
+    assert "requests 200 100 +100%" in told
+    assert "cost ($1.00 to $2.00)" in told
+
+
+def test_judges_are_not_counted_and_an_empty_store_is_said(site, store):
+    """What judges call is theirs; without traffic there is a sentence."""
+    fill(store, count=3, tags={JUDGE_TAG: "groundedness"})
+    page = site.get("/overview")
+    assert page.status == 200
+    assert "No traffic in this period" in page.text
+
+
+def scraped(site):
+    """Return the samples of ``/metrics`` by name and labels."""
+    page = site.get("/metrics")
+    assert page.status == 200
+    lines = [line for line in page.text.splitlines() if line and line[0] != "#"]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def test_prometheus_gets_counters_of_what_happens(serve, store):
+    """From the first scrape on, requests, calls, tokens, money and durations are counted."""
+    fill(store, count=5)
+    site = serve(metrics=True)
+    scraped(site)
+    fill(store, count=40)
+    found = scraped(site)
+    assert found['llmeval_requests_total{error_type="",name="answer"}'] == 38
+    assert found['llmeval_requests_total{error_type="TimeoutError",name="answer"}'] == 2
+    tokens = (
+        'gen_ai_client_token_usage_total{gen_ai_request_model="gpt-4o",gen_ai_token_type="input"}'
+    )
+    assert found[tokens] == 3_600
+    assert found['llmeval_cost_usd_total{gen_ai_request_model="gpt-4o"}'] == pytest.approx(0.4)
+    assert found['llmeval_request_duration_seconds_count{name="answer"}'] == 40
+
+
+def test_labels_are_bounded(serve, store):
+    """Ten thousand names of requests are a hundred series and one for the rest."""
+    site = serve(metrics=True)
+    store.write(spans=[store.span("first")])
+    scraped(site)
+    store.write(spans=[store.span(f"name-{number}") for number in range(300)])
+    names = {name for name in scraped(site) if name.startswith("llmeval_requests_total")}
+    assert len(names) == 101
+    assert any("_OTHER" in name for name in names)
+
+
+def test_metrics_are_off_unless_wanted_and_behind_the_token(serve, store):
+    """Without the option there is no such page, and a token guards it like all others."""
+    fill(store, count=1)
+    assert serve().get("/metrics").status == 404
+    guarded = serve(token="t" * 32, metrics=True)
+    assert guarded.get("/metrics").status == 403
+    assert guarded.get(f"/metrics?token={'t' * 32}").status == 200

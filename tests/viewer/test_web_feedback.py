@@ -1,0 +1,107 @@
+"""A web client says what it thinks of an answer, with a token that only the app can make."""
+
+import json
+
+import pytest
+from served import serving
+
+from llmeval_sdk import viewer
+from llmeval_sdk._process.shield import caught
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.reader import StoreReader
+
+
+KEY = "k" * 24
+
+
+@pytest.fixture
+def endpoint(store):
+    """Return the app, a server of it, and a span in its store."""
+    span = store.span("answer")
+    store.write(spans=[span])
+    app = viewer.feedback_app(key=KEY, store=store.path, per_minute=10)
+    with serving(app) as server:
+        yield app, server, span
+
+
+def post(server, said, **headers):
+    body = said if isinstance(said, str) else json.dumps(said)
+    return server.send("POST", "/", body, {"content-type": "application/json", **headers}).status
+
+
+def stored(store):
+    with StoreReader(store.path) as reader:
+        return [event.evaluation for event in reader.feedback()]
+
+
+def test_feedback_with_a_token_is_stored(endpoint, store):
+    """Thumbs, ratings, words and a reason arrive as what a user of the app said."""
+    app, server, span = endpoint
+    token = viewer.feedback_token(span, key=KEY)
+    assert post(server, {"token": token, "value": True, "reason": "quick"}) == 204
+    assert post(server, {"token": token, "name": "stars", "value": 4}) == 204
+    assert post(server, {"token": token, "name": "correction", "value": "Slate."}) == 204
+    found = {said.name: said for said in stored(store)}
+    assert {name: said.value for name, said in found.items()} == {
+        "thumbs": True, "stars": 4.0, "correction": "Slate.",
+    }  # fmt: skip
+    assert found["thumbs"].explanation == "quick"
+    assert found["thumbs"].metadata["source"] == "user"
+    assert app.counts["accepted"] == 3
+
+
+def test_a_token_of_another_key_or_span_is_refused(endpoint, store):
+    """Nobody can say something of a span whose token they were not given."""
+    app, server, span = endpoint
+    other = viewer.feedback_token(span, key="x" * 24)
+    mine = viewer.feedback_token(span, key=KEY)
+    for token in (other, mine[:-1] + ("0" if mine[-1] != "0" else "1"), "", mine.upper()):
+        assert post(server, {"token": token, "value": True}) == 403
+    assert stored(store) == []
+    assert app.counts["forged"] == 4
+
+
+def test_an_unknown_or_pruned_span_is_counted(endpoint, store):
+    """A token that was signed for a span that is not there is told so."""
+    app, server, _ = endpoint
+    gone = viewer.feedback_token(store.span("gone"), key=KEY)
+    assert post(server, {"token": gone, "value": True}) == 404
+    assert app.counts["unknown span"] == 1
+    assert caught.snapshot()["feedback endpoint: unknown span"] >= 1
+
+
+def test_a_flood_is_refused_and_counted(endpoint, store):
+    """After so many in a minute a client gets 429, and the store does not grow."""
+    app, server, span = endpoint
+    token = viewer.feedback_token(span, key=KEY)
+    answers = [post(server, {"token": token, "value": True}) for _ in range(40)]
+    assert 9 <= answers.count(204) <= 12
+    assert answers.count(204) + answers.count(429) == 40
+    assert len(stored(store)) == answers.count(204)
+    assert app.counts["too many"] == answers.count(429)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "[]", "{", '{"value": 1e999}', {"value": None}, {"value": {"a": 1}},
+     {"name": "a b", "value": True}, {"name": 3, "value": True}, {"value": "x" * 300}],
+)  # fmt: skip
+def test_what_is_no_feedback_is_refused(endpoint, store, said):
+    """The answer says what is expected, and nothing is stored."""
+    _, server, span = endpoint
+    if isinstance(said, dict):
+        said = {"token": viewer.feedback_token(span, key=KEY), **said}
+    assert post(server, said) == 400
+    assert stored(store) == []
+
+
+def test_a_long_body_is_not_read_to_its_end(endpoint):
+    """More than a few kilobytes are no feedback."""
+    _, server, _ = endpoint
+    assert post(server, json.dumps({"reason": "x" * 100_000})) == 413
+
+
+def test_a_short_key_is_refused():
+    """A key that can be guessed signs nothing."""
+    with pytest.raises(ConfigurationError, match="at least 16"):
+        viewer.feedback_app(key="short")
