@@ -226,6 +226,9 @@ bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/p
 bench-sessions: $(VENV)/.dev  ## Print what a million open sessions cost the app, and how many are evaluated a minute (12 minutes).
 	@$(BIN)/python -m benchmarks.sessions $(ARGS)
 
+bench-instrument: $(VENV)/.dev  ## Print what instrumenting a client adds to a call, beside the bare instrumentation (a minute).
+	@$(BIN)/python -m benchmarks.instrumenting $(ARGS)
+
 bench-decisions: $(VENV)/.dev  ## Print what decisions cost and simulate what they are worth; ARGS=--quick, or its inputs (3 minutes).
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
 
