@@ -45,7 +45,7 @@ from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
 from llmeval_sdk.llms import OpenAILLM
 from llmeval_sdk.llms.decisions import HttpDecisions
 from llmeval_sdk.model import Decision
-from llmeval_sdk.policy.keeper import Unlimited
+from llmeval_sdk.policy.unlimited import Unlimited
 from llmeval_sdk.protocols import DecisionModel
 
 

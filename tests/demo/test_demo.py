@@ -200,7 +200,7 @@ def test_a_cascade_shows_three_tiers_and_calls_stand_ins_stand_ins(tmp_path):
     with StoreReader(tmp_path / "traces.db") as store:
         kinds = {
             event.evaluation.evaluator_kind
-            for ref in store.find("", limit=1000)
+            for ref in store.read(lambda c: spans_like(c, "", limit=1000))
             for event in store.evaluations_of(ref.span_id)
             if event.evaluation.name == "extraction_correctness"
         }
