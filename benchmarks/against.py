@@ -26,6 +26,8 @@ QUICK = ("overhead", "judging", "otel_cpu")
 NAME_WIDTH, MEASURED_WIDTH = 62, 22
 """The columns of `measures.Table`."""
 WORSE = 1.05
+STAND_IN_PRICE = "LLMEVAL_PRICES=loopback=0.01,0.01"
+"""Of the model that answers: without a price an earlier commit stops at its limit of tokens."""
 
 
 def main():
@@ -71,13 +73,14 @@ def worktree(commit):
 def measured(side, names):
     """Run the benchmarks of one side; return each figure's first number and whether more is better.
 
-    A benchmark exits with 1 where it misses a bar, which says nothing about the other commit.
+    A benchmark exits with 1 where it misses a bar, which says nothing about the other commit. One
+    that prints no figure broke off, or has others than can be read here: that ends the comparison.
     """
     figures = {}
     for name in names:
         quick = ["--quick"] if name in QUICK else []
         done = subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{name}", *quick],
+            ["env", STAND_IN_PRICE, sys.executable, "-m", f"benchmarks.{name}", *quick],
             cwd=side,  # whose package comes first on the path
             capture_output=True,
             text=True,
@@ -85,16 +88,28 @@ def measured(side, names):
         )
         if done.returncode not in (0, 1):
             raise SystemExit(f"{name} of {side} broke off:\n{done.stderr[-2_000:]}")
-        for line in done.stdout.splitlines():
-            figure = line[:NAME_WIDTH].strip()
-            number = re.match(r"\s*(-?[\d,]*\.?\d+)", line[NAME_WIDTH:])
-            if figure and number:
-                bar = line[NAME_WIDTH + MEASURED_WIDTH :]
-                figures[f"{name}: {figure}"] = (
-                    float(number[1].replace(",", "")),
-                    "≥" in bar or ">" in bar,
-                )
+        printed = {f"{name}: {row[0]}": row[1:] for row in rows(done.stdout)}
+        if not printed:
+            raise SystemExit(f"{name} of {side} printed no figure:\n{done.stderr[-2_000:]}")
+        figures |= printed
     return figures
+
+
+def rows(text):
+    """Yield the figures of a benchmark: in the columns of `measures.Table`, or in its own lines."""
+    for line in text.splitlines():
+        own = re.match(r"\s*([A-Za-z].*?[A-Za-z_,])\s+(\d[\d,]*\.\d+)( us| +bar|$)", line)
+        figure = line[:NAME_WIDTH].strip()
+        number = re.match(r"\s*(-?[\d,]*\.?\d+)", line[NAME_WIDTH:])
+        if own:
+            yield own[1].rstrip(","), float(own[2].replace(",", "")), False
+        elif figure and number:
+            cells = (
+                line[NAME_WIDTH : NAME_WIDTH + MEASURED_WIDTH],
+                line[NAME_WIDTH + MEASURED_WIDTH :],
+            )
+            more_is_better = "/s" in cells[0] or "≥" in cells[1] or ">" in cells[1]
+            yield figure, float(number[1].replace(",", "")), more_is_better
 
 
 def show(ratios):
