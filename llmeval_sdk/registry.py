@@ -118,6 +118,9 @@ SHARED = "llmeval_sdk.pipeline.sharing:share"
 CONVERSATIONS = "llmeval_sdk.agents.conversation:is_conversation"
 """What says whether a Record holds a conversation."""
 
+STEP_EVENTS = "llmeval_sdk.agents.step_events:step_events"
+"""What makes an event of each rating of a tool call."""
+
 SESSIONS = "llmeval_sdk.sessions.start:make"
 """What has the sessions of a plan evaluated when they have been idle."""
 

@@ -40,13 +40,14 @@ def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
     """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
     from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
     from llmeval_sdk.exporters.otel.wire import resource, version
+    from llmeval_sdk.exporters.step_ratings import step_events
 
     about = resource(config.from_environment(problems=[]))
     for part in _parts(spans):
         to.write(f"{traces_line([dumped.span for dumped in part], about, version())}\n")
         events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
         if events:
-            to.write(f"{logs_line(events, about, version())}\n")
+            to.write(f"{logs_line([*events, *step_events(events)], about, version())}\n")
 
 
 def write_parquet(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.evaluation._models import Models
 from llmeval_sdk.evaluation._running import run_judge
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, Verdicts, key_of
+from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, ModelCall, Record
 from llmeval_sdk.protocols import Judge
 from llmeval_sdk.tracing import disabled
@@ -48,7 +49,7 @@ async def judge_record(
         key = key_of(judge, llm.inner, record)
         kept = verdicts.get(key)
         if kept.verdict is not None:
-            return Judgement(kept.verdict, is_kept=True)
+            return Judgement(_located(judge, kept.verdict, record), is_kept=True)
     with disabled():  # a judge that calls the app's decorated helpers is no part of its trace
         verdict = await run_judge(judge, record, llm, timeout=timeout)
     answered = next((call.model for call in llm.calls if call.model and not call.error), llm.model)
@@ -61,7 +62,11 @@ async def judge_record(
         verdicts.put(key, verdict)
     if kept.is_distrusted:
         verdict = replace(verdict, metadata={**verdict.metadata, "distrusted_cache": True})
-    return Judgement(verdict, llm.calls)
+    return Judgement(_located(judge, verdict, record), llm.calls)
+
+
+def _located(judge: Judge, verdict: Evaluation, record: Record) -> Evaluation:
+    return judge.located(verdict, record) if isinstance(judge, BaseJudge) else verdict
 
 
 class Crew:

@@ -99,9 +99,11 @@ that agree in all of it, one is judged."""
 _ADDED = frozenset(("steps", "tools", "expected_trajectory"))
 """Fields that a key leaves out where they are absent, so that it is the one of earlier releases."""
 
+_PLACES = ("_ns", "span_id")
+"""Fields that say when and where something was, and not what it was."""
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-    kind: attrgetter(*(field.name for field in fields(kind) if not field.name.endswith("_ns")))
+    kind: attrgetter(*(row.name for row in fields(kind) if not row.name.endswith(_PLACES)))
     for kind in (Chunk, Extraction, Step)
 }
 

@@ -72,6 +72,10 @@ class BaseJudge:
         """Return this judge under the settings in force: itself, as it reads none."""
         return self
 
+    def located(self, verdict: Evaluation, record: Record, /) -> Evaluation:
+        """Add to a verdict which spans its parts are about; an earlier verdict named others."""
+        return verdict
+
     def settled(self, record: Record, /) -> Evaluation | None:
         """Return the outcome that no model need be asked for, such as that of an empty answer.
 

@@ -115,4 +115,6 @@ def _plain(value: Any) -> str:
 
 def _fields(value: Any) -> Any:
     """Spread a noun of ours, such as Usage, into its fields."""
-    return asdict(value) if isinstance(value, (Chunk, Extraction, Step, Usage)) else value
+    if not isinstance(value, (Chunk, Extraction, Step, Usage)):
+        return value
+    return {name: held for name, held in asdict(value).items() if name != "span_id"}

@@ -142,6 +142,8 @@ class Step:
         start_ns: When the call began, in nanoseconds since the epoch.
         end_ns: When it ended.
         agent: The agent that made the call, where it is one below the agent of the run.
+        span_id: The id of the call's span, 16 hex characters, where it has one. Two equal calls are
+            equal whatever their spans.
     """
 
     role: Literal["user", "assistant", "system", "tool"]
@@ -154,6 +156,7 @@ class Step:
     start_ns: int | None = None
     end_ns: int | None = None
     agent: str | None = None
+    span_id: str | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

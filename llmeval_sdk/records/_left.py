@@ -132,6 +132,7 @@ def tool_call(span: FinishedSpan) -> Step:
         effect if effect in ("read", "write") else None,
         span.start_ns,
         span.end_ns,
+        span_id=span.span_id,
     )
 
 

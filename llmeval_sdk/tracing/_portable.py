@@ -7,6 +7,7 @@ counted.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -41,18 +42,7 @@ _chunk = attrgetter(
     "content", "doc_uri", "chunk_id", "score", "page", "retrieval_method", "metadata"
 )
 _extraction = attrgetter("value", "chunk_number", "confidence", "evidence")
-_step = attrgetter(
-    "role",
-    "content",
-    "name",
-    "arguments",
-    "result",
-    "error",
-    "effect",
-    "start_ns",
-    "end_ns",
-    "agent",
-)
+_step = attrgetter(*(row.name for row in fields(Step)))
 _usage = attrgetter("input_tokens", "output_tokens", "total_tokens", "cost_usd")
 _scored = attrgetter(
     "name", "value", "label", "evaluator_kind", "evaluator_version", "duration",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import socket
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from http.client import HTTPConnection
 from time import monotonic
 from typing import Any
@@ -20,6 +21,7 @@ from llmeval_sdk.exporters.datadog._live import Live
 from llmeval_sdk.exporters.datadog._metrics import Labels, UnsendableError, body_of, encode, metric
 from llmeval_sdk.exporters.datadog._spans import Spans
 from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, _TimedSocket
+from llmeval_sdk.exporters.step_ratings import step_events
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
 from llmeval_sdk.protocols import Services
 
@@ -149,17 +151,10 @@ class DatadogExporter(StepwiseExporter):
         """Finish the spans at once, and plan the requests for the evaluations."""
         progress.refused += self._spans.finish(batch.spans)
         progress.delivered = len(batch.spans) - progress.refused.total()
-        metrics = []
-        for event in batch.evaluations:
-            try:
-                metrics.append(self._written(event))
-            except UnsendableError as reason:
-                progress.refused[str(reason)] += 1
-            except Exception as error:
-                if not swallow("exporter datadog: writing", error):
-                    raise
-                progress.refused["unwritable"] += 1
+        metrics = self._metrics(batch.evaluations, progress.refused)
+        added = self._metrics(step_events(batch.evaluations), Counter())
         progress.steps = [ExportStep(self._intake.post, part) for part in parts(metrics)]
+        progress.steps += [ExportStep(self._intake.post, part, False) for part in parts(added)]
 
     def flush(self, timeout: float, /) -> None:
         """Have ddtrace send its spans; it may hang for longer than we may wait."""
@@ -207,6 +202,19 @@ class DatadogExporter(StepwiseExporter):
             self.library.before_flush(services.deliver)
 
     # -- inside ---------------------------------------------------------------------------------
+
+    def _metrics(self, events: Sequence[EvaluationEvent], refused: Counter[str]) -> list[bytes]:
+        metrics = []
+        for event in events:
+            try:
+                metrics.append(self._written(event))
+            except UnsendableError as reason:
+                refused[str(reason)] += 1
+            except Exception as error:
+                if not swallow("exporter datadog: writing", error):
+                    raise
+                refused["unwritable"] += 1
+        return metrics
 
     def _written(self, event: EvaluationEvent) -> bytes:
         return encode(

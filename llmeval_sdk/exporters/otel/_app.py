@@ -21,6 +21,7 @@ from llmeval_sdk.exporters.otel._attributes import attributes_of, event_of, kind
 from llmeval_sdk.exporters.otel._bridge import KEY, OtelBridge
 from llmeval_sdk.exporters.otel.metrics import Histogram
 from llmeval_sdk.exporters.otel.wire import version
+from llmeval_sdk.exporters.step_ratings import step_events
 from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, SpanData, Target
 from llmeval_sdk.protocols import BaseExporter, Services
 
@@ -144,6 +145,8 @@ class AppOtelExporter(BaseExporter, OtelBridge):
                 refused["no_logger_provider"] += 1
             else:
                 self._emit(logger, evaluation)
+        for added in step_events(batch.evaluations) if logger is not None else ():
+            self._emit(logger, added)
         return refused
 
     def flush(self, timeout: float, /) -> None:

@@ -21,6 +21,7 @@ from llmeval_sdk.exporters.otel.wire import (
     span_bytes,
     version,
 )
+from llmeval_sdk.exporters.step_ratings import step_events
 from llmeval_sdk.model import Batch
 
 
@@ -51,7 +52,10 @@ class OtlpExporter(StepwiseExporter):
         if self._histogram is not None:
             self._histogram.record(batch)
         self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
-        self._writer.steps(self._endpoints.logs, batch.evaluations, event_bytes, progress)
+        logs, added = self._endpoints.logs, Progress(batch)
+        self._writer.steps(logs, batch.evaluations, event_bytes, progress)
+        self._writer.steps(logs, step_events(batch.evaluations), event_bytes, added)
+        progress.steps += [step._replace(counted=False) for step in added.steps]
 
     def flush(self, timeout: float, /) -> None:
         """Do nothing: a batch was answered when `export` returns."""

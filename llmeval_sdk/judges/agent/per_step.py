@@ -25,7 +25,8 @@ class StepJudge(FunctionJudge[Any]):
 
     The value is the share of calls that are rated yes, or the mean of scores. The metadata has one
     entry per call in ``ratings``, ``rationales`` and ``error_messages``, the number of each call's
-    step in ``rated_steps``, and in ``steps`` those that are rated no.
+    step in ``rated_steps``, and in ``steps`` those that are rated no. Where the calls have spans,
+    ``rated_spans`` has the ids of these.
     """
 
     def __init__(self, function: Any, *, name: str, **options: Any) -> None:
@@ -50,6 +51,13 @@ class StepJudge(FunctionJudge[Any]):
 
             combined = await rate_chunks(self.name, calls, rate, units=_UNITS)
         return _by_step(combined, calls, len(run_of(record).calls))
+
+    def located(self, verdict: Evaluation, record: Record, /) -> Evaluation:
+        """Add the ids of the spans of the rated calls, ``rated_spans``, where they have spans."""
+        spans = [call.step.span_id for call in _rated(record)] if record.steps else []
+        if "rated_steps" not in verdict.metadata or not any(spans):
+            return verdict
+        return replace(verdict, metadata={**verdict.metadata, "rated_spans": spans})
 
     def _one_by_one(self, record: Record, calls: Sequence[ToolCall], llm: LLM) -> list[Evaluation]:
         return [self._rate(record, call.step, llm) for call in calls]
