@@ -46,6 +46,9 @@ NAMES = ["toxicity_of_test", "leaks_of_test"]
 
 def test_what_is_declared_decides_what_is_good():
     """Numbers, bools and ratings; a declaration also overrules the ending of a name."""
+    for name in ("toxicity_of_test", "leaks_of_test"):
+        _values.declare(name, "lower")
+    _values.declare("appetite_for_risk", "higher")
     assert _values.standing("toxicity_of_test", 0.9) == "bad"
     assert _values.standing("toxicity_of_test", 0.0) == "good"
     assert _values.standing("leaks_of_test", True) == "bad"
@@ -143,6 +146,7 @@ def test_a_store_written_earlier_is_read_as_before(tmp_path):
 
 def test_nothing_is_added_where_nothing_is_declared(tmp_path):
     """What evaluators without a declaration say is stored as it was."""
+    _values.declare("leaks_of_test", "lower")
     path = tmp_path / "llmeval.db"
     stored(path, ("plain_of_test", 0.1), ("leaks_of_test", True))
     from llmeval_sdk.store.reader import StoreReader
