@@ -169,7 +169,7 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
             f"{model} ({times:,} calls)" for model, times in summed.unpriced_models.items()
         )
         yield (
-            f"No price is known for {models}: their cost is not in these figures. Name it with"
+            f"No cost is known for {models}: their cost is not in these figures. Name it with"
             " --prices or LLMEVAL_PRICES, as in 'my-model=0.5,1.5'."
         )
     jumps = sum(group.clock_jumps for group in summed.groups)

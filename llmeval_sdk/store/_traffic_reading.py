@@ -40,7 +40,7 @@ def key_of(by: str) -> str:
     """Return the value of a span that requests are grouped by, in SQL."""
     tag = {"user": "user_id"}.get(by) or by.removeprefix(TAG)
     return {"request": "name", "session": "session_id"}.get(by) or _TAG_OF.format(
-        path=json.dumps(tag).replace("'", "''")
+        path=json.dumps(tag, ensure_ascii=False).replace("'", "''")
     )
 
 
@@ -86,9 +86,11 @@ class TrafficReading:
             group.add_spans(count, error, count - len(times))
             if is_call:
                 used = CallTokens(*map(int, rest))
-                spent = self._spent((name, kind, model, error), used, cost, priced)
-                group.add_used(used, *spent)
-                self.all_calls.add_used(used, *spent)
+                usd, unpriced = self._spent((name, kind, model, error), used, cost, priced)
+                if error is None:
+                    unpriced += self._untold(model, count - used.calls)
+                group.add_used(used, usd, unpriced)
+                self.all_calls.add_used(used, usd, unpriced)
                 self.all_calls.add_spans(count, error, count - len(times))
         return units
 
@@ -109,6 +111,12 @@ class TrafficReading:
         row = self._connection.execute(sql, {**self._arguments, **about}).fetchone()
         usd = cost_of(price, CallTokens(*map(int, row)))
         return (usd if is_anew else usd + (cost or 0.0)), 0
+
+    def _untold(self, model: str | None, calls: int) -> int:
+        """Count calls that ended well and do not say what they used: they may cost anything."""
+        if calls:
+            self.pricing.unpriced[model or "-"] += calls
+        return calls
 
     def by_trace(self, key: str, by: str) -> dict[str | None, str]:
         """Sum up requests by a value of theirs, with the calls in them; return what is counted.
@@ -159,6 +167,8 @@ class TrafficReading:
                 _add_stream(group, first, took, used[1])
             if used[0] is not None:
                 self._add_call(group, model, cost, used, (read, written))
+            elif error is None and cost is None:
+                group.unpriced += self._untold(model, 1)
         for group in sums.values():
             calls.add_used(group.used, group.cost_usd, group.unpriced)
 

@@ -90,7 +90,7 @@ class Pricing:
         self.has_new = is_anew is not None
         self._prices: dict[str | None, tuple[ModelPrice | None, bool]] = {}
         self.unpriced: Counter[str] = Counter()
-        """How many calls have tokens but no known price, by model."""
+        """How many calls have no known price, or do not say what they used, by model."""
 
     def of(self, model: str | None) -> tuple[ModelPrice | None, bool]:
         """Return a model's price, and whether it stands in place of costs that were stored."""

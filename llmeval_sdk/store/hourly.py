@@ -52,6 +52,8 @@ class HourOf:
     failed: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    unpriced: int = 0
+    """Calls that ended well and have no cost."""
     latencies: Counter[str] = field(default_factory=Counter)
     """How often each duration was measured, by its nanoseconds in three digits."""
 
@@ -61,6 +63,7 @@ class HourOf:
         self.failed += other.failed
         self.tokens += other.tokens
         self.cost_usd += other.cost_usd
+        self.unpriced += other.unpriced
         self.latencies.update(other.latencies)
 
     def percentile(self, share: float) -> float | None:
@@ -111,6 +114,9 @@ class HourlyTraffic:
                     self._begin(connection.execute(_FIRST, {"since": since, "tag": _TAG}))
                 self._place = last, store
             else:
+                # SQLite gives the numbers of the newest rows again after these were deleted.
+                last = connection.execute("SELECT ifnull(max(seq), 0) FROM spans").fetchone()[0]
+                self._place = min(self._place[0], last), store
                 new = connection.execute(_NEW, (self._place[0], MOST_NEW)).fetchall()
                 for seq, is_judges, *row in new:
                     self._place = seq, store
@@ -142,14 +148,17 @@ class HourlyTraffic:
         return summed
 
     def _begin(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        for hour, is_request, name, model, kind, took, count, failed, tokens, usd in rows:
-            part = HourOf(count, failed, int(tokens), usd, Counter({took: count} if took else {}))
+        for hour, is_request, name, model, kind, took, count, failed, tokens, usd, bare in rows:
+            part = HourOf(
+                count, failed, int(tokens), usd, bare, Counter({took: count} if took else {})
+            )
             self._put(hour, is_request, kind, (name, model), part)
 
     def _add(self, span: SpanFacts) -> None:
         tokens = (span.input_tokens or 0) + (span.output_tokens or 0)
         took = Counter({f"{span.took_ns:.2e}": 1} if span.took_ns >= 0 else {})
-        part = HourOf(1, span.error is not None, tokens, span.cost_usd or 0.0, took)
+        unpriced = span.cost_usd is None and span.error is None
+        part = HourOf(1, span.error is not None, tokens, span.cost_usd or 0.0, unpriced, took)
         hour = span.start_ns - span.start_ns % HOUR_NS
         self._put(hour, span.is_request, span.kind, (span.name, span.model), part)
         for listener in self._listeners:
@@ -177,7 +186,8 @@ _TAG = f'"{JUDGE_TAG}"'
 _FIRST = f"""
 SELECT start_ns - start_ns % {HOUR_NS}, parent_id IS NULL, name, model_name, kind,
   CASE WHEN end_ns >= start_ns THEN printf('%.2e', end_ns - start_ns) END,
-  count(*), count(error_type), total(input_tokens) + total(output_tokens), total(cost_usd)
+  count(*), count(error_type), total(input_tokens) + total(output_tokens), total(cost_usd),
+  count(*) FILTER (WHERE cost_usd IS NULL AND error_type IS NULL)
 FROM spans INDEXED BY spans_summed
 WHERE start_ns >= :since AND (parent_id IS NULL OR kind IN ('llm', 'embedding'))
   AND (tags IS NULL OR instr(tags, :tag) = 0)

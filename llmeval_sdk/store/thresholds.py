@@ -29,7 +29,9 @@ def _percentile(field: str, name: str) -> _Read:
 
 def _cost(per: Callable[[TrafficGroup, float], float]) -> _Read:
     def read(group: TrafficGroup, window: float) -> float | None:
-        usd = group.cost_usd if group.calls else 0.0
+        if not group.count:
+            return None  # nothing is known of a window without requests, so no alarm is over
+        usd = group.cost_usd if group.calls or group.unpriced_calls else 0.0
         return None if usd is None else usd / per(group, window)
 
     return read
@@ -111,13 +113,15 @@ def measure(
     results = []
     for bound in bounds:
         if bound.evaluator not in _READ:
-            results.append(_of_feedback(bound, said.get(bound.evaluator), window))
+            about = None if span_name is not None else said.get(bound.evaluator)
+            why = "nobody gave such feedback" if span_name is None else _OF_ALL_SPANS
+            results.append(_of_feedback(bound, about, window, why))
             continue
         value = _READ[bound.evaluator](group, seconds)
         detail = ""
         if bound.evaluator.startswith("cost_usd") and group.unpriced_calls:
             models = ", ".join(pricing.unpriced)
-            detail = f"{group.unpriced_calls:,} calls have no known price ({models})"
+            detail = f"{group.unpriced_calls:,} calls have no known cost ({models})"
         holds = None if value is None else _is_beyond(bound, value)
         if detail and holds is not True:
             holds = None  # what is not priced may cost anything
@@ -125,10 +129,13 @@ def measure(
     return results
 
 
-def _of_feedback(bound: Bound, said: Thumbs | None, window: tuple[int, int]) -> Measured:
+_OF_ALL_SPANS = "feedback is about whole traces: leave the name of a span out"
+
+
+def _of_feedback(bound: Bound, said: Thumbs | None, window: tuple[int, int], why: str) -> Measured:
     """Compare the mean of what users said with a bound; it corrects nothing, as they choose."""
     if said is None:
-        return Measured(str(bound), None, None, 0, *window, "nobody gave such feedback")
+        return Measured(str(bound), None, None, 0, *window, why)
     detail = f"feedback on {said.count:,} traces, {said.share:.1%} of all"
     holds = _is_beyond(bound, said.mean)
     return Measured(str(bound), holds, said.mean, said.count, *window, detail)

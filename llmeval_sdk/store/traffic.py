@@ -44,7 +44,7 @@ class Traffic:
     left_out: int
     """How many further groups are added up in the last one."""
     unpriced_models: Mapping[str, int]
-    """Calls that have tokens but no known price, by model."""
+    """Calls of unknown cost, by model: without a known price, or without the tokens they used."""
 
 
 def check(by: str) -> str:

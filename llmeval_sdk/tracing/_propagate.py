@@ -83,7 +83,10 @@ def _inject(headers: MutableMapping[str, str]) -> None:
         from urllib.parse import quote
 
         members = [each for each in _members(headers.get("baggage")) if each[0] not in known]
-        members += [(name, quote(str(v)[:LONGEST_SESSION], safe="")) for name, v in known.items()]
+        members += [
+            (name, quote(str(v)[:LONGEST_SESSION], "", errors="replace"))
+            for name, v in known.items()
+        ]
         headers["baggage"] = ",".join("=".join(each) for each in members)
 
 

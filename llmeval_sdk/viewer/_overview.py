@@ -103,8 +103,20 @@ def _figures(requests: HourOf, calls: HourOf, before: HourOf, paid: HourOf) -> l
         ),
         _figure("model calls", calls.count, paid.count or None, "{:,}".format, None),
         _figure("tokens", calls.tokens, paid.tokens or None, "{:,}".format, None),
-        _figure("cost", calls.cost_usd, paid.cost_usd or None, money, -1),
+        _cost(calls, paid),
     ]  # fmt: skip
+
+
+def _cost(calls: HourOf, before: HourOf) -> Figure:
+    """Show what is known of the cost; where a call has none, nothing is compared with it."""
+    texts = []
+    for of in (calls, before):
+        known = f"{'≥ ' if of.unpriced else ''}{money(of.cost_usd)}"
+        texts.append(known if of.cost_usd or not of.unpriced else "unknown")
+    whole = _figure("cost", calls.cost_usd, before.cost_usd or None, money, -1)
+    if calls.unpriced or before.unpriced:
+        return Figure("cost", texts[0], texts[1] if before.count else "–", None, None)
+    return whole
 
 
 def _figure(

@@ -73,7 +73,7 @@ class FeedbackApp:
 
     async def _post(self, request: Request) -> Response:
         client = request.client.host if request.client else ""
-        if not (self._limit.allows(client) and self._of_all.allows("")):
+        if not self._limit.allows(client):
             return self._refuse(429, "too many", "Too much feedback at once: try again later.")
         body = b""
         async for part in request.stream():
@@ -88,8 +88,9 @@ class FeedbackApp:
             )
         if token is None or not hmac.compare_digest(token[3], _sign(self._key, token[1], token[2])):
             return self._refuse(403, "forged", "The token is no token of this app.")
-        if not self._limit.allows(token[2]):
-            return self._refuse(429, "too many", "Too much feedback on one answer.")
+        # After the token, so that forged ones lock nobody out.
+        if not (self._limit.allows(token[2]) and self._of_all.allows("")):
+            return self._refuse(429, "too many", "Too much feedback at once: try again later.")
         return await run_in_threadpool(self._store, token[1], token[2], said)
 
     def _store(self, trace_id: str, span_id: str, said: Mapping[str, Any]) -> Response:
@@ -159,5 +160,14 @@ def _read(body: bytes) -> dict[str, Any] | None:
         return None
     if not (is_number or is_word) or not isinstance(reason, (str, type(None))):
         return None
-    number = value if isinstance(value, (bool, str)) else float(value or 0)
-    return {**said, "name": name, "value": number, "reason": reason and reason[:MAX_REASON]}
+    if isinstance(value, str):
+        value = _encodable(value)
+    elif not isinstance(value, bool):
+        value = float(value or 0)
+    reason = reason and _encodable(reason[:MAX_REASON])
+    return {**said, "name": name, "value": value, "reason": reason}
+
+
+def _encodable(text: str) -> str:
+    """Replace halves of characters, which JSON may hold and no database takes."""
+    return text.encode("utf-8", "replace").decode()

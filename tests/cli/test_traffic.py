@@ -117,7 +117,7 @@ def test_a_model_without_a_price_is_said_and_can_get_one(llmeval, store, calls):
     assert found["own-7b"]["cost_usd"] is None
     assert found["own-7b"]["unpriced_calls"] == 150
     assert told["traffic"]["unpriced_models"] == {"own-7b": 150}
-    assert "No price is known for own-7b (150 calls)" in llmeval("report", *where).stdout
+    assert "No cost is known for own-7b (150 calls)" in llmeval("report", *where).stdout
     mine = [call for call in calls if call["model"] == "own-7b"]
     cached = sum(call["tokens"] // 2 for call in mine)
     tokens, answers = (sum(call[name] for call in mine) for name in ("tokens", "answer"))
@@ -199,7 +199,7 @@ def test_columns_with_foreign_types_are_survived(llmeval, store, calls):
         ("error_rate>0.01", 1, "it is 0.02"),
         ("error_rate>0.05", 0, "no alert"),
         ("cost_usd.per_day>0.1", 1, "ALERT"),
-        ("cost_usd.per_day>2000", 2, "no known price (own-7b)"),
+        ("cost_usd.per_day>2000", 2, "no known cost (own-7b)"),
         ("time_to_first_token_seconds.p50<0.001", 0, "no alert"),
     ],
 )
@@ -260,3 +260,32 @@ def test_requests_of_a_session_and_of_a_user_are_listed(llmeval, store, calls):
     assert listed("--user", "user-0") == user
     assert listed("--session", "chat-0", "--user", "user-0") == session & user
     assert llmeval("traces", "--store", store.path, "--user", "nobody").returncode == 1
+
+
+def test_a_call_that_does_not_say_what_it_used_leaves_a_bound_of_cost_undecided(store, llmeval):
+    """A stream without usage may have cost anything; one that failed cost nothing."""
+    now = time.time_ns()
+    store.span(f"{1:016x}", "answer", start_ns=now - SECOND, end_ns=now)
+    store.span(
+        f"{2:016x}", "chat", kind="llm", start_ns=now - SECOND, end_ns=now, model_name="gpt-4o"
+    )
+    done = llmeval("report", "--store", store.path, "--alert", "cost_usd.total>20")
+    assert done.returncode == 2, done.stdout
+    assert "1 calls have no known cost (gpt-4o)" in done.stdout
+
+
+def test_a_window_without_requests_decides_nothing(store, llmeval):
+    """A dead exporter is no app that costs nothing: the alarm of before is not over."""
+    now = time.time_ns()
+    store.span(f"{1:016x}", "answer", start_ns=now - 3_600 * SECOND)
+    where = ("report", "--store", store.path, "--since", "1m")
+    assert llmeval(*where, "--alert", "cost_usd.per_request>1").returncode == 2
+
+
+def test_tags_in_any_script_are_found(store, llmeval):
+    """As the store writes them."""
+    now = time.time_ns()
+    tags = {"équipe": "bleue"}
+    store.span(f"{1:016x}", "answer", start_ns=now - SECOND, tags=tags)
+    found, _ = groups(llmeval, "--store", store.path, "--by", "tag:équipe")
+    assert list(found) == ["bleue"]

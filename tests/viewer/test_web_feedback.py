@@ -105,3 +105,13 @@ def test_a_short_key_is_refused():
     """A key that can be guessed signs nothing."""
     with pytest.raises(ConfigurationError, match="at least 16"):
         viewer.feedback_app(key="short")
+
+
+def test_half_a_character_is_stored_as_a_question_mark(endpoint, store):
+    """JSON may hold it, and no database takes it."""
+    _, server, span = endpoint
+    token = viewer.feedback_token(span, key=KEY)
+    said = f'{{"token": "{token}", "name": "word", "value": "\\ud800!", "reason": "\\udc00"}}'
+    assert post(server, said) == 204
+    (kept,) = stored(store)
+    assert (kept.value, kept.explanation) == ("?!", "?")

@@ -164,7 +164,7 @@ def _turn(member: bytes, score: float, clock: Clock) -> tuple[str, StoredTurn] |
         says = [content[part] for part in ("u", "a")]
         if any(not isinstance(part, str | None) for part in says):
             return None
-        if any(not _is_call(call) for call in content["t"]):
+        if any(not _is_call(call) for call in content["t"]) or not _is_time(turn.end_ns):
             return None
         return _word(trace_id), turn
     except Exception:  # whatever stands there, nobody but this SDK can be blamed for no turn
@@ -176,7 +176,11 @@ def _is_call(call: Any) -> bool:
         return False
     *texts, start, end = call
     are_texts = all(isinstance(text, str | None) for text in texts)
-    return are_texts and all(isinstance(when, int | None) for when in (start, end))
+    return are_texts and all(when is None or _is_time(when) for when in (start, end))
+
+
+def _is_time(nanoseconds: Any) -> bool:
+    return type(nanoseconds) is int and 0 <= nanoseconds < 1 << 63
 
 
 def _word(text: Any) -> str:
