@@ -128,7 +128,8 @@ def _forget(args: argparse.Namespace) -> int:
     say(
         "What was sent to Datadog, to an OpenTelemetry backend or elsewhere is still there: this"
         " command deletes from the local store only. Open sessions are kept in a file of their own"
-        " until they are evaluated."
+        " (and in Redis, with LLMEVAL_SHARED) until they are evaluated, and golden sets keep their"
+        " rows: see `llmeval dataset remove`."
     )
     return 0
 
