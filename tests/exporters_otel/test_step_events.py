@@ -12,6 +12,7 @@ from otlp_collector import attributes_of
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry, runtime
+from llmeval_sdk.agents.step_events import step_events as events_of
 from llmeval_sdk.evaluation.verdicts import judgement_key
 from llmeval_sdk.exporters.datadog._metrics import metric
 from llmeval_sdk.exporters.otel._app import AppOtelExporter
@@ -213,7 +214,7 @@ def test_an_evaluation_has_at_most_a_hundred():
     """However long the lists are."""
     ids = [f"{number:016x}" for number in range(1, 1_001)]
     many = run_event(rated_spans=ids, rated_steps=[1] * 1_000, ratings=["no" * 9_000] * 1_000)
-    made = step_events([many])
+    made = list(events_of(many))
     assert len(made) == 100
     assert len(made[0].evaluation.value) == 8_000
 
