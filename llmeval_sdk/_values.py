@@ -106,10 +106,11 @@ def has_abstained(values: Mapping[str, Any]) -> bool:
 
 
 def declare(name: str, better: str | None) -> None:
-    """Remember that the ``lower`` or ``higher`` values of an evaluator are better.
+    """Remember which values of an evaluator are better: the ``lower`` or the ``higher`` ones.
 
-    ``None`` leaves it to the name again. What is declared holds for the whole process, because a
-    name stands for one evaluator. Raises `ConfigurationError` for any other word.
+    ``None`` forgets it, so that the evaluator's name decides again. A declaration holds for the
+    whole process, because a name stands for one evaluator. Raises `ConfigurationError` for any
+    other word.
     """
     if better is None:
         _better.pop(name, None)

@@ -117,7 +117,10 @@ _SORRY = re.compile(
 
 @lru_cache(maxsize=512)
 def kin_of(verb: str) -> tuple[str, ...]:
-    """Return the stems that name a tool which does this; ``()`` if a tool of any name may."""
+    """Return the stems by which a tool for this verb is recognised.
+
+    An empty tuple means that any tool may do it.
+    """
     stem = next((stem for stem in _BY_LENGTH if verb.startswith(stem)), None)
     return () if stem is None else _STEMS[stem]
 

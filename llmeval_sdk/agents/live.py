@@ -39,7 +39,7 @@ class LiveRun:
         """The calls that repeat an earlier one, each with the number of the earlier call's step."""
         self.hijacks: list[Hijack] = []
         self.is_cut = False
-        """Whether the results were too long to be searched for hidden instructions as a whole."""
+        """Whether the results were so long that only a part of them was searched."""
         self._first = 2 if question else 1
         self._read = self._compared = self._circled = self._searched = 0
         self._made = Repeats()

@@ -84,7 +84,7 @@ def steps_of(messages: Any) -> tuple[Step, ...] | None:
 
 
 def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Keep at most `MOST_STEPS` steps of a run, with a note where others are left out."""
+    """Return at most `MOST_STEPS` steps of a run; a note stands where others were left out."""
     kept = both_ends(steps, MOST_STEPS)
     left_out = len(steps) - len(kept)
     if not left_out:
@@ -95,7 +95,7 @@ def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def both_ends(items: Sequence[T], most: int) -> Sequence[T]:
-    """Return at most ``most`` items, an even number: half from the beginning, half from the end."""
+    """Return a list as it is, or its first and last ``most / 2`` items; ``most`` is even."""
     half = most // 2
     return items if len(items) <= most else [*items[:half], *items[-half:]]
 

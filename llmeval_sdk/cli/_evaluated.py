@@ -90,24 +90,14 @@ def _write(name: str, path: Path, make: Callable[[], str], *, quiet: bool) -> No
 
 
 def _print(outcome: EvaluateRun) -> None:
-    from llmeval_sdk.offline.report.summary import STOOD_IN, headline, lines, shown
+    from llmeval_sdk.offline.report.summary import headline, lines
 
     report = outcome.report
     say(f"{report.experiment}: {headline(report)}")
     for problem in report.problems[:3]:
         say(f"  skipped: {printable(problem, 300)}")
     heading("Metrics")
-    rows = [
-        (
-            f"{line.path} ({STOOD_IN})" if line.stood_in else line.path,
-            shown(line.value),
-            f"{line.rated:,}",
-            f"{line.failed:,}",
-            f"{line.not_applicable:,}",
-            line.why,
-        )
-        for line in lines(report)
-    ]
+    rows = [line.cells() for line in lines(report)]
     if rows:
         table(("metric", "value", "rated", "failed", "n/a", "why"), rows, numbers=_NUMBERS)
     else:

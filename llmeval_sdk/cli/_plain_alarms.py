@@ -15,7 +15,7 @@ from llmeval_sdk.store.words import moment
 def look_at_traffic(
     reader: StoreReader, state: WatchState, bounds: Sequence[Bound], now_ns: int, window_ns: int
 ) -> list[tuple[Measured, PlainAlarm]]:
-    """Compare the traffic of the window with bounds; put what changed into the outbox."""
+    """Compare the window's traffic with bounds; put alarms that began or ended into the outbox."""
     period = now_ns - window_ns, now_ns
     measured = reader.read(lambda store: measure(store, list(bounds), period, pricing=pricing()))
     standings = []

@@ -11,7 +11,7 @@ from llmeval_sdk.store.summary import ScoreSummary
 
 
 def show_scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
-    """Print a line for each evaluator and span name."""
+    """Print the table of scores, with a row for each evaluator and span name."""
     estimates = {(each.judge, each.span_name): each.estimate for each in judged}
     unrated = [each for each in scores if _values.is_unrated(each.evaluator)]
     heading("Scores")

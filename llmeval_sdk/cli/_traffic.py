@@ -61,7 +61,7 @@ def report_traffic(args: argparse.Namespace) -> int:
 
 
 def read_traffic(reader: StoreReader, args: argparse.Namespace, by: str) -> Traffic:
-    """Sum up what the options of a command select."""
+    """Sum up the spans that ``--since`` and ``--span-name`` select, grouped by ``by``."""
     scope = TrafficScope(args.since, None, args.span_name)
     return reader.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
 
@@ -102,7 +102,7 @@ def _show_traffic(summed: Traffic, future: int = 0) -> None:
 
 
 def show_traffic_below(summed: Traffic, alerts: Sequence[Measured]) -> None:
-    """Print the traffic below the scores, where there is any."""
+    """Print the traffic if there is any, and then the plain alerts."""
     if summed.groups:
         _show_traffic(summed)
     _show_plain_alerts(alerts)

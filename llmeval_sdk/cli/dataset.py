@@ -40,7 +40,7 @@ are copies: they stay when the store forgets the trace. What the app redacts, th
 
 
 def add(subparsers: Any) -> None:
-    """Declare the command."""
+    """Add ``llmeval dataset`` and its options to the command line."""
     parser = subparsers.add_parser(
         "dataset",
         help="keep requests with their expected answers as a golden set",

@@ -59,13 +59,6 @@ def is_repeatable(event: EvaluationEvent) -> bool:
     return event.id == f"{event.target.span_id}-{event.evaluation.name}"
 
 
-def session_of(event: EvaluationEvent) -> str | None:
-    """Return the session that an evaluation is about; ``None`` for one of a span."""
-    about = event.evaluation.metadata
-    session_id = about.get("session_id") if about.get("scope") == "session" else None
-    return session_id if isinstance(session_id, str) and session_id else None
-
-
 class _Retrieval(NamedTuple):
     parent: str | None
     documents: int | None

@@ -11,11 +11,11 @@ from urllib.parse import quote
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._scores import Client, none_rejected, session_of
+from llmeval_sdk.exporters._scores import Client, none_rejected
 from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _content
-from llmeval_sdk.exporters.otel._attributes import explanation_of
+from llmeval_sdk.exporters.otel._attributes import explanation_of, session_of
 from llmeval_sdk.exporters.otel._bridge import OtelBridge
 from llmeval_sdk.exporters.otel._exporter import Endpoint, OtlpWriter
 from llmeval_sdk.exporters.otel.wire import span_bytes

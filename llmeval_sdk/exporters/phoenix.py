@@ -14,12 +14,11 @@ from llmeval_sdk.exporters._scores import (
     Retrievals,
     is_repeatable,
     none_rejected,
-    session_of,
 )
 from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _names
-from llmeval_sdk.exporters.otel._attributes import explanation_of, value_and_label
+from llmeval_sdk.exporters.otel._attributes import explanation_of, session_of, value_and_label
 from llmeval_sdk.exporters.otel._bridge import OtelBridge
 from llmeval_sdk.exporters.otel._exporter import OtlpWriter
 from llmeval_sdk.exporters.otel.wire import span_bytes

@@ -1,4 +1,4 @@
-"""The provider of OpenTelemetry that gets the spans of instrumented clients, and of nothing else.
+"""An OpenTelemetry tracer provider for the spans of instrumented clients only.
 
 It is never the global one, and the app cannot see its spans: what the app traces inside of an
 instrumented call has the parent, and the sampling, that it would have without us.

@@ -163,19 +163,27 @@ def sessions(
     return SessionPage(tuple(items), after, looked_at)
 
 
-_IS_TURN = f"""
+def is_turn(span: str) -> str:
+    """Return the condition in SQL under which a span, by its table's name, is a turn.
+
+    The session's id is the argument ``session``. An index alone answers it for a session whose
+    turns have nothing inside them.
+    """
+    return f"""
 session_id = :session AND {MAY_BE_TURN}
 AND (parent_id IS NULL OR NOT EXISTS (SELECT 1 FROM spans p
-  WHERE p.trace_id = spans.trace_id AND p.span_id = spans.parent_id
-    AND p.session_id = spans.session_id AND (p.request IS NOT NULL OR p.response IS NOT NULL)))
+  WHERE p.trace_id = {span}.trace_id AND p.span_id = {span}.parent_id
+    AND p.session_id = {span}.session_id AND (p.request IS NOT NULL OR p.response IS NOT NULL)))
 AND NOT (EXISTS (SELECT 1 FROM spans WHERE session_id = :session AND {MAY_BE_TURN}
     AND parent_id IS NOT NULL)
-  AND EXISTS (SELECT 1 FROM spans c WHERE c.session_id = spans.session_id AND {MAY_BE_TURN}
-    AND c.start_ns BETWEEN spans.start_ns AND spans.end_ns AND c.parent_id IS NOT NULL
-    AND c.seq != spans.seq AND c.trace_id = spans.trace_id)
+  AND EXISTS (SELECT 1 FROM spans c WHERE c.session_id = {span}.session_id AND {MAY_BE_TURN}
+    AND c.start_ns BETWEEN {span}.start_ns AND {span}.end_ns AND c.parent_id IS NOT NULL
+    AND c.seq != {span}.seq AND c.trace_id = {span}.trace_id)
   AND request IS NULL AND response IS NULL)
 """  # noqa: S608 - constants
-"""An index alone answers this for a session whose turns have nothing inside them."""
+
+
+_IS_TURN = is_turn("spans")
 
 _SUMS = f"""
 SELECT count(*), min(start_ns), max(end_ns), sum(max(end_ns - start_ns, 0)), count(error_type),

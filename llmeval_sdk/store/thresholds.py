@@ -109,7 +109,9 @@ def measure(
         return []
     group = overall(connection, TrafficScope(*window, span_name), pricing)
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
-    said = {each.name: each for each in thumbs(connection, set(), window[0])}
+    is_said = any(bound.evaluator not in _READ for bound in bounds)
+    clicked = thumbs(connection, set(), window[0]) if is_said else []
+    said = {each.name: each for each in clicked}
     results = []
     for bound in bounds:
         if bound.evaluator not in _READ:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import _values, model
-from llmeval_sdk.store._schema import MAY_BE_TURN
 from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
 from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.session_turns import is_turn
 
 
 Order = Literal["newest", "oldest", "slowest", "fastest", "lowest", "highest"]
@@ -164,7 +164,8 @@ def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Wal
     if query.failed:
         where = "s.error_type IS NOT NULL"
     elif query.session is not None:
-        where = f"{checks.pop('session')} AND {MAY_BE_TURN} AND {_TOPMOST}"
+        checks.pop("session")
+        where = is_turn("s")
     elif query.span_name is not None:
         where = checks.pop("span_name")
     else:
@@ -269,10 +270,6 @@ s.error_type IS NOT NULL AND NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id 
   AND p.span_id = s.parent_id AND p.error_type IS NOT NULL)
 """
 
-_TOPMOST = """
-NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id = s.trace_id AND p.span_id = s.parent_id
-  AND p.session_id = s.session_id)
-"""
 _CONDITIONS = {
     "since": "s.start_ns >= :since",
     "until": "s.start_ns < :until",

@@ -55,7 +55,7 @@ class Metrics:
             ("gen_ai_request_model",), registry=registry,
         )  # fmt: skip
         self._unpriced = Counter(
-            "llmeval_unpriced_calls", "Model calls whose price is unknown",
+            "llmeval_unpriced_calls", "Model calls that ended well and whose cost is unknown",
             ("gen_ai_request_model",), registry=registry,
         )  # fmt: skip
         self._lost = Gauge(
@@ -83,7 +83,7 @@ class Metrics:
             self._tokens.labels(model, kind).inc(max(tokens or 0, 0))
         if span.cost_usd is not None:
             self._cost.labels(model).inc(max(span.cost_usd, 0.0))
-        elif span.input_tokens is not None:
+        elif span.error is None:
             self._unpriced.labels(model).inc()
 
     def lose(self, lost: losses.Losses) -> None:

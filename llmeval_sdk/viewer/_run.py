@@ -176,7 +176,7 @@ def _shown(
     texts: Mapping[str, CallTexts],
     faults: tuple[Fault, ...],
 ) -> ShownStep:
-    """Return a step by itself, without what the calls beside it tell."""
+    """Return what is shown of one step; what depends on other calls is added later."""
     arguments = result = None
     if call is not None:
         held = texts.get(call.span.span_id, CallTexts(None, None, None, None))

@@ -40,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 class FeedbackApp:
-    """The ASGI app that `llmeval_sdk.viewer.feedback_app` returns."""
+    """An ASGI app that stores feedback of web clients: see `llmeval_sdk.viewer.feedback_app`."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ def _sign(key: str, trace_id: str, span_id: str) -> str:
 
 
 def _read(body: bytes) -> dict[str, Any] | None:
-    """Read a request; ``None`` if it cannot be used."""
+    """Return the feedback that a request's body holds, or ``None`` if the body is malformed."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):

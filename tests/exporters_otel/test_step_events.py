@@ -12,12 +12,13 @@ from otlp_collector import attributes_of
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry, runtime
+from llmeval_sdk._process.shield import caught
 from llmeval_sdk.agents.step_events import step_events as events_of
 from llmeval_sdk.evaluation.verdicts import judgement_key
 from llmeval_sdk.exporters.datadog._metrics import metric
 from llmeval_sdk.exporters.otel._app import AppOtelExporter
 from llmeval_sdk.exporters.otel.json_lines import logs_line
-from llmeval_sdk.exporters.step_ratings import step_events
+from llmeval_sdk.exporters.step_ratings import count_refused, step_events
 from llmeval_sdk.fleet._wire import built, parsed, written
 from llmeval_sdk.judges._template import sections_for
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record, Step, Target
@@ -230,3 +231,10 @@ def test_it_survives_the_spool():
     (before,) = (item for item in agent.gathered if isinstance(item, Step))
     assert step.span_id == before.span_id != agent.span_id
     assert len(step.span_id) == 16
+
+
+def test_ratings_that_a_backend_refuses_are_counted():
+    """They are in no exporter's account, and not lost in silence either."""
+    before = caught.snapshot().get("ratings of steps: no_span", 0)
+    count_refused({"no_span": 2})
+    assert caught.snapshot()["ratings of steps: no_span"] == before + 2

@@ -97,6 +97,22 @@ def test_prometheus_gets_counters_of_what_happens(serve, store):
     assert found['llmeval_request_duration_seconds_count{name="answer"}'] == 40
 
 
+def test_a_call_of_unknown_cost_is_counted_and_shown_as_such(serve, store):
+    """A stream that does not say what it used may have cost anything: no figure says $0."""
+    begin = time.time_ns() - 60 * 10**9
+    store.write(spans=[store.span("answer", start_ns=begin)])
+    site = serve(metrics=True)
+    scraped(site)
+    root = store.span("answer", start_ns=begin)
+    call = store.span(
+        "chat", trace=root.trace_id, parent=root, kind="llm", model_name="gpt-4o", start_ns=begin
+    )
+    store.write(spans=[root, call])
+    found = scraped(site)
+    assert found['llmeval_unpriced_calls_total{gen_ai_request_model="gpt-4o"}'] == 1
+    assert "unknown" in site.get("/overview").text
+
+
 def test_labels_are_bounded(serve, store):
     """Ten thousand names of requests are a hundred series and one for the rest."""
     site = serve(metrics=True)

@@ -7,6 +7,10 @@ from seen_pages import Tags, text_of
 from viewer_store import HOSTILE
 
 from llmeval_sdk.model import Usage
+from llmeval_sdk.store.pages import page as page_of
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.session_turns import turns as turns_of
+from llmeval_sdk.store.walks import Query
 
 
 BEGIN = 1_800_000_000_000_000_000
@@ -202,3 +206,18 @@ def test_an_unknown_session_is_said_to_be_none(store, site):
     assert site.get("/session", id="nothing").status == 404
     assert site.get("/session").status == 404
     assert "No sessions yet" in site.get("/sessions").text
+
+
+def test_a_list_of_a_session_shows_the_turns_that_its_page_shows(store):
+    """A span around two turns that says nothing itself is a turn of neither."""
+    wrap = store.span("wrap", session_id="s", start_ns=BEGIN, end_ns=BEGIN + 10**12)
+    inner = [
+        turn(store, "s", number, trace=wrap.trace_id, parent=wrap, asked=f"inner {number}")
+        for number in (1, 2)
+    ]
+    store.write(spans=[wrap, *inner])
+    with StoreReader(store.path) as reader:
+        listed = reader.read(lambda c: page_of(c, Query(session="s"))).items
+        turns = reader.read(lambda c: turns_of(c, "s"))
+    assert {item.span_id for item in listed} == {one.span_id for one in turns}
+    assert len(turns) == 2

@@ -21,7 +21,7 @@ from llmeval_sdk.exporters.datadog._live import Live
 from llmeval_sdk.exporters.datadog._metrics import Labels, UnsendableError, body_of, encode, metric
 from llmeval_sdk.exporters.datadog._spans import Spans
 from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, _TimedSocket
-from llmeval_sdk.exporters.step_ratings import step_events
+from llmeval_sdk.exporters.step_ratings import count_refused, step_events
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
 from llmeval_sdk.protocols import Services
 
@@ -152,7 +152,9 @@ class DatadogExporter(StepwiseExporter):
         progress.refused += self._spans.finish(batch.spans)
         progress.delivered = len(batch.spans) - progress.refused.total()
         metrics = self._metrics(batch.evaluations, progress.refused)
-        added = self._metrics(step_events(batch.evaluations), Counter())
+        refused: Counter[str] = Counter()
+        added = self._metrics(step_events(batch.evaluations), refused)
+        count_refused(refused)
         progress.steps = [ExportStep(self._intake.post, part) for part in parts(metrics)]
         progress.steps += [ExportStep(self._intake.post, part, False) for part in parts(added)]
 

@@ -245,7 +245,7 @@ def event_of(event: EvaluationEvent) -> LogEvent:
         _names.EVALUATOR_VERSION: evaluation.evaluator_version,
     }
     about = evaluation.metadata
-    session = about.get("session_id") if about.get("scope") == "session" else None
+    session = session_of(event)
     optional = {
         _names.SCORE_VALUE: value,
         _names.SCORE_LABEL: label,
@@ -271,6 +271,13 @@ def event_of(event: EvaluationEvent) -> LogEvent:
         body = f"{evaluation.name} failed: {evaluation.error.type}"
         return LogEvent(_names.WARN, "WARN", body, attributes)
     return LogEvent(_names.INFO, "INFO", f"{evaluation.name}={_shown(event)}", attributes)
+
+
+def session_of(event: EvaluationEvent) -> str | None:
+    """Return the session that an evaluation is about; ``None`` for one of a span."""
+    about = event.evaluation.metadata
+    session_id = about.get("session_id") if about.get("scope") == "session" else None
+    return session_id if isinstance(session_id, str) and session_id else None
 
 
 def explanation_of(event: EvaluationEvent) -> str | None:

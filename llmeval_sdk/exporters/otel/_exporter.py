@@ -21,7 +21,7 @@ from llmeval_sdk.exporters.otel.wire import (
     span_bytes,
     version,
 )
-from llmeval_sdk.exporters.step_ratings import step_events
+from llmeval_sdk.exporters.step_ratings import count_refused, step_events
 from llmeval_sdk.model import Batch
 
 
@@ -55,6 +55,7 @@ class OtlpExporter(StepwiseExporter):
         logs, added = self._endpoints.logs, Progress(batch)
         self._writer.steps(logs, batch.evaluations, event_bytes, progress)
         self._writer.steps(logs, step_events(batch.evaluations), event_bytes, added)
+        count_refused(added.refused)
         progress.steps += [step._replace(counted=False) for step in added.steps]
 
     def flush(self, timeout: float, /) -> None:

@@ -9,7 +9,7 @@ from llmeval_sdk._terminal import printable
 from llmeval_sdk.offline.report._page_markup import cells, text
 from llmeval_sdk.offline.report.markdown import wrongs
 from llmeval_sdk.offline.report.row import texts
-from llmeval_sdk.offline.report.summary import STOOD_IN, headline, lines, shown, worst
+from llmeval_sdk.offline.report.summary import headline, lines, worst
 
 
 if TYPE_CHECKING:
@@ -29,17 +29,7 @@ def notebook(report: Report) -> str:
         f"<p><b>{_cut(report.experiment or 'Evaluation')}</b>: {_cut(headline(report), 1_000)}</p>",
         _table(
             ("metric", "value", "rated", "failed", "n/a", "why not rated"),
-            (
-                (
-                    f"{line.path} ({STOOD_IN})" if line.stood_in else line.path,
-                    shown(line.value),
-                    f"{line.rated:,}",
-                    f"{line.failed:,}",
-                    f"{line.not_applicable:,}",
-                    line.why,
-                )
-                for line in metrics[:MOST_METRICS]
-            ),
+            (line.cells() for line in metrics[:MOST_METRICS]),
         ),
     ]
     if len(metrics) > MOST_METRICS:

@@ -93,6 +93,17 @@ class MetricLine(NamedTuple):
     stood_in: bool = False
     """Whether a stand-in by rules rated rows, and no model."""
 
+    def cells(self) -> tuple[str, ...]:
+        """Return the cells of its row in a table, in the order of the fields up to ``why``."""
+        return (
+            f"{self.path} ({STOOD_IN})" if self.stood_in else self.path,
+            shown(self.value),
+            f"{self.rated:,}",
+            f"{self.failed:,}",
+            f"{self.not_applicable:,}",
+            self.why,
+        )
+
 
 STOOD_IN = "by a stand-in, no model"
 
