@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -62,7 +62,7 @@ INSTALLS_ragas := -e '.[ragas]' --group tests
 PINS_ragas := llmeval_sdk/judges/ragas/pins.txt
 $(VENV)-ragas/.ready: llmeval_sdk/judges/ragas/pins.txt
 HOLDS_datadog := ddtrace and the demo
-INSTALLS_datadog := -e '.[datadog,demo]' --group tests
+INSTALLS_datadog := -e '.[datadog,demo,instrument]' --group tests
 HOLDS_servers := gunicorn, uvicorn and Celery
 INSTALLS_servers := -e . --group servers
 HOLDS_fleet := Celery, the client of Redis and gevent
@@ -134,7 +134,16 @@ $(BACKENDS)/%/.ready: | $(BIN)/python
 HOLDS_phoenix := Phoenix (it takes minutes)
 HOLDS_mlflow := MLflow (it takes minutes)
 HOLDS_instrumented := what instruments the client of OpenAI
+HOLDS_agents := agents and what traces them
+# the judge needs httpx2 of the extra for OpenAI, whose client LlamaIndex holds at an older release
+HOLDS_llamaindex := LlamaIndex and what traces it
+PACKAGE_llamaindex := llama-index-core==0.14.25 llama-index-llms-openai==0.8.3 httpx2 \
+	openinference-instrumentation-llama-index==4.6.1 opentelemetry-sdk==1.45.2 tenacity==9.2.1 rapidfuzz
+HOLDS_dashboards := the models of Grafana and Datadog for dashboards
+PACKAGE_dashboards := datadog-api-client==2.62.0 'grafana-foundation-sdk==1769699998!10.1.0'
 PACKAGE_phoenix := arize-phoenix==20.26.1
+HOLDS_langfuse := Langfuse's package
+PACKAGE_langfuse := langfuse==5.0.4
 PACKAGE_mlflow := mlflow==3.17.2 openai==3.3.0
 # openai-v2 imports httpx, which the client no longer brings, and what util-genai has dropped since
 PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2 logfire==5.2.0 \
@@ -144,14 +153,14 @@ PACKAGE_instrumented := openai==3.54.0 tenacity==9.2.1 opentelemetry-sdk==1.45.2
 PACKAGE_agents := openai-agents==0.24.0 langchain==1.4.7 langchain-openai==1.7.3 langgraph==1.2.22 openai==3.54.0 \
 	openinference-instrumentation-langchain==0.1.80 openinference-instrumentation-openai-agents==2.6.0 \
 	opentelemetry-instrumentation-langchain==0.62.4 opentelemetry-instrumentation-openai-agents==0.62.4 \
-	opentelemetry-sdk==1.45.2 ddtrace==4.16.0 tenacity==9.2.1
+	opentelemetry-sdk==1.45.2 ddtrace==4.16.0 tenacity==9.2.1 rapidfuzz
 
 $(BACKENDS)/ddapm/.ready: $(DATADOG_AGENT)  # the environment that the tests of Datadog use
 	@mkdir -p $(BACKENDS)
 	@ln -sfn $(CURDIR)/$(VENV)-datadog-agent $(BACKENDS)/ddapm
 	@touch $@
 
-test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow ddapm instrumented agents))  ## Read back from Phoenix, MLflow and an OTLP receiver; score what other libraries trace.
+test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix mlflow langfuse ddapm instrumented agents llamaindex dashboards)) prometheus  ## Read back from Phoenix, MLflow and an OTLP receiver; check what Langfuse gets; score what other libraries trace; run the dashboards' queries.
 	@BACKENDS=$(BACKENDS) $(BIN)/python -m pytest tests/backends $(ARGS)
 
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
@@ -170,6 +179,11 @@ redis-server:
 	@command -v redis-server >/dev/null || \
 		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq redis-server >/dev/null; } || \
 		{ echo "install Redis first: apt-get install redis-server"; exit 1; }
+
+prometheus:  # where it cannot be installed, the tests that need it are skipped with a message
+	@command -v prometheus >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq prometheus >/dev/null; } || \
+		echo "PROMETHEUS IS NOT INSTALLED: no query of the dashboard is run"
 
 test-fleet: $(VENV)-fleet/.ready redis-server  ## Run the tests of the judge fleet and of what hosts share: a real Redis, Celery's workers.
 	@$(VENV)-fleet/bin/python tests/all.py --waiting tests/fleet $(ARGS)
@@ -222,6 +236,9 @@ bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, RO
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
+
+bench-reach: $(VENV)/.dev  ## Print what OTLP over gRPC costs beside OTLP over HTTP, and what an invocation of a serverless function pays (a minute).
+	@$(BIN)/python -m benchmarks.reach $(ARGS)
 
 bench-sessions: $(VENV)/.dev  ## Print what a million open sessions cost the app, and how many are evaluated a minute (12 minutes).
 	@$(BIN)/python -m benchmarks.sessions $(ARGS)

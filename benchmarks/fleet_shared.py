@@ -159,13 +159,13 @@ def verdict_bytes(server_folder):
 
     with running_redis(server_folder) as server:
         keeper = opened(server_folder / "host", server)
-        verdicts = SharedVerdicts(keeper._link)
+        verdicts = SharedVerdicts(keeper.link)
         before = server.client().info("memory")["used_memory"]
         text = "The answer names a year that no passage holds. " * 4
         for number in range(200):
             key = VerdictKey(number.to_bytes(16, "big"), lasts=True)
             verdicts.put(key, Evaluation("groundedness", 0.5, explanation=text))
-        while keeper._link.counts.snapshot().get("verdicts shared", 0) < 200:
+        while keeper.link.counts.snapshot().get("verdicts shared", 0) < 200:
             time.sleep(0.01)
         after = server.client().info("memory")["used_memory"]
         keeper.close()

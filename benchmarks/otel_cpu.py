@@ -79,9 +79,9 @@ async def serve():
 
 
 @contextmanager
-def collector():
-    """Run a collector and give its address."""
-    command = [sys.executable, "-m", "benchmarks.otel_cpu", "--serve"]
+def collector(benchmark="benchmarks.otel_cpu"):
+    """Run the collector of a benchmark in a process of its own, and give its address."""
+    command = [sys.executable, "-m", benchmark, "--serve"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield f"http://127.0.0.1:{process.stdout.readline().strip()}"

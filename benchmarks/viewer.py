@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import http.client
 import resource
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -63,28 +64,56 @@ def main() -> None:
         with serving(path) as (port, started):
             row("start-up, to the first page", started * 1e3, 1_000)
             pages(port, path)
+        for by in GROUPINGS:
+            report(path, f"report --by {by}, {args.spans:,} spans", "--by", by)
+        growth(Path(folder) / "grown.db")
         writing(Path(folder) / "live.db", args.seconds)
         if args.verdicts:
-            report(Path(folder) / "judged.db", args.verdicts)
+            fill_judged(judged := Path(folder) / "judged.db", args.verdicts)
+            report(judged, f"report, {args.verdicts:,} verdicts")
 
 
-def report(path: Path, verdicts: int) -> None:
+GROUPINGS = ("model", "tag:release", "user")
+MOST_GROWTH = 0.12
+"""What reports on traffic may add to a store that has everything else."""
+
+
+def growth(path: Path) -> None:
+    """Measure what of a store is there for reports on traffic: an index, and four columns."""
+    fill(path, 20_000)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM")
+        whole = path.stat().st_size
+        connection.execute("DROP INDEX spans_summed")
+        told = ("cache_read_input_tokens", "cache_write_input_tokens")
+        told += ("reasoning_output_tokens", "time_to_first_token")
+        connection.execute(f"UPDATE spans SET {', '.join(f'{name} = NULL' for name in told)}")
+        connection.commit()
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        share = whole / path.stat().st_size - 1
+    verdict = "ok" if share < MOST_GROWTH else "MISSED"
+    print(
+        f"{'what traffic adds to a store':<34}{share:>9.1%}      bar {MOST_GROWTH:.0%}  {verdict}"
+    )
+
+
+def report(path: Path, what: str, *options: str) -> None:
     """Measure `llmeval report`: how long a person waits, and the processor time of all its threads.
 
     It reads on as many cores as there are. What else runs on the machine makes the wait longer, and
     not the processor time.
     """
-    fill_judged(path, verdicts)
     waits, times = [], []
     for _ in range(5):
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        command = [sys.executable, "-m", "llmeval_sdk", "report", "--store", str(path)]
+        command = [sys.executable, "-m", "llmeval_sdk", "report", "--store", str(path), *options]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         waits.append(time.perf_counter() - begun)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     note = f"{median(times):.2f} s of processor time"
-    row(f"report, {verdicts:,} verdicts", median(waits) * 1e3, 2_000, note)
+    row(what, median(waits) * 1e3, 2_000, note)
 
 
 def row(what: str, milliseconds: float, bar: float | None, note: str = "") -> None:

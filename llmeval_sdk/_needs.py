@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -35,7 +36,7 @@ def missing(record: Record, needs: Sequence[str]) -> str | None:
     absent: an empty list, mapping or string is present. `CHUNK_TEXT` is met by chunks of which one
     has text, and by an empty list, but not by chunks that are known by their addresses only.
     """
-    absent = [_shown(record, need) for need in needs if not _met(record, need)]
+    absent = [_shown(record, need) for need in needs if not is_met(need, record)]
     return ", ".join(absent) if absent else None
 
 
@@ -47,8 +48,18 @@ def lacking(judge: Any, record: Record) -> str | None:
     return absent
 
 
-def _met(record: Record, need: str) -> bool:
-    return any(reader_of(field)(record) is not None for field in alternatives(need))
+def is_met(need: str, record: Record) -> bool:
+    """Return whether a Record has one of the fields of a need."""
+    for read in _readers_of(need):  # noqa: SIM110 - `any` makes a generator, for each record anew
+        if read(record) is not None:
+            return True
+    return False
+
+
+@lru_cache(256)
+def _readers_of(need: str) -> list[Callable[[Record], Any]]:
+    """Return what reads the fields of a need; each record is asked for the same few needs."""
+    return [reader_of(field) for field in alternatives(need)]
 
 
 def reader_of(field: str) -> Callable[[Record], Any]:
@@ -79,7 +90,7 @@ _READERS: dict[str, Callable[[Record], Any]] = {
 
 
 def _shown(record: Record, need: str) -> str:
-    if CHUNK_TEXT not in alternatives(need):
+    if CHUNK_TEXT not in need:
         return need.partition(f"|{TOOL_RESULTS}")[0]
     return "retrieved_context" if record.retrieved_context is None else "text in retrieved_context"
 

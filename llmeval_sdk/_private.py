@@ -89,24 +89,6 @@ def make_file(path: Path) -> bool:
     return True
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Replace a file's content atomically, readable by its owner alone (mode 0600).
-
-    Raises:
-        OSError: The file cannot be written, or another user could have made or changed it.
-    """
-    make_folder(path.parent)
-    check_file(path)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        beside.unlink(missing_ok=True)
-        make_file(beside)
-        beside.write_text(text, "utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 def check_folder(about: os.stat_result, *, shared: bool = False) -> None:
     """Raise PermissionError, with a sentence for people, unless only its owner can write a folder.
 

@@ -146,9 +146,11 @@ class Stats:
         reasons = ", ".join(f"{reason} {times}" for reason, times in dropped.items())
         cut_off = sum(reasons.get("shutdown", 0) for reasons in self.not_run.values())
         in_memory = sum(each.in_memory for each in self.exporters.values())
+        unknown = sum(each.unknown for each in self.exporters.values())
         told = (
             (self.undelivered, f"{self.undelivered} records not delivered in time"),
             (dropped, f"{sum(dropped.values())} dropped ({reasons})"),
+            (unknown, f"{unknown} records that may not have arrived"),
             (in_memory, f"{in_memory} records kept in memory only, which end with this process"),
             (cut_off, f"{cut_off} judgements not made in time"),
         )

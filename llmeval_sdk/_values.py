@@ -100,11 +100,6 @@ def is_unrated(name: str) -> bool:
     return name in _UNRATED
 
 
-def has_abstained(values: Mapping[str, Any]) -> bool:
-    """Say whether a record has no answer, by the values of its evaluations by evaluator."""
-    return values.get(ABSTENTION) is not None
-
-
 def declare(name: str, better: str | None) -> None:
     """Remember which values of an evaluator are better: the ``lower`` or the ``higher`` ones.
 

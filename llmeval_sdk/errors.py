@@ -23,7 +23,9 @@ class ConfigurationError(LlmevalError, ValueError):
 
 
 class MissingExtraError(ConfigurationError, ImportError):
-    """An optional library is needed and not installed."""
+    """An optional library is not installed. ``extra`` names the extra that has it, if one does."""
+
+    extra = ""
 
 
 class DataError(LlmevalError, ValueError):
@@ -85,9 +87,11 @@ class ExportError(LlmevalError):
 
 def missing_extra(feature: str, extra: str, package: str) -> MissingExtraError:
     """Build the one message that every missing library gets."""
-    return MissingExtraError(
+    error = MissingExtraError(
         f"{feature} needs the package {package!r}: pip install 'llmeval-sdk[{extra}]'"
     )
+    error.extra = extra
+    return error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

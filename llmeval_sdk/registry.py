@@ -130,6 +130,9 @@ DECIDING = "llmeval_sdk.pipeline.tier:make_tier"
 FLEET = "llmeval_sdk.fleet.roles:make"
 """What takes judgements in the place of this process's judges, or ``None``, by the Settings."""
 
+JUDGE_MODEL_NAMES = "llmeval_sdk.llms.providers.names:check"
+"""What refuses the name of a judge model that nothing stands for."""
+
 EXPORTERS = {
     "local": "llmeval_sdk.exporters.local:LocalExporter",
     "console": "llmeval_sdk.exporters.console:ConsoleExporter",
@@ -138,6 +141,7 @@ EXPORTERS = {
     "datadog": "llmeval_sdk.exporters.datadog:make",
     "phoenix": "llmeval_sdk.exporters.phoenix:PhoenixExporter",
     "mlflow": "llmeval_sdk.exporters.mlflow:MlflowExporter",
+    "langfuse": "llmeval_sdk.exporters.langfuse:LangfuseExporter",
 }
 """Each names a callable that takes the Settings and returns an Exporter.
 

@@ -10,7 +10,7 @@ from llmeval_sdk import runtime
 from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target
 from llmeval_sdk.tracing import Span, current_span
-from llmeval_sdk.tracing._inner import capture, new_span_id, read_ids
+from llmeval_sdk.tracing._inner import capture, new_span_id, read_ids, state
 
 
 def submit_evaluation(
@@ -150,6 +150,8 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
             details = {**details, "tags": capture(tags)}
         given = {key: capture(item) for key, item in about.items() if item is not None}
         details = {**details, **given} if given else details
+        if details and state.identities is not None:
+            details = state.identities.without(details)
         target = Target() if span is None and "join_on" in given else _target(span)
         evaluation = Evaluation(
             label[:200],

@@ -24,7 +24,7 @@ def test_an_example_runs(path, tmp_path):
     clean = {
         k: v
         for k, v in os.environ.items()
-        if not k.startswith(("LLMEVAL_", "DD_", "OPENAI_", "OTEL_"))
+        if not k.startswith(("LLMEVAL_", "DD_", "OPENAI_", "OTEL_", "LANGFUSE_"))
     }
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path)],

@@ -18,8 +18,9 @@ from llmeval_sdk.store.reader import StoreReader
 
 
 PACKAGES = (
-    "llmeval-sdk", "rapidfuzz", "tenacity", "openai", "ddtrace", "opentelemetry-sdk", "ragas",
-    "arize-phoenix", "mlflow", "langchain", "gunicorn", "uvicorn", "celery", "gevent", "eventlet",
+    "llmeval-sdk", "rapidfuzz", "tenacity", "openai", "anthropic", "google-genai", "ddtrace",
+    "opentelemetry-sdk", "ragas", "arize-phoenix", "mlflow", "langfuse", "grpcio", "langchain",
+    "gunicorn", "uvicorn", "celery", "gevent", "eventlet",
 )  # fmt: skip
 DISTRIBUTION = "llmeval-sdk"
 
@@ -31,6 +32,7 @@ DESTINATIONS = {
     "datadog": f"active; takes our spans and all scores; {_OTHERS}",
     "phoenix": f"active; takes our spans and all scores; {_OTHERS}",
     "mlflow": f"active; takes our spans and all scores; {_OTHERS}",
+    "langfuse": f"active; takes our spans and all scores; {_OTHERS}",
 }
 """Where spans and scores go in each set-up."""
 
@@ -97,13 +99,19 @@ def secrets(settings: Settings) -> set[str]:
     return found
 
 
+MADE = frozenset(("otlp", "phoenix", "mlflow", "langfuse"))
+"""Exporters that are made here to see whether they can be: making them does nothing else."""
+
+
 def exporters(settings: Settings) -> Iterator[Finding]:
-    """Check that each exporter that would be used can be loaded."""
+    """Check that each exporter that would be used can be loaded, with its packages and its keys."""
     from llmeval_sdk.pipeline import default_exporters
 
     for name in settings.exporters or default_exporters(settings):
         try:
-            registry.exporter_factory(name)
+            make = registry.exporter_factory(name)
+            if name in MADE:
+                make(settings)
         except ConfigurationError as error:
             yield Finding(False, name, str(error))
         except Exception as error:
@@ -160,6 +168,13 @@ def rules(settings: Settings) -> Iterator[Finding]:
 def learning(settings: Settings) -> Iterator[Finding]:
     """Say whether learned weights are in use, where that part is there."""
     if (findings := registry.part("llmeval_sdk.learning.findings:findings")) is not None:
+        for finding in findings(settings):
+            yield Finding(*finding)
+
+
+def instrumented(settings: Settings) -> Iterator[Finding]:
+    """Say which clients of models are instrumented, where that part is there."""
+    if (findings := registry.part("llmeval_sdk.instrumentation.findings:findings")) is not None:
         for finding in findings(settings):
             yield Finding(*finding)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -52,18 +53,35 @@ JUDGES = Variables("LLMEVAL_JUDGE_BASE_URL", "LLMEVAL_JUDGE_API_KEY")
 DECISIONS = Variables("LLMEVAL_DECISION_BASE_URL", "LLMEVAL_DECISION_API_KEY")
 
 
-def endpoint(base_url: str | None, key: Secret | None, variables: Variables) -> Finding:
-    """Ask a server for its models, with the key where there is one."""
+def endpoint(
+    base_url: str | None,
+    key: Secret | None,
+    variables: Variables,
+    *,
+    key_header: tuple[str, str] = ("Authorization", "Bearer "),
+    headers: Mapping[str, str] | None = None,
+    key_refusals: Collection[int] = (401, 403),
+) -> Finding:
+    """Ask a server which models it has; this shows whether the address and the key are right.
+
+    Args:
+        base_url: Where the server is; by default OpenAI's.
+        key: What it knows us by.
+        variables: Which variables say both, for messages.
+        key_header: The header that the key is sent in, and what stands before it.
+        headers: Further headers that the server wants.
+        key_refusals: The statuses by which it refuses a key.
+    """
     base = (base_url or DEFAULT_BASE_URL).rstrip("/")
     subject = f"{address(base)}/models"
     if not base.startswith(("http://", "https://")):
         return Finding(False, subject, f"is not an http address: check {variables.base_url}")
-    headers = {"Accept": "application/json"}
+    sent = {"Accept": "application/json", **(headers or {})}
     with_key = key is not None and not _is_overheard(base)
     if key is not None and with_key:
-        headers["Authorization"] = f"Bearer {key.reveal()}"
+        sent[key_header[0]] = f"{key_header[1]}{key.reveal()}"
     try:
-        request = Request(subject, headers=headers)  # noqa: S310 - http, checked above
+        request = Request(subject, headers=sent)  # noqa: S310 - http, checked above
         with build_opener(_StayHere).open(request, timeout=TIMEOUT_SECONDS) as answer:
             left_out = key is not None and not with_key
             return Finding(True, subject, f"HTTP {answer.status}{_WITHOUT * left_out}")
@@ -71,16 +89,16 @@ def endpoint(base_url: str | None, key: Secret | None, variables: Variables) -> 
         error.close()
         if key is not None and not with_key:
             return Finding(None, subject, f"HTTP {error.code}{_WITHOUT}")
-        return _answered(subject, error.code, variables, with_key=with_key)
+        if error.code in key_refusals:
+            why = "the key is refused" if with_key else f"it wants a key: set {variables.api_key}"
+            return Finding(False, subject, f"HTTP {error.code}: {why}")
+        return _answered(subject, error.code)
     except (URLError, OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
         return Finding(False, subject, f"cannot be reached: {reason}")
 
 
-def _answered(subject: str, status: int, variables: Variables, *, with_key: bool) -> Finding:
-    if status in (401, 403):
-        key = "the key is refused" if with_key else f"it wants a key: set {variables.api_key}"
-        return Finding(False, subject, f"HTTP {status}: {key}")
+def _answered(subject: str, status: int) -> Finding:
     if status in (404, 405):
         return Finding(None, subject, f"HTTP {status}: it answers, but lists no models")
     return Finding(False, subject, f"HTTP {status}")

@@ -60,6 +60,7 @@ def look(
 ) -> list[Standing]:
     """Take in the hours that are over, and put the messages that follow into the outbox."""
     plain, bounds = reader.read(lambda store: split(store, bounds))
+    silenced = _change_sort(state, plain, bounds, now_ns)
     standings = [
         _plain_standing(*found, now_ns)
         for found in look_at_traffic(reader, state, plain, now_ns, window_ns)
@@ -71,12 +72,47 @@ def look(
         course = state.courses.get(name)
         if course is None:
             course = state.courses[name] = begin(reader, bound, since_ns, now_ns)
+            course.silenced_until_ns = silenced.get(name, 0)
         for event in follow(reader, course, until, level):
             raised = event.kind == "raised"
             facts = about(reader, course, level, viewer) if raised else {}
             _put(state, course, event, facts, now_ns)
         standings.append(_standing(course, level, now_ns))
     return standings
+
+
+def _change_sort(
+    state: WatchState, plain: Sequence[Bound], scored: Sequence[Bound], now_ns: int
+) -> dict[str, int]:
+    """Forget the memory of alerts whose sort has changed, but for until when they are silenced.
+
+    Plain alerts get that time here; that of alerts on scores is returned by name.
+
+    The sort of a bound follows from who says what is under its name: feedback under a new name
+    makes it plain, and the first verdict of an evaluator with this name makes it one on a score.
+    """
+    silenced: dict[str, int] = {}
+    for bound in plain:
+        course = state.courses.pop(str(bound), None)
+        if course is not None:
+            state.plain[str(bound)] = PlainAlarm(silenced_until_ns=course.silenced_until_ns)
+            _close(state, str(bound), "feedback", now_ns, is_alarm=course.is_alarm)
+    for bound in scored:
+        alarm = state.plain.pop(str(bound), None)
+        if alarm is not None:
+            silenced[str(bound)] = alarm.silenced_until_ns
+            _close(state, str(bound), "scores", now_ns, is_alarm=bool(alarm.since_ns))
+    return silenced
+
+
+def _close(state: WatchState, name: str, about: str, now_ns: int, *, is_alarm: bool) -> None:
+    """Announce that an alarm is over because its bound is on something else from now on."""
+    if is_alarm:
+        text = f"{name}: the alarm is over; the bound is on {about} from now on"
+        facts = {"alert": name, "at": moment(now_ns)}
+        identity = f"{name}-over-{now_ns}"
+        message = AlertMessage(identity, name, "over", now_ns, text, facts, put_ns=now_ns)
+        state.outbox.append(message)
 
 
 def ready(state: WatchState, now_ns: int) -> list[AlertMessage]:

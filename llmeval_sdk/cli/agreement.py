@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._labelled import LabelledRecords, add_source, labelled
 from llmeval_sdk.cli._options import Help
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._output import heading, say, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Usage
 
@@ -154,18 +154,20 @@ def _print(
     name: str | None, agreed: Agreement, collected: LabelledRecords, args: argparse.Namespace
 ) -> None:
     what = name or "the evaluator"
-    say(f"{agreed.count:,} labelled records, {what} against people")
+    say_wrapped(f"{agreed.count:,} labelled records, {what} against people")
     if collected.by_stand_in:
-        say(
+        say_wrapped(
             f"NO MODEL: rules on shared words (the stand-in) scored this; it says nothing of {what}"
         )
     for reason, count in collected.left_out.items():
-        say(f"{count:,} left out: {reason}")
+        say_wrapped(f"{count:,} left out: {reason}")
     if collected.cached:
-        say(f"{collected.cached:,} verdicts are those of an earlier run and cost nothing now")
+        say_wrapped(
+            f"{collected.cached:,} verdicts are those of an earlier run and cost nothing now"
+        )
     if collected.usage is not None:
         judged = agreed.count + collected.left_out.total() - collected.cached
-        say(_cost(collected.usage, judged))
+        say_wrapped(_cost(collected.usage, judged))
     heading("Agreement")
     table(
         ("figure", "value", "95 % interval", ""),
@@ -202,7 +204,7 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
         return
     reliability = believed.reliability
     heading("As probabilities of a yes")
-    say(
+    say_wrapped(
         f"Brier score {reliability.brier:.3f}; expected calibration error"
         f" {reliability.calibration_error:.3f}, where a perfect judge would show"
         f" {reliability.floor:.3f} with so many labels"
@@ -217,7 +219,7 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
     columns = ("score", "records", "mean score", "people say yes", "95 % interval")
     table(columns, rows, numbers="records mean_score people_say_yes")
     if not believed.caught:
-        say("no record was called bad by people, so nothing says what a threshold catches")
+        say_wrapped("no record was called bad by people, so nothing says what a threshold catches")
         return
     heading("Failures caught below a threshold")
     thresholds = [
@@ -229,7 +231,7 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
     ]  # fmt: skip
     table(("threshold", "failures caught", "95 % interval", "of all flagged"), thresholds)
     best = believed.proposed
-    say(
+    say_wrapped(
         f"no threshold catches {believed.wanted:.0%} of the failures"
         if best is None
         else f"a threshold of {best.threshold:.2f} catches {best.recall:.0%} of the failures"

@@ -13,7 +13,7 @@ from llmeval_sdk import config
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._labelled import add_source, labelled
 from llmeval_sdk.cli._options import Help
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._output import heading, say, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.files import path_of
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigurationError(f"{path} has no calibration of {args.evaluator}")
         if not args.dry_run:
             calibrations.write(path, known)
-        say(f"the calibration of {args.evaluator} is removed")
+        say_wrapped(f"the calibration of {args.evaluator} is removed")
         return 0
     pairs = _answered_by_one_model(_pairs(args), args.model)
     fitted, verdict = _fit(pairs)
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     if accepted and not args.dry_run:
         calibrations.write(path, {**known, args.evaluator: fitted})
         if not args.json:
-            say(f"written to {path}")
+            say_wrapped(f"written to {path}")
     return 0 if accepted else 1
 
 
@@ -171,12 +171,12 @@ def _fit(pairs: list[Pair]) -> tuple[FittedCalibration, str]:
 def _print(name: str, fitted: FittedCalibration, pairs: list[Pair], verdict: str) -> None:
     calibration = fitted.calibration
     model = printable(fitted.model, 200) or "(a model that is not named)"
-    say(f"{len(pairs):,} labelled answers of {model}")
-    say(
+    say_wrapped(f"{len(pairs):,} labelled answers of {model}")
+    say_wrapped(
         f"log loss on held-out labels: {fitted.loss_before:.4f}, calibrated {fitted.loss_after:.4f}"
     )
     if verdict:
-        say(f"nothing is changed: {verdict}")
+        say_wrapped(f"nothing is changed: {verdict}")
         return
     heading(f"{name}: what its probabilities become")
     rows = [

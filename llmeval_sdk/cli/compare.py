@@ -10,7 +10,7 @@ from typing import Any
 
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._output import heading, say, say_wrapped, table
 from llmeval_sdk.store.comparison import VersionComparison, VersionDifference, compare
 from llmeval_sdk.store.versions import dimension
 from llmeval_sdk.store.words import moment
@@ -96,11 +96,13 @@ def _show(comparison: VersionComparison) -> None:
         for each in comparison.compared:
             _explain(each)
     elif not comparison.problems:
-        say("No judge has run or been refused in this store, so there is nothing to compare.")
+        say_wrapped(
+            "No judge has run or been refused in this store, so there is nothing to compare."
+        )
     for judge, problem in comparison.problems.items():
-        say(f"{printable(judge)}: cannot be compared: {printable(problem)}.")
+        say_wrapped(f"{printable(judge)}: cannot be compared: {printable(problem)}.")
     for note in comparison.notes:
-        say(f"{printable(note, 400)}.")
+        say_wrapped(f"{printable(note, 400)}.")
 
 
 def _row(version: VersionDifference) -> tuple[str, ...]:
@@ -126,15 +128,15 @@ def _row(version: VersionDifference) -> tuple[str, ...]:
 def _explain(version: VersionDifference) -> None:
     where = f"{printable(version.evaluator)}, {printable(version.version)}"
     if version.needed is not None:
-        say(
+        say_wrapped(
             f"{where}: about {version.needed:,} judged requests, those of both versions added up,"
             " would show a difference of five points."
         )
     for shift in version.shifts:
-        say(
+        say_wrapped(
             f"{where}: the mix differs: {shift.kind} {printable(shift.name)} is"
             f" {shift.version_share:.0%} of its requests, and {shift.baseline_share:.0%} of"
             f" {printable(version.baseline)}'s; the difference shown is for the same mix."
         )
     for note in version.notes:
-        say(f"{where}: {printable(note, 400)}.")
+        say_wrapped(f"{where}: {printable(note, 400)}.")

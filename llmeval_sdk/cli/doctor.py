@@ -14,9 +14,11 @@ from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
 from llmeval_sdk.cli._decisions import asked_of_a_judge_model, calibrated, decision_model
 from llmeval_sdk.cli._endpoint import JUDGES, endpoint
+from llmeval_sdk.cli._judge_provider import judge_provider, provider_endpoint, provider_findings
 from llmeval_sdk.cli._options import Help
 from llmeval_sdk.cli._output import columns, heading, say, say_wrapped, table
 from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError
 
 
 _EPILOG = """\
@@ -73,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
         "Calibrations": list(calibrated(settings)),
         "Ragas": list(_checks.ragas(settings)),
         "Judge fleet": list(_checks.fleet(settings)) if args.fleet else [],
+        "Instrumented clients": list(_checks.instrumented(settings)),
         "Extras": list(_checks.extras()),
         "Threads": list(_checks.greenlets()),
         "Problems with settings": [
@@ -103,15 +106,28 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
             words += ". A key alone never starts one: name a model in LLMEVAL_JUDGE_MODEL"
         yield Finding(None, "LLMEVAL_JUDGE_MODEL", words)
         return
-    words = "with a key" if settings.judge_api_key is not None else "without a key"
+    model = settings.judge_model or DEFAULT_MODEL
+    try:
+        reach = judge_provider(model, settings)
+    except ConfigurationError as error:
+        yield Finding(False, model, str(error))
+        return
+    key = settings.judge_api_key if reach is None else reach.key
+    words = "with a key" if key is not None else "without a key"
     if not settings.judge_model:
         words += "; the default, because judges are asked for by name"
-    yield Finding(True, settings.judge_model or DEFAULT_MODEL, f"asked {words}")
-    if _checks.installed("httpx2") is None:
+    yield Finding(True, model, f"asked {words}")
+    if reach is not None:
+        yield from provider_findings(reach)
+    elif _checks.installed("httpx2") is None:
         yield Finding(False, "httpx2", "not installed: pip install 'llmeval-sdk[openai]'")
-    yield from _checks.ceilings(settings, settings.judge_model or DEFAULT_MODEL)
-    if not offline:
-        yield endpoint(settings.judge_base_url, settings.judge_api_key, JUDGES)
+    yield from _checks.ceilings(settings, model)
+    if offline:
+        return
+    if reach is None:
+        yield endpoint(settings.judge_base_url, key, JUDGES)
+    else:
+        yield provider_endpoint(reach)
 
 
 def _sampling(settings: Settings) -> Iterable[str]:

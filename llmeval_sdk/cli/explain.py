@@ -11,7 +11,8 @@ from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
-from llmeval_sdk.estimates.funnels import FAILED, step_of
+from llmeval_sdk.estimates.funnels import FAILED
+from llmeval_sdk.estimates.steps import step_of
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.lookup import SpanRef, spans_like

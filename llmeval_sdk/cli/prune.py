@@ -16,7 +16,8 @@ from llmeval_sdk.cli._output import say
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.forgetting import forget, traces_of
+from llmeval_sdk.store.forgetting import Forgotten, forget, traces_of
+from llmeval_sdk.store.typed_ids import forms
 from llmeval_sdk.store.writer import StoreWriter
 
 
@@ -113,17 +114,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _forget(args: argparse.Namespace) -> int:
     """Delete what belongs to a user, and say what is not this command's business."""
+    users = forms(args.user)
     with open_store(args.store) as reader:
         path = Path(reader.location)
-        found = reader.read(lambda store: traces_of(store, args.user))
+        found = _sum(reader.read(lambda store: [traces_of(store, user) for user in users]))
     what = f"{found.traces:,} traces with {found.spans:,} spans"
+    about = {"store": str(path), "dry_run": args.dry_run, "traces": found.traces}
+    if args.dry_run and args.json:
+        say(json.dumps({**about, "spans": found.spans, "removed": 0}))
+        return 0
     if args.dry_run:
         say(f"{path}: {what} are of that user")
         return 0
     try:
-        gone = forget(path, args.user)
+        gone = _sum([forget(path, user) for user in users])
     except (OSError, sqlite3.Error, Unusable) as error:
         raise ConfigurationError(f"{path} cannot be written: {error}") from None
+    if args.json:
+        say(json.dumps({**about, "spans": found.spans, "removed": gone.spans}))
+        return 0
     say(f"{path}: {gone.traces:,} traces with {gone.spans:,} spans of that user went")
     say(
         "What was sent to Datadog, to an OpenTelemetry backend or elsewhere is still there: this"
@@ -132,6 +141,11 @@ def _forget(args: argparse.Namespace) -> int:
         " rows: see `llmeval dataset remove`."
     )
     return 0
+
+
+def _sum(parts: list[Forgotten]) -> Forgotten:
+    """Add up what was found under the id and under its hash."""
+    return Forgotten(sum(part.traces for part in parts), sum(part.spans for part in parts))
 
 
 def _on_disk(path: Path) -> int:

@@ -14,6 +14,8 @@ from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import say, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.pages import ListedSpan, Said
+from llmeval_sdk.store.said import has_abstained
+from llmeval_sdk.store.typed_ids import hashed
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
 
@@ -75,8 +77,9 @@ def run(args: argparse.Namespace) -> int:
             requests = _picked.worst(reader, args.worst, args.limit, args.since)
         else:
             query = Query(
-                since=args.since, failed=args.failed, session=args.session,
-                tag=None if args.user is None else "user_id", tag_value=args.user,
+                since=args.since, failed=args.failed,
+                session=args.session and hashed(args.session),
+                user=args.user and hashed(args.user),
             )  # fmt: skip
             requests = _picked.listed(reader, query, args.limit)
         evaluations = _picked.said_of(reader, requests)
@@ -115,7 +118,7 @@ def _about(evaluations: dict[str, Said], worst: str | None) -> str:
     """Return one evaluator's value, else the two worst values of all."""
     if worst:
         return _shown(evaluations[worst]) if worst in evaluations else ""
-    if _values.has_abstained({name: said.value for name, said in evaluations.items()}):
+    if has_abstained({name: said.value for name, said in evaluations.items()}):
         return _values.ABSTAINED
     rated = [
         (good, name)

@@ -61,6 +61,11 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--metrics", action="store_true", help="show counters for Prometheus at /metrics"
     )
+    parser.add_argument(
+        "--reports", metavar="DIR", type=Path,
+        help="the folder of saved offline reports that the page of experiments lists (default: "
+        "reports beside the store, where `llmeval evaluate` saves them)",
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -82,8 +87,10 @@ def run(args: argparse.Namespace) -> int:
             token=token,
             open=token is None,
             metrics=args.metrics,
+            reports=args.reports,
             hosts={f"{name}:{port}" for name in names},
         )
+        app.begin()
         address = f"http://{HOST}:{port}/" + (f"?token={token}" if token else "")
         say(address)
         if not store.exists():

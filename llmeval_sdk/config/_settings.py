@@ -28,14 +28,19 @@ _CORE: dict[str, type] = {
 _EXTENSIONS = {
     "Automatic instrumentation": "instrumentation:InstrumentationSettings",
     "Decision models": "decisions:DecisionSettings",
+    "Ids of users and sessions": "identities:IdentitySettings",
     "Judge fleet": "fleet:FleetSettings",
     "Conversations": "sessions:SessionSettings",
+    "OTLP over gRPC": "grpc:GrpcSettings",
+    "Langfuse": "langfuse:LangfuseSettings",
     "Phoenix": "phoenix:PhoenixSettings",
     "MLflow": "mlflow:MlflowSettings",
     "Ragas": "ragas:RagasSettings",
+    "Judge models of Anthropic and Google": "providers:ProviderSettings",
     "Risk scores that learn": "learning:LearnedSettings",
     "One budget for all hosts": "shared:SharedSettings",
     "Alarms of `llmeval watch`": "watching:WatchSettings",
+    "Serverless functions": "serverless:ServerlessSettings",
     "Verdicts that offline runs keep": "verdicts:VerdictSettings",
 }
 """Tables of what can be deleted from the package, each with its file here."""

@@ -8,14 +8,11 @@ from typing import Any
 
 from llmeval_sdk.config._row import setting
 from llmeval_sdk.config._secret import Secret
-from llmeval_sdk.config._texts import allows, duration, flag, one_of, pairs, secret_pairs
+from llmeval_sdk.config._texts import duration, flag, one_of, pairs, secret_pairs
 
 
-@allows("`http/protobuf`")
-def _protocol(text: str) -> str:
-    if text.strip().lower() != "http/protobuf":
-        raise ValueError("only http/protobuf is spoken, mostly on the collector's port 4318")
-    return "http/protobuf"
+_protocol = one_of("http/protobuf", "grpc")
+_compression = one_of("none", "gzip")
 
 
 def _form(row: str, variable: str, doc: str, read: Callable[[str], Any] = str) -> Any:
@@ -57,7 +54,13 @@ class OtlpSettings:
         "http/protobuf",
         "OTEL_EXPORTER_OTLP_PROTOCOL",
         read=_protocol,
-        doc="The only protocol that is spoken.",
+        doc="The protocol; `grpc` needs `llmeval-sdk[grpc]`.",
+    )
+    otlp_traces_protocol: str | None = _form(
+        "otlp_protocol", "TRACES_PROTOCOL", "The second is for spans alone.", _protocol
+    )
+    otlp_logs_protocol: str | None = _form(
+        "otlp_protocol", "LOGS_PROTOCOL", "The third is for scores alone.", _protocol
     )
     otlp_headers: Mapping[str, Secret] | None = setting(
         None, "OTEL_EXPORTER_OTLP_HEADERS", read=secret_pairs, doc="Headers of every request."
@@ -83,20 +86,14 @@ class OtlpSettings:
     otlp_compression: str = setting(
         "none",
         "OTEL_EXPORTER_OTLP_COMPRESSION",
-        read=one_of("none", "gzip"),
+        read=_compression,
         doc="Whether what is sent is compressed.",
     )
     otlp_traces_compression: str | None = _form(
-        "otlp_compression",
-        "TRACES_COMPRESSION",
-        "The second is for spans alone.",
-        one_of("none", "gzip"),
+        "otlp_compression", "TRACES_COMPRESSION", "The second is for spans alone.", _compression
     )
     otlp_logs_compression: str | None = _form(
-        "otlp_compression",
-        "LOGS_COMPRESSION",
-        "The third is for scores alone.",
-        one_of("none", "gzip"),
+        "otlp_compression", "LOGS_COMPRESSION", "The third is for scores alone.", _compression
     )
     otlp_certificate: str | None = setting(
         None, "OTEL_EXPORTER_OTLP_CERTIFICATE", doc="File with the authorities to trust."

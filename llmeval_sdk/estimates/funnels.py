@@ -37,20 +37,6 @@ class Funnel:
         return " > ".join(f"{getattr(self, step):,}" for step in STEPS)
 
 
-def step_of(reason: str) -> str | None:
-    """Name the step of the funnel that a reason kept a record from; ``None`` for ``cached``."""
-    return _STEP_OF.get(reason, "run")
-
-
-_STEP_OF: dict[str, str | None] = {
-    "cached": None,
-    **dict.fromkeys(NOT_ELIGIBLE, "eligible"),
-    **dict.fromkeys(NOT_SELECTED, "selected"),
-    **dict.fromkeys(NOT_BUDGETED, "budgeted"),
-    **dict.fromkeys(FAILED, "scored"),
-}
-
-
 def funnel(scored: int, reasons: Mapping[str, int]) -> Funnel:
     """Make the funnel of one judge: what it scored, and how often it did not for what reason."""
 

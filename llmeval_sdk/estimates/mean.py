@@ -68,6 +68,35 @@ def population_mean(
     return within(Estimate(mean, centre - half, centre + half), bounds)
 
 
+def mean_of_all(
+    count: int, total: float, squares: float, *, bounds: Bounds = (0.0, 1.0)
+) -> Estimate | None:
+    """Estimate the mean where every record was scored, from sums alone.
+
+    It is what `population_mean` returns for chances of 1.
+
+    Args:
+        count: how many values there are.
+        total: their sum.
+        squares: the sum of their squares.
+        bounds: the ends of the scale; ``None`` where there are none.
+
+    Returns:
+        ``None`` without values.
+    """
+    if count < 1:
+        return None
+    part, ends = 0.0, bounds or ()
+    if ends:
+        part = PADDING + MORE_PADDING * min(1.0, FEW / count) ** 2
+    weight = count + part * len(ends)
+    centre = (total + part * sum(ends)) / weight
+    spread = squares - 2 * centre * total + count * centre * centre
+    spread += sum((part * (end - centre)) ** 2 for end in ends)
+    half = quantile_of(count) * sqrt(max(spread, 0.0)) / weight
+    return within(Estimate(total / count, centre - half, centre + half), bounds)
+
+
 def stands_for(weight: float, spread: float, records: float) -> bool:
     """Say whether the judged records can stand for all records that could have been judged.
 

@@ -63,7 +63,8 @@ class BudgetedLLM(Spending, LLM):
         """
         messages = self._bounded(messages)
         prompt = sum(len(message.content) for message in messages) // CHARACTERS_PER_TOKEN + 16
-        most = Usage(prompt, max_tokens, prompt + max_tokens)
+        written = max_tokens + getattr(self.inner, "thinking_tokens", 0)
+        most = Usage(prompt, written, prompt + written)
         return await self.paid(
             "chat",
             most,

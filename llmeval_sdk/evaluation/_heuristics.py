@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
-from llmeval_sdk._needs import CHUNK_TEXT, TOOL_RESULTS, alternatives, missing, reader_of
+from llmeval_sdk._needs import CHUNK_TEXT, TOOL_RESULTS, alternatives, is_met, reader_of
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.evaluation._running import is_built_in, outcome, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
@@ -39,10 +39,12 @@ class _PreparedHeuristic(NamedTuple):
 class Heuristics:
     """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
 
-    __slots__ = ("_bits", "_learners", "_plans", "_readers", "reads_anything")
+    __slots__ = ("_bits", "_learners", "_plans", "_postponable", "_readers", "reads_anything")
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_PreparedHeuristic] = []
+        self._postponable: list[_PreparedHeuristic] = []
+        """Those that may ask to be left to the worker; often there is none."""
         self._learners: list[tuple[Callable[[Record], None], tuple[str, ...]]] = []
         """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
@@ -77,6 +79,7 @@ class Heuristics:
         self._bits = bits
         self._readers = [(reader_of(field), bit) for field, bit in bits.items()]
         self._plans = [*others, plan]
+        self._postponable = [plan for plan in self._plans if plan.postponed is not None]
         self._learners = [
             (plan.heuristic.learn, plan.heuristic.needs)
             for plan in self._plans
@@ -90,7 +93,7 @@ class Heuristics:
     def learn(self, record: Record) -> None:
         """Show a live record to the heuristics that learn from such. Call it once per record."""
         for learn, needs in self._learners:
-            if missing(record, needs) is None:
+            if all(is_met(need, record) for need in needs):
                 with shield("heuristic: learn"):
                     learn(record)
 
@@ -118,12 +121,15 @@ class Heuristics:
                 not run it.
             rest: called after each heuristic, so that a worker can pause.
         """
+        plans = self._postponable if postponed else self._plans
+        if not plans:
+            return []
         there = 0
         for read, bit in self._readers:
             if read(record) is not None:
                 there |= bit
         evaluations = []
-        for heuristic, name, evaluate, built_in, needs, applies, later in self._plans:
+        for heuristic, name, evaluate, built_in, needs, applies, later in plans:
             for need in needs:
                 if not there & need:
                     break

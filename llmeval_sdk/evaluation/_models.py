@@ -118,7 +118,8 @@ def _key(judge: Judge) -> Any:
 def configured_model(llm: Any, settings: Settings) -> LLM:
     """Make the judge model of ``llm=``, else that of the settings, else the default one.
 
-    Where its client is not installed, judges that run in another environment can still reach it.
+    Where the client for OpenAI's API is not installed, judges that run in another environment can
+    still reach it.
 
     Raises:
         ConfigurationError: it cannot be used.
@@ -128,6 +129,8 @@ def configured_model(llm: Any, settings: Settings) -> LLM:
     try:
         return resolve(llm if llm is not None else settings.judge_model, settings=settings)
     except MissingExtraError as error:
-        from llmeval_sdk.llms.elsewhere import ElsewhereLLM
-
-        return ElsewhereLLM(settings.judge_model or DEFAULT_MODEL, settings, str(error))
+        elsewhere = registry.part("llmeval_sdk.llms.elsewhere:ElsewhereLLM")
+        if error.extra != "openai" or elsewhere is None:
+            raise
+        model: LLM = elsewhere(settings.judge_model or DEFAULT_MODEL, settings, str(error))
+        return model

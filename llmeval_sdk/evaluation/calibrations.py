@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk import _private
+from llmeval_sdk._atomic import replace_text
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.estimates.calibration import MAX_KNOTS, Calibration
 
@@ -91,7 +92,7 @@ def read(path: Path) -> dict[str, FittedCalibration]:
 def write(path: Path, calibrations: Mapping[str, FittedCalibration]) -> None:
     """Put the calibrations in the place of those in the file, at once and as a whole."""
     plain = {"format": FORMAT, "judges": {name: asdict(one) for name, one in calibrations.items()}}
-    _private.replace_text(path, json.dumps(plain, indent=1, allow_nan=False) + "\n")
+    replace_text(path, json.dumps(plain, indent=1, allow_nan=False) + "\n")
 
 
 class Calibrations:

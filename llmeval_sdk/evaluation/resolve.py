@@ -6,11 +6,9 @@ evaluator, under the same settings, for ``evaluate()`` and in the environment.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from llmeval_sdk import registry
@@ -105,20 +103,6 @@ def place_of(
     if not (requested or (heuristic.automatic and settings.heuristics != "off")):
         return None
     return "caller" if heuristic.inline and settings.heuristics == "inline" else "worker"
-
-
-def standing_judges(settings: Settings) -> list[Judge]:
-    """Return the judges that run offline without being asked for, where there is a judge model.
-
-    Online none does: a judge must be named, by an escalation or as an evaluator.
-    """
-    judges = (resolve(name, settings) for name in registry.installed(registry.JUDGES))
-    return [judge for judge in judges if judge.kind == "judge" and _runs_unasked(judge)]
-
-
-def _runs_unasked(judge: Judge) -> bool:
-    """Say whether a judge declares itself ``automatic``."""
-    return bool(getattr(judge, "automatic", False))
 
 
 def escalations_in_force(
@@ -265,13 +249,3 @@ def load(address: str) -> Any:
     except Exception as error:
         kind = type(error).__name__
         raise ConfigurationError(f"{address!r} cannot be loaded: {kind}: {error}") from error
-
-
-def find_modules_here() -> None:
-    """Let addresses name modules of the current folder, as ``python -m`` does.
-
-    For commands and offline runs only: the import path of an app in production is its own.
-    """
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)

@@ -15,7 +15,8 @@ from llmeval_sdk.evaluation.verdicts import (
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.policy.shared.client import KEYS
 from llmeval_sdk.policy.shared.link import RedisLink
-from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
+from llmeval_sdk.store.decode import evaluation_from
+from llmeval_sdk.store.encode import dumps, sparse
 
 
 if TYPE_CHECKING:

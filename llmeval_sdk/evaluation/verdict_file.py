@@ -15,7 +15,8 @@ from llmeval_sdk.evaluation.signing import Signer
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, as_earlier, is_final
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.store import files
-from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
+from llmeval_sdk.store.decode import evaluation_from
+from llmeval_sdk.store.encode import dumps, sparse
 
 
 _TABLE = """

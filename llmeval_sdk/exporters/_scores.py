@@ -1,15 +1,18 @@
-"""What exporters to a vendor's score API share: a client, and which retrieval a score is about."""
+"""What exporters to score APIs share: the client, and which retrieval a score is about."""
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from llmeval_sdk.config import Settings
+from llmeval_sdk.exporters._stepwise import StepwiseExporter
 from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, Tls
-from llmeval_sdk.exporters.otel._exporter import Endpoint
+from llmeval_sdk.exporters.otel import _content
+from llmeval_sdk.exporters.otel._exporter import Endpoint, OtlpWriter
 from llmeval_sdk.model import EvaluationEvent, SpanData
 
 
@@ -24,15 +27,15 @@ class Client:
         self._headers = {"content-type": "application/json", **headers}
         self._zipped = settings.otlp_compression == "gzip"
 
-    def traces(self, **more: str) -> Endpoint:
+    def traces(self, path: str = "/v1/traces", **more: str) -> Endpoint:
         """Return the endpoint for spans, with further headers."""
         headers = {key: value for key, value in self._headers.items() if key != "content-type"}
-        path = f"{self._sender.path}/v1/traces"
+        path = self._sender.path + path
         return Endpoint(self._sender, path, {**headers, **more}, zipped=self._zipped)
 
     def call(self, method: str, path: str, body: Any = None) -> ServerAnswer:
         """Send plain values as JSON; raises `ExportError` where there is no answer."""
-        data = None if body is None else json.dumps(body, default=str).encode()
+        data = None if body is None else _content.dumps(body).encode("utf-8", "replace")
         return self._sender.request(method, self._sender.path + path, data, self._headers)
 
     def close(self) -> None:
@@ -42,6 +45,28 @@ class Client:
     def forget(self) -> None:
         """Leave the connection to the parent, after a fork."""
         self._sender.forget()
+
+
+class ScoreApiExporter(StepwiseExporter):
+    """Sends spans and scores over one client; a batch was answered when `export` returns."""
+
+    _client: Client
+    _writer: OtlpWriter
+
+    def close(self, timeout: float, /) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child."""
+        super().after_fork()
+        self._writer.after_fork()
+        self._client.forget()
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """Return the header that says who asks, by user and password."""
+    return {"authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 def none_rejected(response: bytes) -> tuple[int, str]:

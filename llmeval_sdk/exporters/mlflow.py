@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any
@@ -11,8 +10,8 @@ from urllib.parse import quote
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.mlflow import MlflowSettings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters._scores import Client, none_rejected
-from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
+from llmeval_sdk.exporters._scores import Client, ScoreApiExporter, basic, none_rejected
+from llmeval_sdk.exporters._stepwise import ExportStep, Progress
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _content
 from llmeval_sdk.exporters.otel._attributes import explanation_of, session_of
@@ -33,7 +32,7 @@ _SOURCES = {
 }
 
 
-class MlflowExporter(StepwiseExporter):
+class MlflowExporter(ScoreApiExporter):
     """Sends scores to MLflow as feedback, and spans unless the app's provider sends them."""
 
     name = "mlflow"
@@ -70,19 +69,6 @@ class MlflowExporter(StepwiseExporter):
                 )
             )
 
-    def flush(self, timeout: float, /) -> None:
-        """Do nothing: a batch was answered when `export` returns."""
-
-    def close(self, timeout: float, /) -> None:
-        """Close the connection."""
-        self._client.close()
-
-    def after_fork(self) -> None:
-        """Begin anew in a child."""
-        super().after_fork()
-        self._writer.after_fork()
-        self._client.forget()
-
     def _assess(self, records: list[Any]) -> ServerAnswer:
         (assessment,) = records
         path = f"/api/3.0/mlflow/traces/{assessment['trace_id']}/assessments"
@@ -111,8 +97,7 @@ def _authorization(own: MlflowSettings) -> dict[str, str]:
     if own.mlflow_token:
         return {"authorization": f"Bearer {own.mlflow_token.reveal()}"}
     if own.mlflow_username and own.mlflow_password:
-        both = f"{own.mlflow_username}:{own.mlflow_password.reveal()}"
-        return {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
+        return basic(own.mlflow_username, own.mlflow_password.reveal())
     return {}
 
 

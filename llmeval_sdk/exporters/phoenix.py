@@ -12,10 +12,11 @@ from llmeval_sdk.config.phoenix import PhoenixSettings
 from llmeval_sdk.exporters._scores import (
     Client,
     Retrievals,
+    ScoreApiExporter,
     is_repeatable,
     none_rejected,
 )
-from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
+from llmeval_sdk.exporters._stepwise import ExportStep, Progress
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otel import _names
 from llmeval_sdk.exporters.otel._attributes import explanation_of, session_of, value_and_label
@@ -32,7 +33,7 @@ SESSIONS = "/v1/session_annotations?sync=false"
 _KINDS = {"heuristic": "CODE", "judge": "LLM", "decision": "LLM", "human": "HUMAN"}
 
 
-class PhoenixExporter(StepwiseExporter):
+class PhoenixExporter(ScoreApiExporter):
     """Sends scores to Phoenix as annotations, and spans unless the app's provider does."""
 
     name = "phoenix"
@@ -77,19 +78,6 @@ class PhoenixExporter(StepwiseExporter):
             progress.steps.append(
                 ExportStep(partial(self._post, DOCUMENTS), documents, counted=False)
             )
-
-    def flush(self, timeout: float, /) -> None:
-        """Do nothing: a batch was answered when `export` returns."""
-
-    def close(self, timeout: float, /) -> None:
-        """Close the connection."""
-        self._client.close()
-
-    def after_fork(self) -> None:
-        """Begin anew in a child."""
-        super().after_fork()
-        self._writer.after_fork()
-        self._client.forget()
 
     def _post(self, path: str, records: list[Any]) -> ServerAnswer:
         return self._client.call("POST", path, {"data": records})

@@ -96,6 +96,7 @@ class Answering(Judging):
         _MessageWork(self, message, sending).run()
         if not sending.finish(DELIVERY_SECONDS):
             raise GiveBackError("exporters have not taken the verdicts yet")
+        self.patiently(lambda: self._register.forget_message(signed))
 
     def _refuse(self, error: RefusedError) -> None:
         tell("fleet", f"a message is refused: {error.reason}")
@@ -202,11 +203,19 @@ class _MessageWork:
         while self._left or self._running or self._held:
             self._take_back()
             self._sending.look()
-            while self._left and self._by.room.acquire(blocking=False):
+            # A place that another message's judgement leaves wakes whoever still has one to begin.
+            while self._left and self._by.room.acquire(timeout=_LOOK_SECONDS):
                 asked = self._left.popleft()
                 self._alone(asked, self._begin, asked)
-            with suppress(Empty):
-                asked, future = self._ended.get(timeout=_LOOK_SECONDS)
+                self._end_finished(0.0)
+            self._end_finished(0.0 if self._left else _LOOK_SECONDS)
+
+    def _end_finished(self, seconds: float) -> None:
+        """End the judgements that have finished; wait so many seconds for the first."""
+        with suppress(Empty):
+            while True:
+                asked, future = self._ended.get(timeout=seconds)
+                seconds = 0.0
                 self._running -= 1
                 self._alone(asked, self._end, asked, future.result())
 

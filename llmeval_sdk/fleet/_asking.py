@@ -204,9 +204,10 @@ class FleetAsking(Judging):
         assert key is not None
         ids = [serial for _, serial, _ in written]
         body = body_of([text for *_, text in written], ids, host=self._host)
-        message = envelope(body, signature(body, key), uuid4().hex)
+        name = signature(body, key)
+        message = envelope(body, name, uuid4().hex)
         pause = FIRST_PAUSE
-        while not self._put(message, ids):
+        while not self._put(message, ids, name):
             if self._shut:
                 return  # `shut` emits what became of them
             if all(turn.done.done() for turn, *_ in written):
@@ -218,12 +219,12 @@ class FleetAsking(Judging):
                 self.fleet.add("handed_over")
             self._settle(turn)
 
-    def _put(self, message: str, ids: list[str]) -> bool:
+    def _put(self, message: str, ids: list[str], name: str) -> bool:
         try:
             if self._register is None:
                 redis = connect(self._queue)
                 self._register = Register(redis, expiry=self._own.fleet_expiry)
-            self._is_away = self._register.put(message, ids) < 0
+            self._is_away = self._register.put(message, ids, name=name) < 0
             if self._is_away:
                 self._away_because = f"{self._queue.place}: its queue of judgements is full"
                 tell("fleet", self._away_because)

@@ -81,10 +81,20 @@ def _worker(said: Mapping[str, Any]) -> WorkerPresence:
 
 
 class Presence:
-    """Says every few seconds that a worker is there, and refuses what has waited too long."""
+    """Says every few seconds that a worker is there, and looks after judgements that nobody has.
 
-    def __init__(self, redis: Any, register: Register, worker: Mapping[str, Any]) -> None:
+    Args:
+        redis: a client.
+        register: where lost messages are queued again, and what waited too long is refused.
+        worker: the fields of `WorkerPresence` that do not change.
+        lost_after: seconds after which a message that nobody has acknowledged got lost.
+    """
+
+    def __init__(
+        self, redis: Any, register: Register, worker: Mapping[str, Any], *, lost_after: float
+    ) -> None:
         self._redis, self._register, self._worker = redis, register, dict(worker)
+        self._lost_after = lost_after
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="llmeval-presence", daemon=True)
 
@@ -115,4 +125,5 @@ class Presence:
         at = now(self._redis)
         worker = WorkerPresence(**{**self._worker, "at": at, "ahead": time() - at})
         self._redis.hset(WORKERS, worker.name, json.dumps(asdict(worker)))
+        self._register.queue_again(self._lost_after)
         self._register.sweep()

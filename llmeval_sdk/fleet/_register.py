@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from llmeval_sdk.fleet._keys import ACCOUNT, JUDGEMENT, OPEN, QUEUE_KEY, RESULTS
+from llmeval_sdk.fleet._keys import ACCOUNT, JUDGEMENT, MESSAGE, OPEN, QUEUE_KEY, RESULTS
 
 
 MAX_MESSAGES = 50_000
@@ -37,12 +37,14 @@ for id in string.gmatch(ARGV[4], '%S+') do
   if redis.call('HSETNX', key, 'asked', now) == 1 then
     new = new + 1
     redis.call('PEXPIRE', key, ARGV[2])
+    if ARGV[5] ~= '' then redis.call('HSET', key, 'message', ARGV[5]) end
     asked = asked + redis.call('ZADD', KEYS[2], now, id)
   end
 end
 if new > 0 then
   redis.call('HINCRBY', KEYS[3], 'asked', asked)
   redis.call('LPUSH', KEYS[1], ARGV[1])
+  if ARGV[5] ~= '' then redis.call('SET', '{MESSAGE}' .. ARGV[5], ARGV[1], 'PX', ARGV[2]) end
 end
 return new
 """
@@ -110,6 +112,25 @@ return swept
 """
 
 
+# A copy is queued when nothing else is, and once in the time after which a message counts as lost.
+_QUEUE_AGAIN = f"""{_NOW}
+if redis.call('LLEN', KEYS[2]) > 0 then return 0 end
+local queued = 0
+local before = now - tonumber(ARGV[1])
+local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before, 'LIMIT', 0, tonumber(ARGV[2]))
+for _, id in ipairs(old) do
+  local known = redis.call('HMGET', '{JUDGEMENT}' .. id, 'message', 'until')
+  local is_held = known[2] and tonumber(known[2]) > now
+  local copy = known[1] and not is_held and redis.call('GET', '{MESSAGE}' .. known[1])
+  if copy and redis.call('SET', '{MESSAGE}' .. known[1] .. '.again', 1, 'NX', 'PX', ARGV[1]) then
+    redis.call('LPUSH', KEYS[2], copy)
+    queued = queued + 1
+  end
+end
+return queued
+"""
+
+
 class Claim(NamedTuple):
     """What became of an attempt to claim a judgement."""
 
@@ -159,9 +180,19 @@ class Register:
         self._claim = redis.register_script(_CLAIM)
         self._settle = redis.register_script(_SETTLE)
         self._sweep = redis.register_script(_SWEEP)
+        self._queue_again = redis.register_script(_QUEUE_AGAIN)
 
-    def put(self, envelope: bytes | str, ids: Sequence[str], *, most: int = MAX_MESSAGES) -> int:
+    def put(
+        self,
+        envelope: bytes | str,
+        ids: Sequence[str],
+        *,
+        name: str = "",
+        most: int = MAX_MESSAGES,
+    ) -> int:
         """Note judgements as asked for and queue their message, both or neither.
+
+        A copy is kept under ``name``, if it has one, until `forget_message`.
 
         A message whose judgements are all known already is not queued again, so that whoever is
         not sure of having put it may put it again.
@@ -170,7 +201,8 @@ class Register:
             How many of them are new; -1 where the queue is full.
         """
         new: int = self._put(
-            keys=[QUEUE_KEY, OPEN, ACCOUNT], args=[envelope, 2 * self._expiry, most, " ".join(ids)]
+            keys=[QUEUE_KEY, OPEN, ACCOUNT],
+            args=[envelope, 2 * self._expiry, most, " ".join(ids), name],
         )
         return new
 
@@ -224,6 +256,23 @@ class Register:
         """Refuse judgements that have waited too long: their message may have got lost."""
         swept: int = self._sweep(keys=[OPEN, ACCOUNT], args=[self._expiry, MAX_SWEPT])
         return swept
+
+    def forget_message(self, name: str) -> None:
+        """Forget the copy of a message whose judgements all have an outcome."""
+        self._redis.delete(MESSAGE + name)
+
+    def queue_again(self, after: float) -> int:
+        """Queue copies of messages that got lost; return how many.
+
+        Celery's transport takes a message out of the queue before it notes who has it. Where the
+        worker or Redis is killed in between, nobody has it any more.
+
+        Args:
+            after: seconds after which a judgement that nobody holds, of which no message is in the
+                queue, can only be one of a lost message.
+        """
+        queued: int = self._queue_again(keys=[OPEN, QUEUE_KEY], args=[int(after * 1000), MAX_SWEPT])
+        return queued
 
     def account(self) -> FleetAccount:
         """Read the account at one moment."""

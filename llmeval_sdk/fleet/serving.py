@@ -18,6 +18,10 @@ BUDGET_SECONDS = 30.0
 """How long a worker waits for its budget before it says that it is ready."""
 
 
+REDELIVERY_SECONDS = 10.0
+"""How much later than its visibility ends Celery has queued a message anew, if it has one."""
+
+
 def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable[[], Any]) -> int:
     """Run a worker until a signal ends it; return the exit status.
 
@@ -40,12 +44,12 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     slots = described["slots"]
     sharing = slots if described["pool"] == "threads" else 1
     concurrency = current().plan.concurrency
-    app = make_app(
-        own.judge_queue, visibility=visibility_seconds(settings.judge_timeout, concurrency, sharing)
-    )
+    visibility = visibility_seconds(settings.judge_timeout, concurrency, sharing)
+    app = make_app(own.judge_queue, visibility=visibility)
     add_task(app, answer)
     redis = connect(own.judge_queue)
-    presence = Presence(redis, Register(redis, expiry=own.fleet_expiry), described)
+    register = Register(redis, expiry=own.fleet_expiry)
+    presence = Presence(redis, register, described, lost_after=visibility + REDELIVERY_SECONDS)
     presence.start()
     wait_for_budget(current().plan.keeper, BUDGET_SECONDS)
     try:

@@ -1,25 +1,31 @@
 """What becomes of the finished span of an instrumented call.
 
 Below no evaluated span of ours, the call is a request of its own: it is read and scored in the
-background, like the spans that other libraries make. Below one, what it tells has to be there when
-that span ends, so it is read at once. Inside a span of a model call, it only says what that span
-does not know itself, so that the call is counted once.
+background, like the spans that other libraries make. Below one, it is read in the background before
+that span is, or at once where somebody needs what it tells the moment that span ends. Inside a span
+of a model call, it only says what that span does not know itself, so that the call is counted once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 from llmeval_sdk import runtime
 from llmeval_sdk._coerce import to_usage
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.records import OWNERS, Spent, left_by
+from llmeval_sdk.sources import conventions
 from llmeval_sdk.sources.otel import Branch, EvaluationSpanProcessor
 from llmeval_sdk.sources.reading import of_sdk
 from llmeval_sdk.sources.runs import ForeignSpan
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._inner import (
+    Recorder,
     adopted,
     current,
     inherit,
@@ -39,8 +45,44 @@ class _Inside(Branch):
         self.ours = ours
 
 
+class _CallReading:
+    """Reads one call once: in the worker, or before that where the app asks for a score."""
+
+    __slots__ = ("_lock", "_read", "_spans")
+
+    def __init__(self, read: Callable[[], Iterable[Span]]) -> None:
+        self._read = read
+        self._spans: Iterable[Span] | None = None
+        self._lock = Lock()
+
+    def __call__(self) -> Iterable[Span]:
+        if not self._lock.acquire(timeout=1.0):  # a fork left it behind
+            return ()
+        try:
+            if self._spans is None:
+                self._spans = ()
+                self._spans = self._read()
+        finally:
+            self._lock.release()
+        return self._spans
+
+
+MOST_PENDING = 10_000
+"""Calls that may wait to be read while the app might ask for a score of the span around them."""
+
+
 class CallProcessor(EvaluationSpanProcessor):
     """Gets the spans of all instrumented clients. It never raises or blocks."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._pending: dict[int, list[_CallReading]] = {}
+        """What is still to be read, by the number of the span that evaluates it."""
+
+    def read_now(self, span: Span) -> None:
+        """Read the calls of a span that the worker has not read yet."""
+        for reading in self._pending.pop(span.span_number, ()):
+            reading()
 
     @property
     def exports(self) -> bool:
@@ -50,9 +92,13 @@ class CallProcessor(EvaluationSpanProcessor):
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         """Note which span of ours a call belongs to."""
         ours = current.get()
-        if type(ours) is Span and not ours.end_ns and _takes(ours):
+        if type(ours) is not Span:
+            if span.context.trace_id & _LOW_BITS < state.sample_below:
+                outer = self._open.get(span.parent.span_id) if span.parent is not None else None
+                self._admit(span, outer or Branch(span.context.span_id))
+        elif not ours.end_ns and _takes(ours):
             self._admit(span, _Inside(ours))
-        elif type(ours) is Span or span.context.trace_id & _LOW_BITS < state.sample_below:
+        else:
             super().on_start(span, parent_context)
 
     def on_end(self, span: Any) -> None:
@@ -63,12 +109,36 @@ class CallProcessor(EvaluationSpanProcessor):
             return
         try:
             del self._open[span.context.span_id]
+            target = recorder()
+            if target is not None and _may_wait(span, branch.ours, target):
+                read = self._expect(branch.ours, _CallReading(_read_later(span, branch.ours)))
+                target.take(read, 2_000, exported=self.exports)
+                return
             data = of_sdk(span)
             if data is not None:
                 _leave(data, branch.ours, exported=self.exports)
         except Exception as error:
             if not swallow("instrument", error):
                 raise
+
+    def _expect(self, ours: Span, reading: _CallReading) -> Callable[[], Iterable[Span]]:
+        """Keep a reading until the worker takes it; return what the worker calls."""
+        state.read_calls_of = self.read_now
+        number = (ours if ours.is_evaluated or ours.owner is None else ours.owner).span_number
+        while len(self._pending) >= MOST_PENDING:
+            self._pending.pop(next(iter(self._pending)), None)
+        self._pending.setdefault(number, []).append(reading)
+
+        def take() -> Iterable[Span]:
+            spans = reading()
+            left = self._pending.get(number, [])
+            with suppress(ValueError):  # the app asked for it before
+                left.remove(reading)
+            if not left:
+                self._pending.pop(number, None)
+            return spans
+
+        return take
 
 
 _LOW_BITS = 0xFFFFFFFFFFFFFFFF
@@ -80,18 +150,65 @@ def _takes(ours: Span) -> bool:
     return ours.is_evaluated or ours.owner is not None or ours.kind in _CALLS
 
 
-def _leave(data: ForeignSpan, ours: Span, *, exported: bool) -> None:
-    """Leave what a call tells to the spans of ours around it, and hand the call's own span on."""
-    is_known = ours.kind == data.kind and ours.kind in _CALLS and not ours.end_ns
+def _may_wait(span: Any, ours: Span, target: Recorder) -> bool:
+    """Say whether a call that ended can be read in the background, which is what most cost.
+
+    What it tells must be there when its request is scored there, and nobody may want it earlier:
+    no span of a model call, no evaluated step that passes it on when it ends.
+    """
+    owner = ours if ours.is_evaluated else ours.owner
+    return (
+        owner is not None
+        and owner.kind in OWNERS
+        and not owner.end_ns
+        and ours.kind not in _CALLS
+        and not target.reads_at_once
+        and conventions.kind_of(span.attributes or {}) in _CALLS
+    )
+
+
+def _read_later(span: Any, ours: Span) -> Callable[[], Iterable[Span]]:
+    """Return what reads a call in the background, before the request that it belongs to.
+
+    The worker takes spans in the order in which they ended, and the request has not ended yet.
+    """
+    context = copy_context()
+
+    def read() -> Iterable[Span]:
+        data = of_sdk(span)
+        if data is None:
+            return ()
+        call = _adopted(data, ours)
+        context.run(_inherit, call)
+        leave_to_owner(call, ended=True)
+        return (call,)
+
+    return read
+
+
+def _adopted(data: ForeignSpan, ours: Span) -> Span:
+    """Return a call as a span of ours inside one that is open."""
     kind = "task" if data.kind in OWNERS else data.kind
     call = adopted(replace(data, kind=kind, parent_id=ours.span_id, session_id=ours.session_id))
     call.owner = ours if ours.is_evaluated else ours.owner
-    if is_known:
-        _complete(ours, call)
-        return
+    return call
+
+
+def _inherit(call: Span) -> None:
+    """Annotate a call, which has ended, with the fields of the annotation contexts around it."""
     ended, call.end_ns = call.end_ns, 0
     inherit(call)
     call.end_ns = ended
+
+
+def _leave(data: ForeignSpan, ours: Span, *, exported: bool) -> None:
+    """Leave what a call tells to the spans of ours around it, and hand the call's own span on."""
+    is_known = ours.kind == data.kind and ours.kind in _CALLS and not ours.end_ns
+    call = _adopted(data, ours)
+    if is_known:
+        _complete(ours, call)
+        return
+    _inherit(call)
     leave_to_owner(call)
     call.owner = call.owner or call  # where the span around it is over, it is scored nowhere
     target = recorder()

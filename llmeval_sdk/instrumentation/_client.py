@@ -74,7 +74,7 @@ def _tracing_call(openai: Any, *, is_async: bool) -> Any:
 
     from llmeval_sdk.instrumentation._provider import GatedProvider
 
-    provider = GatedProvider(lambda: not _datadog.is_in_charge())
+    provider = GatedProvider(lambda: not _datadog.sees("openai"))
     tracer: Any = OITracer(provider.get_tracer(_request.__name__), config=TraceConfig())
     kind = _request._AsyncRequest if is_async else _request._Request
     return kind(tracer=tracer, openai=openai)

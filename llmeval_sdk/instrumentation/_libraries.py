@@ -61,6 +61,11 @@ def library(name: str) -> ClientLibrary:
     return known
 
 
+def is_installed(client: ClientLibrary) -> bool:
+    """Say whether the client itself is installed."""
+    return _version(client.client) is not None
+
+
 def check(wanted: ClientLibrary) -> str:
     """Return the versions of a client and of what instruments it.
 

@@ -50,8 +50,13 @@ class _Patch(Locked):
             self._is_claimed = False
 
     def is_open(self) -> bool:
-        """Say whether calls are wanted now; runs before each of them."""
-        return self.is_wanted and not _datadog.is_in_charge()
+        """Say whether calls are wanted now; runs before each of them.
+
+        The app may have turned LLM Observability on since the client was instrumented.
+        """
+        if self.is_wanted and _datadog.is_in_charge():
+            return not _datadog.leave(self.library.name)
+        return self.is_wanted
 
     def _imported(self, _: Any) -> None:
         try:
@@ -94,7 +99,7 @@ def instrument(*names: str) -> None:
 
     It may be called before or after the client was imported, and again. A call inside a span of
     ours belongs to that span's request; a call inside ``@llmeval.llm`` completes that span, and is
-    counted once. Where Datadog's exporter is active, ddtrace instruments the client instead of us.
+    counted once. Where LLM Observability is on, ddtrace instruments the client instead of us.
 
     Args:
         *names: ``"openai"``, ``"anthropic"``, ``"bedrock"``, ``"google-genai"``, ``"groq"`` or

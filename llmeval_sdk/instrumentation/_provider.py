@@ -15,7 +15,6 @@ from opentelemetry.context import Context, get_current
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from wrapt import ObjectProxy
 
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.instrumentation._calls import CallProcessor
@@ -42,21 +41,14 @@ class _Ids(IdGenerator):
         return new_trace_id()
 
 
-class HiddenSpan(ObjectProxy):  # type: ignore[type-arg]
-    """A span of an instrumented call, which shows the app the ids of the app's own span."""
+def _hidden(span: Any, around: trace.SpanContext) -> Any:
+    """Have the span of an instrumented call show the app the ids of the app's own span.
 
-    def __init__(self, span: Any, around: trace.SpanContext) -> None:
-        super().__init__(span)
-        self._self_around = around
-
-    @property
-    def llmeval_call(self) -> Any:
-        """Return the span itself."""
-        return self.__wrapped__
-
-    def get_span_context(self) -> trace.SpanContext:
-        """Return the ids of what was current before the call."""
-        return self._self_around
+    The span itself is changed, because a proxy around it would cost each of its attributes a call.
+    """
+    span.llmeval_call = span.context
+    span.get_span_context = lambda: around
+    return span
 
 
 class Gate(trace.Tracer):
@@ -85,7 +77,7 @@ class Gate(trace.Tracer):
         ids = around.get_span_context()
         if below is None:
             return trace.NonRecordingSpan(ids)
-        return HiddenSpan(self._tracer.start_span(name, below, *args, **options), ids)
+        return _hidden(self._tracer.start_span(name, below, *args, **options), ids)
 
     def start_as_current_span(self, name: str, *args: Any, **options: Any) -> Any:
         """Begin a span and make it current in OpenTelemetry's context."""
@@ -104,7 +96,7 @@ def _context_below(context: Context | None, around: Any) -> Context | None:
     context = get_current() if context is None else context
     outer = getattr(around, "llmeval_call", None)
     if outer is not None:
-        return trace.set_span_in_context(outer, context)
+        return trace.set_span_in_context(trace.NonRecordingSpan(outer), context)
     ours = current.get()
     if ours is None:
         ids = around.get_span_context()

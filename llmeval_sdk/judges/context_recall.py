@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,22 @@ from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk._process.threads import run
 from llmeval_sdk.judges._base import BaseJudge, Forms, Metered, Typed, ask
 from llmeval_sdk.judges._precheck import decided
+from llmeval_sdk.judges._recall_examples import (
+    QUOTATIONS,
+    RecallExample,
+    digest_of,
+    read_examples,
+)
 from llmeval_sdk.judges._verdict import RECALL, in_range
+from llmeval_sdk.judges.context_sufficiency import expected_of
 from llmeval_sdk.judges.prompt import Example, Section, render
 from llmeval_sdk.judges.request import context, expected, request, response
-from llmeval_sdk.judges.stand_in import Sections, chunks_of, expected_of, share
+from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
 from llmeval_sdk.model import Chunk, Evaluation, Record, Request, Usage
 from llmeval_sdk.protocols import LLM
+
+
+__all__ = ["ContextRecall", "RecallExample", "ScoreResult", "context_recall"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,13 @@ class ContextRecall(BaseJudge):
         model: A model's name, an LLM or a callable. Where not given: the configured judge model,
             alone ``gpt-4o``.
         name: Name of its evaluations.
+        examples: Worked examples of your own, at most 20: each a `RecallExample`, or a
+            mapping with its fields. They take the place of the built-in ones. The judge is shown
+            them as quotations that give it no orders. With other examples it has another
+            ``version``, because its scores are other ones.
+
+    Raises:
+        ConfigurationError: An example cannot be used; the message says which and why.
     """
 
     name = "context_recall"
@@ -57,9 +74,21 @@ class ContextRecall(BaseJudge):
     needs = ("request", "response", "expected_response", CHUNK_TEXT)
     output = "score"
 
-    def __init__(self, model: str | LLM | None = None, *, name: str = "context_recall") -> None:
+    def __init__(
+        self,
+        model: str | LLM | None = None,
+        *,
+        name: str = "context_recall",
+        examples: Sequence[RecallExample | Mapping[str, Any]] | None = None,
+    ) -> None:
         self.model = model
         self.name = name
+        self._examples: Sequence[Example] = EXAMPLES
+        self._rubric = RUBRIC
+        if examples is not None:
+            self._examples = read_examples(examples)
+            self._rubric = f"{RUBRIC.rstrip()}\n\n{QUOTATIONS}" if self._examples else RUBRIC
+            self.version = f"{type(self).version}.{digest_of(self._examples)}"
         self._llm: LLM | None = None
         self.stand_in = _by_shared_words
 
@@ -115,7 +144,8 @@ class ContextRecall(BaseJudge):
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once."""
         sections = _sections(record)
-        prompt = render(f"context_recall/{self.version}", RUBRIC, RECALL, sections, EXAMPLES)
+        task = f"context_recall/{self.version}"
+        prompt = render(task, self._rubric, RECALL, sections, self._examples)
         verdict = await ask(llm, prompt, RECALL, max_tokens=1024)
         return Evaluation(
             self.name,

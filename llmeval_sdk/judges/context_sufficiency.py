@@ -11,7 +11,6 @@ from llmeval_sdk.judges.request import context, expected, request
 from llmeval_sdk.judges.stand_in import (
     Sections,
     chunks_of,
-    expected_of,
     rating,
     share,
     words,
@@ -84,3 +83,8 @@ context_sufficiency = YesNoJudge(
     report_path="retrieval/llm_judged/context_sufficiency",
     stand_in=_by_shared_words,
 )
+
+
+def expected_of(sections: Sections) -> str:
+    """Return the answer that a prompt calls the expected one, as a text or as facts."""
+    return sections.get("expected response") or sections.get("expected facts", "")

@@ -74,9 +74,9 @@ def render(
         )
     )
     data = "\n\n".join(
-        f"{_line('begin', section.name, boundary)}\n"
+        f"{edge_line('begin', section.name, boundary)}\n"
         f"{_without(boundary, neutral(shortened(section.text, limit)))}\n"
-        f"{_line('end', section.name, boundary)}"
+        f"{edge_line('end', section.name, boundary)}"
         for section in sections
     )
     return JudgePrompt(
@@ -99,7 +99,8 @@ def _example(number: int, example: Example) -> str:
     return f"# Example {number}\n\n{given}\nreply: {json.dumps(example.answer, ensure_ascii=False)}"
 
 
-def _line(edge: str, name: str, boundary: str) -> str:
+def edge_line(edge: str, name: str, boundary: str) -> str:
+    """Return the first or last line of a section."""
     return f"<<{edge} {name} {boundary}>>"
 
 
@@ -107,20 +108,3 @@ def _without(boundary: str, text: str) -> str:
     if boundary not in text.lower():  # compiling a pattern for every call would cost 0.1 ms
         return text
     return re.sub(boundary, "[boundary]", text, flags=re.IGNORECASE)
-
-
-_HEADER = re.compile(r"^<<begin (.+) ([0-9a-f]{32})>>$", re.MULTILINE)
-
-
-def sections_of(text: str) -> list[Section]:
-    """Read the sections of a rendered user message back; for stand-ins and tests."""
-    found: list[Section] = []
-    position = 0
-    while header := _HEADER.search(text, position):
-        name, boundary = header[1], header[2]
-        end = text.find(f"\n{_line('end', name, boundary)}", header.end())
-        if end < 0:
-            break
-        found.append(Section(name, text[header.end() + 1 : max(end, header.end() + 1)]))
-        position = end + 1
-    return found

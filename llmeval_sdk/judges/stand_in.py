@@ -42,11 +42,6 @@ def chunks_of(sections: Sections) -> str:
     return "\n".join(text for name, text in sections.items() if name.startswith("chunk"))
 
 
-def expected_of(sections: Sections) -> str:
-    """Return the answer that a prompt calls the expected one, as a text or as facts."""
-    return sections.get("expected response") or sections.get("expected facts", "")
-
-
 def rating(found: float, least: float, what: str) -> dict[str, Any]:
     """Rate a share of words: yes where it is at least so much."""
     rationale = f"stand-in: {found:.0%} of the words of {what}, {least:.0%} needed"

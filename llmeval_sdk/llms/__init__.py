@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from llmeval_sdk import registry
 from llmeval_sdk.config import Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.llms.callable_llm import CallableLLM
@@ -15,6 +16,8 @@ __all__ = ["CallableLLM", "OpenAILLM", "resolve"]
 
 DEFAULT_MODEL = "gpt-4o"
 """The model that judges use if they were requested by name and no model was named."""
+_FROM_NAME = "llmeval_sdk.llms.providers.names:from_name"
+"""What makes the LLM of a name such as ``anthropic/…``, or returns ``None``."""
 
 
 def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
@@ -25,13 +28,17 @@ def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
 
     Raises:
         ConfigurationError: The argument is something else, or the name cannot be used.
-        MissingExtraError: The ``openai`` package is not installed.
+        MissingExtraError: The package that reaches the model is not installed.
     """
     if settings is None:
         settings = from_environment(problems=[])
     if model is None:
         model = settings.judge_model or DEFAULT_MODEL
     if isinstance(model, str):
+        if "/" in model and (from_name := registry.part(_FROM_NAME)) is not None:
+            llm: LLM | None = from_name(model, settings)
+            if llm is not None:
+                return llm
         return OpenAILLM(
             model,
             base_url=settings.judge_base_url,

@@ -14,7 +14,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from llmeval_sdk._process.threads import within
@@ -66,7 +66,7 @@ def endpoint(name: str, base_url: str | None = None, *, role: Role = JUDGE) -> M
     if not name.strip() or (slash and not (provider and model)):
         raise ConfigurationError(f"{name!r} is not a model: expected `model` or `provider/model`")
     if base_url is not None:
-        _check_address(base_url, role)
+        check_address(base_url, role)
     if slash and provider == "azure":
         if base_url is None:
             raise ConfigurationError(
@@ -95,7 +95,7 @@ def access(base_url: str | None, api_key: Secret | str | None) -> tuple[str | No
     return base_url, Secret(api_key) if isinstance(api_key, str) else api_key
 
 
-def _check_address(base_url: str, role: Role) -> None:
+def check_address(base_url: str, role: Role) -> None:
     """Refuse an address that nothing should be sent to; warn once of one without encryption.
 
     Raises:
@@ -144,11 +144,49 @@ AZURE_API_VERSION = "2024-10-21"
 """The oldest stable version that knows structured outputs."""
 
 
-class Clients:
-    """Makes, keeps and closes the clients of one endpoint.
+_Client = TypeVar("_Client", bound=Any)
+
+
+class PerLoop(Generic[_Client]):
+    """Makes, keeps and closes one client for each event loop.
 
     A client closes when its loop ends: an asynchronous generator holds it, and ``asyncio.run``
     finishes those before it closes the loop.
+    """
+
+    def __init__(self, make: Callable[[], _Client]) -> None:
+        self._make_one = make
+        self._held: dict[Any, tuple[_Client, AsyncGenerator[_Client, None]]] = {}
+        """By event loop."""
+
+    async def client(self) -> _Client:
+        """Return the running loop's client, made and warmed on first use."""
+        loop = asyncio.get_running_loop()
+        held = self._held.get(loop)
+        if held is None:
+            for ended in [other for other in list(self._held) if other.is_closed()]:
+                self._held.pop(ended, None)
+            lifetime = self._lifetime(loop)
+            held = self._held[loop] = (await lifetime.__anext__(), lifetime)
+        return held[0]
+
+    async def close(self) -> None:
+        """Close the running loop's client."""
+        held = self._held.get(asyncio.get_running_loop())
+        if held is not None:
+            await held[1].aclose()
+
+    async def _lifetime(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[_Client, None]:
+        client = self._make_one()
+        try:
+            yield client
+        finally:
+            self._held.pop(loop, None)
+            await client.close()
+
+
+class Clients(PerLoop[HttpClient]):
+    """The clients of one endpoint.
 
     Args:
         endpoint: The model and its server.
@@ -159,8 +197,6 @@ class Clients:
             headers that the environment has for OpenAI.
     """
 
-    __slots__ = ("_api_version", "_endpoint", "_held", "_key", "_of_openai")
-
     def __init__(
         self,
         endpoint: ModelEndpoint,
@@ -170,6 +206,7 @@ class Clients:
         role: Role = JUDGE,
         of_openai: bool = True,
     ) -> None:
+        super().__init__(self._make)
         if find_spec("httpx2") is None:
             raise missing_extra(f"a {role.name} model by name", "openai", "httpx2")
         if key is None and endpoint.base_url == OPENAI_URL:
@@ -181,20 +218,6 @@ class Clients:
         self._key = key
         self._of_openai = of_openai
         self._api_version = api_version or AZURE_API_VERSION
-        self._held: dict[
-            asyncio.AbstractEventLoop, tuple[HttpClient, AsyncGenerator[HttpClient, None]]
-        ] = {}
-
-    async def client(self) -> HttpClient:
-        """Return the running loop's client, made and warmed on first use."""
-        loop = asyncio.get_running_loop()
-        held = self._held.get(loop)
-        if held is None:
-            for ended in [other for other in list(self._held) if other.is_closed()]:
-                self._held.pop(ended, None)
-            lifetime = self._lifetime(loop)
-            held = self._held[loop] = (await lifetime.__anext__(), lifetime)
-        return held[0]
 
     async def post(
         self,
@@ -224,20 +247,6 @@ class Clients:
     async def _answer(self, path: str, body: Mapping[str, Any], seconds: float) -> HttpAnswer:
         client = await self.client()
         return await client.post(path, body, seconds)
-
-    async def close(self) -> None:
-        """Close the running loop's client."""
-        held = self._held.get(asyncio.get_running_loop())
-        if held is not None:
-            await held[1].aclose()
-
-    async def _lifetime(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[HttpClient, None]:
-        client = self._make()
-        try:
-            yield client
-        finally:
-            self._held.pop(loop, None)
-            await client.close()
 
     def _make(self) -> HttpClient:
         key = self._key.reveal() if self._key is not None else "none"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from llmeval_sdk import registry
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.offline.data._mapped import mapped
@@ -66,4 +67,6 @@ def _with_keys(work: Work) -> Settings:
         settings = replace(settings, extensions={**settings.extensions, DecisionSettings: keyed})
     if (work.llm or settings.judge_model) and settings.judge_api_key is None:
         settings = replace(settings, judge_api_key=unused)
-    return settings
+    with_keys = registry.part("llmeval_sdk.llms.providers.names:with_keys")
+    keyed_settings: Settings = settings if with_keys is None else with_keys(settings, unused)
+    return keyed_settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.data._mapped import mapped
 from llmeval_sdk.offline.data.source import is_ray_dataset, open_data, stem_of
-from llmeval_sdk.offline.report._report import Report
+from llmeval_sdk.offline.report._report import Report, run_of
 from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import directions
@@ -136,6 +137,8 @@ def evaluate(
         "evaluators": list(work.chosen.names),
         "outputs": work.chosen.outputs,
         "judge": judge if work.chosen.judges else None,
+        "data": stem_of(data),
+        "created_ns": time.time_ns(),
         **work.decided_by,
         **directions(work.chosen.names),
     }
@@ -190,6 +193,7 @@ def evaluate(
                 bad.count,
                 tuple(bad.told),
                 outputs=work.chosen.outputs,
+                run=run_of(header),
                 **more,
             )
 

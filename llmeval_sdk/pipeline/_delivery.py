@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from random import uniform
 from time import monotonic
 from typing import Any
 
@@ -25,6 +26,7 @@ from llmeval_sdk.tracing._inner import off
 
 MAX_BATCH = 500
 LINGER_SECONDS = 0.2
+BACKOFF_SECONDS = 0.2
 GIVE_UP_SECONDS = 600.0
 Emitted = SpanData | EvaluationEvent | NotRun
 """What the pipeline hands to exporters."""
@@ -50,6 +52,9 @@ class Delivery:
         self._wake = threading.Event()
         self._urgent = threading.Event()
         self._closing = threading.Event()
+        self._hurry = threading.Event()
+        """Set by whoever waits for the records: the next attempt is made at once."""
+        self.linger = LINGER_SECONDS
         self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
         self._barriers: list[Barrier] = []
         self._delivered = 0
@@ -100,6 +105,7 @@ class Delivery:
             barrier.done.set()
             return barrier
         self._barriers.append(barrier)
+        self._hurry.set()
         self._urgent.set()
         self._wake.set()
         return barrier
@@ -107,6 +113,7 @@ class Delivery:
     def stop(self) -> None:
         """Have the thread send what waits once, without further retries, and close the exporter."""
         self._closing.set()
+        self._hurry.set()
         self._urgent.set()
         self._wake.set()
 
@@ -147,10 +154,11 @@ class Delivery:
         closing = False
         while not closing:
             self._wake.wait()
-            self._urgent.wait(LINGER_SECONDS)  # let a batch gather
+            self._urgent.wait(self.linger)  # let a batch gather
             self._wake.clear()
             self._urgent.clear()
             closing = self._closing.is_set()
+            self._hurry.clear()
             barriers, self._barriers = self._barriers, []
             with shield(f"exporter {self.name}", on_own_thread=True):
                 self._drain()
@@ -211,24 +219,23 @@ class Delivery:
                 self._dropped.add(reason, times)
             self._delivered += len(batch) - sum(refused.values())
 
-    def _send_again(self, batch: Batch, first: ExportError) -> Mapping[str, int]:
-        """Retry until the far end takes the batch, ten minutes have passed, or `stop` is called."""
-        import tenacity
+    def _send_again(self, batch: Batch, error: ExportError) -> Mapping[str, int]:
+        """Retry until the far end takes the batch, ten minutes were waited, or `stop` is called.
 
-        backoff = tenacity.wait_exponential(0.2, max=10) + tenacity.wait_random(0, 0.2)
-
-        def wait(state: tenacity.RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome else None
-            retry_after = getattr(error, "retry_after", None)
-            return min(retry_after, 60.0) if retry_after else backoff(state)
-
-        retrying = tenacity.Retrying(
-            sleep=lambda seconds: (self._closing.wait(seconds), None)[1],
-            wait=wait,
-            stop=tenacity.stop_after_delay(GIVE_UP_SECONDS)
-            | tenacity.stop_when_event_set(self._closing),
-            retry=tenacity.retry_if_exception(lambda error: getattr(error, "retryable", False)),
-            reraise=True,
-        )
-        self._closing.wait(min(first.retry_after or 0.2, 60.0))
-        return retrying(self.exporter.export, batch) or {}
+        Minutes in which the process was frozen are not waited, and a flush does not wait at all,
+        unless the far end itself has named the time.
+        """
+        begun, waited, backoff = monotonic(), 0.0, BACKOFF_SECONDS
+        while True:
+            jitter = uniform(0, BACKOFF_SECONDS)  # noqa: S311 - not for a secret
+            pause = min(error.retry_after or backoff + jitter, 60.0)
+            (self._closing if error.retry_after else self._hurry).wait(pause)
+            self._hurry.clear()
+            waited, backoff = waited + pause, min(2 * backoff, 10.0)
+            try:
+                return self.exporter.export(batch) or {}
+            except ExportError as again:
+                is_late = min(waited, monotonic() - begun) > GIVE_UP_SECONDS
+                if not again.retryable or self._closing.is_set() or is_late:
+                    raise
+                error = again

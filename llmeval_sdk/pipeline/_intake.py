@@ -17,7 +17,7 @@ from llmeval_sdk.pipeline._spooling import Spooling
 from llmeval_sdk.protocols import Heuristic
 from llmeval_sdk.records import Retrieved, early_record, record_of
 from llmeval_sdk.tracing import Span, disabled
-from llmeval_sdk.tracing._inner import leave_to_owner, settle
+from llmeval_sdk.tracing._inner import leave_to_owner, settle, state
 
 
 _EARLY = "context_relevance"
@@ -93,12 +93,19 @@ class Intake:
         if taker.at_task_end is not None and type(span.parent) is not Span:
             taker.at_task_end()
 
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether a heuristic of the app, or the spool, reads a span the moment it ends."""
+        return self.spool is not None or self._inline.reads_anything
+
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
         heuristic = self._plan.find(name)
         if heuristic is None or heuristic.kind != "heuristic":
             tell("span.evaluate", f"no heuristic is named {name[:80]!r}")
             return None
+        if state.read_calls_of is not None:
+            state.read_calls_of(span)
         if (live := getattr(heuristic, "live", None)) is not None:
             return live(span)  # type: ignore[no-any-return]  # when the run ends, it is scored whole
         run = run_heuristic if is_built_in(heuristic) else _run_untraced

@@ -58,7 +58,8 @@ class Outlet:
         """Hand a record of about ``size`` bytes to every delivery."""
         if self._plan.learning is not None:
             self._plan.learning.hear(item)
-        item = self._permitted(item)
+        if not self._plan.content:
+            item = self._permitted(item)
         if type(item) is NotRun:
             self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
             self._reasons.tell(item)

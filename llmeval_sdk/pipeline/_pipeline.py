@@ -19,7 +19,7 @@ from llmeval_sdk.pipeline._intake import Intake
 from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline._spooling import Spooling
-from llmeval_sdk.pipeline._worker import Worker
+from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
 from llmeval_sdk.tracing import Span
 
 
@@ -30,6 +30,7 @@ CHILD_LINGER_SECONDS = 5.0
 what it leaves, and would send again what the child had sent and not yet settled."""
 TASK_SECONDS = 1.0
 """How long each task of such a child may wait for delivery, where no file can hold its records."""
+A_DAY = 86_400.0
 
 
 class Pipeline:
@@ -89,6 +90,13 @@ class Pipeline:
             made=self.plan.spool is not None,
         )
 
+    def expect_freezing(self) -> None:
+        """Have records sent within a moment, and wake no thread while there are none."""
+        if self.plan.sessions is None:  # those end by the clock
+            self._worker.idle_seconds = A_DAY
+        for delivery in self._deliveries.values():
+            delivery.linger = LINGER_SECONDS
+
     @property
     def started(self) -> bool:
         """Whether anything was ever taken in."""
@@ -98,6 +106,11 @@ class Pipeline:
     def is_idle(self) -> bool:
         """Whether all that other processes left in the spool is dealt with."""
         return self._spooling is None or (self._spooling.scans and self._spooling.is_idle)
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether all that is left to a span has to be there the moment it ends."""
+        return self._intake.reads_at_once
 
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""

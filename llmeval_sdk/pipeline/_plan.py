@@ -170,6 +170,7 @@ def make_plan(
         problems.append(f"{config.source_of('evaluators')}: {problem}")
 
     requested = requested_evaluators(evaluators, settings, complain)
+    _check_model_name(llm, settings, problems, strict=strict)
     if strict:
         _check_decorators(settings)
     tier, left = None, requested
@@ -249,6 +250,14 @@ def recording_plan(
     plan = make_plan(settings, problems, exporters=exporters, escalations=[], strict=True)
     plan = replace(plan, background=Heuristics(), judges=(), tier=None, sessions=None)
     return plan if exports else replace(plan, exporters=())
+
+
+def _check_model_name(llm: Any, settings: Settings, problems: list[str], *, strict: bool) -> None:
+    """Say that nothing stands for the judge model's ``provider/model``, where that is so."""
+    model: object = settings.judge_model  # or an object, where a test or a worker sets it
+    has_provider = llm is None and isinstance(model, str) and "/" in model
+    if has_provider and (check := registry.part(registry.JUDGE_MODEL_NAMES)) is not None:
+        check(settings, problems, strict=strict)
 
 
 def _check_decorators(settings: Settings) -> None:

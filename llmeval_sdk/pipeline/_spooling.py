@@ -159,8 +159,8 @@ class Spooling:
 
     @property
     def patience(self) -> float:
-        """How many seconds the worker may sleep."""
-        return 0.05 if not self.is_idle else LIVING_SCAN_SECONDS if self._living else 1.0
+        """How many seconds the worker may sleep on account of the spool."""
+        return 0.05 if not self.is_idle else LIVING_SCAN_SECONDS if self._living else float("inf")
 
     @property
     def missed(self) -> int:

@@ -64,7 +64,7 @@ class Worker:
         if plan.sessions is not None:
             plan.sessions.begin(self._evaluating, self._outlet.barriers)
         self._urgent = threading.Event()
-        self.linger = LINGER_SECONDS
+        self.linger, self.idle_seconds = LINGER_SECONDS, IDLE_SECONDS
         self.hasten = self._urgent.set
         self._barriers: list[Barrier] = []
         self._thread = OneThread(self._run, name="llmeval-worker")
@@ -106,7 +106,9 @@ class Worker:
         _warm(self._plan)
         stop = False
         while not stop:
-            patience = IDLE_SECONDS if self._spooling is None else self._spooling.patience
+            patience = self.idle_seconds
+            if self._spooling is not None:
+                patience = min(patience, self._spooling.patience)
             patience = min(patience, LINGER_SECONDS) if self._learn() else patience
             if not self._intake.sleep(patience, unless=self._barriers):
                 self._pace.begin()

@@ -69,7 +69,7 @@ class BudgetKeeper:
     Processes that share a ledger share the limits. ``clock`` returns seconds since the epoch.
     """
 
-    __slots__ = ("_budget", "_clock", "_in_second", "_ledger", "_settled", "_spares")
+    __slots__ = ("_clock", "_in_second", "_ledger", "_settled", "_spares", "budget")
 
     hold_seconds = HOLD_SECONDS
     short_wait = 0.0
@@ -82,7 +82,7 @@ class BudgetKeeper:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._budget = budget
+        self.budget = budget
         self._ledger: Ledger = ledger or MemoryLedger()
         self._clock = clock
         self._settled: deque[tuple[int, Reservation, Want]] = deque()
@@ -239,8 +239,8 @@ class BudgetKeeper:
         return self._change(partial(books.used, name=judge, seconds=seconds), lambda _: False)
 
     def _limits(self, judge: str) -> dict[str, Budget]:
-        own = self._budget.judges.get(judge)
-        return {"": self._budget} if own is None else {"": self._budget, judge: own}
+        own = self.budget.judges.get(judge)
+        return {"": self.budget} if own is None else {"": self.budget, judge: own}
 
 
 class _Spare(NamedTuple):

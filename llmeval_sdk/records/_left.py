@@ -294,7 +294,7 @@ def context_of(
 def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:
     """Return the chunks that an argument of the function or a key of the request holds."""
     for holder in (span.arguments, span.request):
-        if type(holder) is dict:
+        if type(holder) is dict and not CONTEXT_ARGUMENTS.isdisjoint(holder):
             for name, argument in holder.items():
                 if name in CONTEXT_ARGUMENTS and isinstance(argument, (list, tuple)):
                     return to_chunks(argument)

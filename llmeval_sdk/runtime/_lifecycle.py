@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 
@@ -56,7 +56,10 @@ def deliver(timeout: float) -> Stats:
 
 
 def _make(plan: Plan) -> Pipeline:
-    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_housekeeping)
+    new = Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_housekeeping)
+    if (adapt := registry.part("llmeval_sdk.serverless.mode:adapt")) is not None:
+        adapt(new, in_force.settings_or_default())
+    return new
 
 
 def _housekeeping() -> None:
@@ -69,7 +72,7 @@ def _housekeeping() -> None:
                 observe(in_force.stats)
 
 
-def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> None:
+def put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> None:
     """Replace the pipeline in force; the old one delivers its records in the background."""
     global _exit_registered  # noqa: PLW0603
     with in_force.lock:
@@ -82,6 +85,8 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Iterable[str]) -> Non
         new = in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
+        identities = registry.part("llmeval_sdk.redaction.identities:identities")
+        state.identities = identities and identities(resolved, problems)
         state.recorder = new if resolved.enabled else None
         if not _exit_registered:
             _exit_registered = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -38,10 +37,10 @@ class TrafficScope(NamedTuple):
 
 def key_of(by: str) -> str:
     """Return the value of a span that requests are grouped by, in SQL."""
-    tag = {"user": "user_id"}.get(by) or by.removeprefix(TAG)
-    return {"request": "name", "session": "session_id"}.get(by) or _TAG_OF.format(
-        path=json.dumps(tag, ensure_ascii=False).replace("'", "''")
-    )
+    if by in ("request", "session"):
+        return {"request": "name", "session": "session_id"}[by]
+    tag = ({"user": "user_id"}.get(by) or by.removeprefix(TAG)).replace("'", "''")
+    return (_ODD_TAG_OF if set(tag) & {'"', "\\"} else _TAG_OF).format(tag=tag)
 
 
 class TrafficReading:
@@ -211,7 +210,10 @@ def _add_stream(group: TrafficSums, first_ns: int, took_ns: int, output_tokens: 
 
 _MODELS = frozenset(("llm", "embedding"))
 _CALL = "kind IN ('llm', 'embedding')"
-_TAG_OF = "CASE WHEN json_valid(tags) THEN CAST(json_extract(tags, '$.{path}') AS TEXT) END"
+_TAG_OF = """CASE WHEN json_valid(tags) THEN CAST(json_extract(tags, '$."{tag}"') AS TEXT) END"""
+_ODD_TAG_OF = """CASE WHEN json_valid(tags)
+  THEN (SELECT CAST(value AS TEXT) FROM json_each(tags) WHERE key = '{tag}') END"""
+"""Of a tag with a quote or a backslash in its name, which a path of SQLite's cannot hold."""
 _FROM = "FROM spans INDEXED BY spans_summed WHERE {where}"
 _TOOK = "CAST(end_ns - start_ns AS INTEGER)"
 _FIRST = "CAST(time_to_first_token * 1000000000 AS INTEGER)"

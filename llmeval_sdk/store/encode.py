@@ -152,13 +152,3 @@ def sparse(noun: Any) -> dict[str, Any]:
         elif value or kind is not dict:
             present[name] = value
     return present
-
-
-def evaluation_from(plain: dict[str, Any]) -> Evaluation:
-    """Read an evaluation that `sparse` wrote and JSON has carried."""
-    for name, kind in (("usage", Usage), ("error", Failure)):
-        if plain.get(name) is not None:
-            plain[name] = kind(**plain[name])
-    if type(plain.get("value")) is int:
-        plain["value"] = float(plain["value"])
-    return Evaluation(**plain)

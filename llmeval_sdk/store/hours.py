@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from llmeval_sdk import _values
-from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
+from llmeval_sdk.estimates.steps import step_of
 from llmeval_sdk.store.effective import (
     DECIDER,
     IS_NEWEST,

@@ -16,6 +16,7 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk.store import walks
 from llmeval_sdk.store.effective import STANDING
+from llmeval_sdk.store.said import teach
 from llmeval_sdk.store.walks import Place, Query
 
 
@@ -68,6 +69,7 @@ def page(
     deadline = time.monotonic() + seconds
     matching: dict[int, None] = {}  # ordered, and each span once, however often it was scored
     looked_at, end = 0, False
+    teach(connection)
     sql, arguments = walks.choose(query).candidates(after)
     for key, seq, span, matches in connection.execute(sql, arguments):
         looked_at += 1

@@ -10,8 +10,8 @@ from typing import Any
 
 from llmeval_sdk import _values, registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.estimates.funnels import step_of
 from llmeval_sdk.estimates.sequence import Seen
+from llmeval_sdk.estimates.steps import step_of
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.effective import (
     DECIDER,

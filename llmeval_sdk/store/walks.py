@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from llmeval_sdk import _values, model
 from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
 from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.said import ANY, LAST_SAID, SAID_OF_SPAN, SAID_SO
 from llmeval_sdk.store.session_turns import is_turn
 
 
@@ -41,15 +42,20 @@ class Query:
     sample; ``no``: none ran."""
     reason: str | None = None
     """Show the spans on which the judge named by ``evaluator`` did not run for this reason."""
+    said: str | None = None
+    """Show the spans of which somebody said something under this name; ``*`` stands for all."""
+    said_good: bool | None = None
+    """Whether what was said last is good (0.5 of 1 or more) or bad; ``None`` for either."""
     failed: bool = False
     """Show the spans that raised an error while their parent did not."""
     text: str | None = None
     """A text in a request, response, chunk or extraction of the trace; ASCII case is ignored."""
     session: str | None = None
     """Show the turns of this session."""
+    user: str | None = None
     tag: str | None = None
     tag_value: str | None = None
-    """Show the spans that have this tag, with this value if one is set."""
+    """Show the spans that have this tag, with this value if one is set; a user is `user_id`."""
     model: str | None = None
     """Show the spans in whose trace this model was called."""
     slower_ns: int | None = None
@@ -148,16 +154,31 @@ def choose(query: Query) -> Walk:
     if query.evaluator is not None and query.reason is not None:
         where = f"w.evaluator = :evaluator{since}"
         return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
-    if query.evaluator is not None:
+    if query.evaluator is not None and query.said is None:
         checks.pop("evaluator")
         checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
         return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
-    if query.judged not in ("", "no"):
+    if query.judged not in ("", "no") and query.said is None:
         checks["once"] = _LATEST_JUDGEMENT
         where = f"w.evaluator_kind = 'judge'{since}"
         return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
-    return _of_spans(query, checks, arguments)
+    walk = _of_spans if query.said is None else _of_feedback
+    return walk(query, checks, arguments)
+
+
+def _of_feedback(query: Query, checks: dict[str, str], arguments: Arguments) -> Walk:
+    """Walk along what people said: by time under one name, and as it arrived under any."""
+    checks["said"] = f"{LAST_SAID.format(table='w')} AND {SAID_SO.format(table='w')}"
+    newest = query.order != "oldest"
+    if query.said == ANY:
+        checks["since"] = "ifnull(w.time_ns >= :since, 1)"
+        where, key = "w.error_type IS NULL", "w.seq"
+    else:
+        since = "" if query.since is None else " AND w.time_ns >= :since"
+        where, key = f"w.name = :said{since}", "w.time_ns"
+    source = _SCORED.replace("evaluations", "feedback")
+    return Walk(source, where, key, tuple(checks.values()), arguments, newest)
 
 
 def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Walk:
@@ -189,6 +210,8 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
         yield "evaluator", _EVALUATED + _value("e", query) + ")"
     if query.judged:
         yield "judged", _JUDGED[query.judged]
+    if query.said is not None:
+        yield "said", SAID_OF_SPAN
     if query.failed:
         yield "failed", _FAILED
     if query.text is not None:
@@ -210,7 +233,8 @@ def _value(table: str, query: Query) -> str:
 def _arguments(query: Query) -> Arguments:
     names = (
         "since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason",
-        "session", "tag", "tag_value", "model", "slower_ns", "dearer_usd",
+        "said", "said_good", "session", "user", "tag", "tag_value", "model", "slower_ns",
+        "dearer_usd",
     )  # fmt: skip
     arguments: Arguments = {name: getattr(query, name) for name in names}
     arguments |= {"order_by": query.order_by, "judge_tag": JUDGE_TAG}
@@ -270,15 +294,16 @@ s.error_type IS NOT NULL AND NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id 
   AND p.span_id = s.parent_id AND p.error_type IS NOT NULL)
 """
 
+_TAGGED = """EXISTS (
+  SELECT 1 FROM json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{{}}' END) t WHERE {})"""
 _CONDITIONS = {
     "since": "s.start_ns >= :since",
     "until": "s.start_ns < :until",
     "span_name": "s.name = :span_name",
     "session": "s.session_id = :session",
     "slower_ns": "s.end_ns - s.start_ns > :slower_ns",
-    "tag": """EXISTS (
-  SELECT 1 FROM json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{}' END) t
-  WHERE t.key = :tag AND ifnull(t.value = :tag_value, 1))""",
+    "tag": _TAGGED.format("t.key = :tag AND ifnull(t.value = :tag_value, 1)"),
+    "user": _TAGGED.format("t.key IN ('user_id', 'user.id') AND CAST(t.value AS TEXT) = :user"),
     "model": """EXISTS (
   SELECT 1 FROM spans m WHERE m.trace_id = s.trace_id AND m.model_name = :model)""",
     "dearer_usd": """(

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from llmeval_sdk import registry
-from llmeval_sdk.judges.prompt import sections_of
 from llmeval_sdk.judges.stand_in import Rule, chunks_of, share, words
 from llmeval_sdk.model import STAND_IN
+from llmeval_sdk.testing._sections import sections_of
 
 
 MODEL = STAND_IN

@@ -194,6 +194,8 @@ def annotation_context(
     added = {"prompt": prompt, "tags": tags, "name": name, "metadata": metadata, **others}
     added.update(field_config=field_config, session_id=session_id, user_id=user_id)
     fields = {key: item for key, item in added.items() if item is not None}
+    if state.identities is not None:
+        fields = state.identities.without(fields)
     before = _inherited.get()
     _inherited.set((*before, fields))
     with ExitStack() as stack:

@@ -129,8 +129,8 @@ def _dict(value: Any, room: Room, depth: int) -> Any:
         cls = type(item)  # common types need no call here: this loop is most of a chunk's cost
         if cls is float or item is None or cls is bool:
             copy[key] = item
-        elif cls is str and len(item) <= MAX_TEXT:
-            room[0] -= len(item)
+        elif cls is str and (length := len(item)) <= MAX_TEXT and length <= room[0]:
+            room[0] -= length
             copy[key] = item
         else:
             copy[key] = capture(item, room, depth)

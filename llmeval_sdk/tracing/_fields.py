@@ -10,7 +10,7 @@ from llmeval_sdk._coerce import to_chunks, to_details, to_extractions, to_prompt
 from llmeval_sdk._span_fields import SPAN_FIELDS
 from llmeval_sdk.model import Chunk, Extraction
 from llmeval_sdk.tracing._capture import capture, rows
-from llmeval_sdk.tracing._state import state
+from llmeval_sdk.tracing._state import hide_ids, state
 
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def _usage(span: Span, value: Any) -> None:
 
 def _tags(span: Span, value: Any) -> None:
     _merge("_tags")(span, value)
+    hide_ids(span)
     session = (span._tags or {}).get("session_id")
     if type(session) is str:
         _session(span, session)
@@ -84,6 +85,7 @@ def _tag(name: str) -> Any:
 
 def _session(span: Span, value: Any) -> None:
     span.session_id = str(capture(value, span.room))
+    hide_ids(span)
     _mirror(span)
 
 

@@ -26,6 +26,7 @@ from llmeval_sdk.records import (
 )
 from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._span import MOST_HELD, Link, Span, Spec
+from llmeval_sdk.tracing._state import hide_ids
 
 
 def settle(span: Span) -> None:
@@ -40,10 +41,13 @@ def settle(span: Span) -> None:
         span._metrics = {**to_details(used), **(span._metrics or {})} or None
 
 
-def leave_to_owner(span: Span) -> None:
-    """Leave to the evaluated span above what belongs to it: documents, usage, annotations."""
+def leave_to_owner(span: Span, *, ended: bool = False) -> None:
+    """Leave to the evaluated span above what belongs to it: documents, usage, annotations.
+
+    A span that has ended takes nothing more, unless ``ended`` says that it is yet to be read.
+    """
     owner, kind = span.owner, span.spec.kind
-    if owner is None or owner.end_ns:
+    if owner is None or (owner.end_ns and not ended):
         return
     if kind in OWNERS:
         _leave_steps(span, owner)
@@ -140,7 +144,8 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
     """Return a finished span for the exporters; without ``content`` it has no texts."""
     names, values = (_NAMES, _slots(span)) if content else (_BARE, _bare_slots(span))
     spec, error, scored = span.spec, span._error, span.scored or ()
-    context = _context(span)
+    request = request_of(span)
+    context = _context(span, request)
     fields = {name: value for name, value in zip(names, values, strict=True) if value is not None}
     if "field_config" in fields:
         fields |= _without_code(fields["field_config"])
@@ -152,7 +157,7 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         model_name=spec.model_name,
         model_provider=spec.model_provider,
         trace_flags=span.flags,
-        request=request_of(span) if content else None,
+        request=request if content else None,
         retrieved_context=context if content else _without_content(context),
         evaluations=tuple(scored) if content else tuple(map(without_content, scored)),
         error=error if content or error is None else Failure(error.type),
@@ -170,13 +175,13 @@ def _without_code(config: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _context(span: Span) -> tuple[Chunk, ...] | None:
+def _context(span: Span, request: Any) -> tuple[Chunk, ...] | None:
     """Return the span's chunks: its own, else those of an argument that is not in its request."""
     if span._retrieved is not None or span._arguments is None or not span.is_evaluated:
         return span._retrieved
-    if any(type(item) is Retrieved for item in span.gathered or ()):
+    if span.gathered and any(type(item) is Retrieved for item in span.gathered):
         return None
-    return None if request_of(span) is span._arguments else chunks_of_arguments(span)
+    return None if request is span._arguments else chunks_of_arguments(span)
 
 
 def without_content(evaluation: Evaluation) -> Evaluation:
@@ -213,4 +218,5 @@ def adopted(data: SpanData, *, evaluators: tuple[Any, ...] = ()) -> Span:
     span._request = capture(data.request, span.room)
     span._response = capture(data.response, span.room)
     span._retrieved, span._error = data.retrieved_context, data.error
+    hide_ids(span)
     return span

@@ -77,15 +77,15 @@ def _inject(headers: MutableMapping[str, str]) -> None:
     else:
         ids = (span.trace_id, span.span_id, span.flags)
     headers["traceparent"] = f"00-{ids[0]:032x}-{ids[1]:016x}-{ids[2]:02x}"
-    known = {SESSION: (here or span).session_id, USER: _user(here)}
-    known = {name: value for name, value in known.items() if value}
+    hashed = str if state.identities is None else state.identities.hashed
+    named = ((SESSION, (here or span).session_id), (USER, _user(here)))
+    known = {name: hashed(value) for name, value in named if value}
     if known:
         from urllib.parse import quote
 
         members = [each for each in _members(headers.get("baggage")) if each[0] not in known]
         members += [
-            (name, quote(str(v)[:LONGEST_SESSION], "", errors="replace"))
-            for name, v in known.items()
+            (name, quote(v[:LONGEST_SESSION], "", errors="replace")) for name, v in known.items()
         ]
         headers["baggage"] = ",".join("=".join(each) for each in members)
 

@@ -131,6 +131,8 @@ class Span:
         self.context: dict[str, Any] | None = None
         """What exporters keep here while their library has a live span of its own, by exporter."""
         self.end_ns = 0
+        if state.identities is not None:
+            state.identities.hide(self)
         self._perf_ns = perf_counter_ns()
         self.start_ns = time_ns()
 

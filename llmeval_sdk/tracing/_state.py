@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 class Recorder(Protocol):
     """What receives spans. Both calls run on the app's thread and never raise."""
 
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether all that is left to a span has to be there the moment it ends."""
+
     def on_start(self, span: Span, /) -> None:
         """Take note of a span that begins."""
 
@@ -48,7 +52,10 @@ MAX_REQUESTED = 1_000
 class State:
     """What tracing works with now; a plain object, so that the hot path only reads attributes."""
 
-    __slots__ = ("ambient_parent", "enabled", "neighbours", "recorder", "requested", "sample_below")
+    __slots__ = (
+        "ambient_parent", "enabled", "identities", "neighbours", "read_calls_of", "recorder",
+        "requested", "sample_below",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.enabled = True
@@ -57,6 +64,10 @@ class State:
         """A new trace is recorded when the low 64 bits of its id are below this."""
         self.ambient_parent: Any = None
         """Returns the Link of another library's active span, where an exporter installed one."""
+        self.read_calls_of: Callable[[Any], None] | None = None
+        """Reads the instrumented calls inside an open span that wait for the worker."""
+        self.identities: Any = None
+        """Hashes the ids of users and sessions, where a setting asks for that."""
         self.neighbours: tuple[ContextBridge, ...] = ()
         """Other libraries' contexts, which are switched together with ours."""
         self.requested: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
@@ -71,6 +82,14 @@ class State:
 
 
 state = State()
+
+
+def hide_ids(span: Any) -> None:
+    """Hash the session and the user of a span, where a setting asks for that."""
+    if state.identities is not None:
+        state.identities.hide(span)
+
+
 current: ContextVar[Span | Link | None] = ContextVar("llmeval_current", default=None)
 """The active span, a Link to a parent elsewhere, or a Link that says: nothing is recorded here."""
 

@@ -32,6 +32,7 @@ def app(
     hosts: Collection[str] | None = None,
     feedback: bool = True,
     metrics: bool = False,
+    reports: str | os.PathLike[str] | None = None,
 ) -> Viewer:
     """Return the viewer as an ASGI app, to be served or mounted.
 
@@ -53,6 +54,8 @@ def app(
         feedback: Whether visitors may label traces.
         metrics: Whether ``/metrics`` shows counters for Prometheus. A token is passed there like on
             any other page, as ``?token=…``.
+        reports: The folder of the saved reports of offline runs that the page of experiments
+            lists, by default ``reports`` beside the store, where ``llmeval evaluate`` saves them.
 
     Raises:
         ConfigurationError: Neither a token nor ``open=True`` was passed, or both were.
@@ -68,7 +71,9 @@ def app(
         from llmeval_sdk.viewer._application import build
     except ImportError as error:
         raise missing_extra("The viewer", "viewer", error.name or "starlette") from None
-    return build(store, token=token or None, hosts=hosts, feedback=feedback, metrics=metrics)
+    return build(
+        store, token=token or None, hosts=hosts, feedback=feedback, metrics=metrics, reports=reports
+    )
 
 
 def feedback_app(

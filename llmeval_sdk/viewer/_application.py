@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from llmeval_sdk.store.hourly import HourlyTraffic
 from llmeval_sdk.viewer import (
     _compare,
+    _experiments,
     _golden_form,
     _labelling,
     _overview,
@@ -26,6 +28,7 @@ from llmeval_sdk.viewer import (
     _traces,
     _versions,
 )
+from llmeval_sdk.viewer._background import Background, BusyError, busy_page
 from llmeval_sdk.viewer._guard import Guard
 from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page, root_of
@@ -39,6 +42,9 @@ class Site:
     watch: Watch
     feedback: bool
     traffic: HourlyTraffic
+    background: Background
+    reports: Any
+    """The saved reports of offline runs; ``None`` if offline evaluation is not installed."""
 
 
 class Viewer(Guard):
@@ -50,9 +56,14 @@ class Viewer(Guard):
         super().__init__(inner, token=token, hosts=hosts)
         self._site: Site = inner.state.site
 
+    def begin(self) -> None:
+        """Begin to count the traffic, so that the first overview need not wait for it."""
+        _overview.begin(self._site)
+
     def close(self) -> None:
         """Close the store, and end the streams of open pages within a second."""
         self._site.watch.stop()
+        self._site.background.close()
         self._site.readers.close()
 
 
@@ -63,6 +74,7 @@ def build(
     hosts: Collection[str] | None,
     feedback: bool,
     metrics: bool,
+    reports: str | os.PathLike[str] | None = None,
 ) -> Viewer:
     """Build the app from the arguments of `llmeval_sdk.viewer.app`."""
     readers = Readers(store)
@@ -79,6 +91,9 @@ def build(
         Route("/label", _labelling.submit, methods=["POST"]),
         Route("/versions", _versions.show),
         Route("/overview", _overview.show),
+        Route("/experiments", _experiments.show_list),
+        Route("/experiments/report", _experiments.show),
+        Route("/experiments/compare", _experiments.show_pair),
         Route("/feedback", _trace.submit_label, methods=["POST"]),
         Route("/golden", _golden_form.submit, methods=["POST"]),
         Route("/events", stream),
@@ -88,9 +103,12 @@ def build(
         from llmeval_sdk.viewer._prometheus import metrics_page
 
         routes.append(Route("/metrics", metrics_page()))
-    handlers = {NoStoreError: _no_store, HTTPException: _failed}
+    handlers = {NoStoreError: _no_store, HTTPException: _failed, BusyError: busy_page}
     inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
-    inner.state.site = Site(readers, Watch(readers), feedback, HourlyTraffic())
+    folder = _experiments.folder_of(readers, reports)
+    inner.state.site = Site(
+        readers, Watch(readers), feedback, HourlyTraffic(), Background(), folder
+    )
     return Viewer(inner, token=token, hosts=hosts)
 
 

@@ -11,6 +11,7 @@ from llmeval_sdk._terminal import number
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.store.pages import Said
 from llmeval_sdk.store.reasons import explain
+from llmeval_sdk.store.said import has_abstained
 from llmeval_sdk.viewer._render import MAX_TEXT
 
 
@@ -53,7 +54,7 @@ def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
     They have no colour if the record has no answer, because then no score is good or bad.
     """
     cells = {name: cell_of_said(score) for name, score in scores.items()}
-    if not _values.has_abstained({name: score.value for name, score in scores.items()}):
+    if not has_abstained({name: score.value for name, score in scores.items()}):
         return cells
     return {name: colourless(cell) for name, cell in cells.items()}
 

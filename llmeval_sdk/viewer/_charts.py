@@ -61,17 +61,23 @@ def points_of(populations: Sequence[Population]) -> tuple[list[Point], list[Poin
 
 
 def over_time(
-    points: Sequence[Point], period_ns: int, beside: Sequence[Point] = (), counted: str = "scored"
-) -> Callable[[float, str], Markup]:
-    """Return a chart of means with their intervals; ``beside`` them is a dashed line."""
+    points: Sequence[Point], period_ns: int, beside: Sequence[Point] = (), counted: str = "scored",
+    *, amount: bool = False, whole: bool = False,
+) -> Callable[[float, str], Markup]:  # fmt: skip
+    """Return a chart of means with their intervals; ``beside`` them is a dashed line.
+
+    With ``amount`` the scale ends at the largest value, also where that is below 1; with ``whole``
+    the values are counts, and only whole numbers stand on the scale.
+    """
     ends = [end for p in points for end in (p.low, p.high, p.mean) if end is not None]
     values = [value for value in (*ends, *(p.mean for p in beside)) if isfinite(value)]
     low, high = min(values, default=0.0), max(values, default=1.0)
-    low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), high)
+    is_share = low >= 0 and high <= 1 and not (amount and high)
+    low, high = (0.0, 1.0) if is_share else (min(low, 0.0), high)
     times = [p.time_ns for p in (*points, *beside)]
 
     def draw(width: float, title: str) -> Markup:
-        frame = _Frame(width, title, low, high)
+        frame = _Frame(width, title, low, high, whole=whole)
         at = _time_axis(frame, min(times, default=0), max(times, default=0), period_ns)
         frame.picture.line([(at(p.time_ns), frame.y(p.mean)) for p in beside], SERIES[1], "3 3")
         frame.picture.line([(at(p.time_ns), frame.y(p.mean)) for p in points])

@@ -24,6 +24,7 @@ from llmeval_sdk.store import views
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
+from llmeval_sdk.store.said import has_abstained
 from llmeval_sdk.store.views import JudgeRun, Outline
 from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of, colourless, marked, places
 from llmeval_sdk.viewer._content import Content, content_of
@@ -124,7 +125,7 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     people = reader.feedback_of(span.span_id)
     labels = {label.evaluation.name: as_text(label.evaluation.value) for label in people}
     verdicts = (_verdict(event, labels.get(event.evaluation.name, "")) for event in events)
-    if _values.has_abstained({e.evaluation.name: e.evaluation.value for e in counted}):
+    if has_abstained({e.evaluation.name: e.evaluation.value for e in counted}):
         verdicts = (replace(verdict, cell=colourless(verdict.cell)) for verdict in verdicts)
     unsupported = _unsupported(counted) if isinstance(span.response, str) else ()
     return Detail(

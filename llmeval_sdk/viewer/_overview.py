@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk._terminal import seconds
-from llmeval_sdk.store.hourly import HOUR_NS, HourlyTraffic, HourOf
+from llmeval_sdk.store.hourly import HOUR_NS, HourOf
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.said import SaidInPeriod, voices
+from llmeval_sdk.store.views import Recent
 from llmeval_sdk.viewer import _charts
+from llmeval_sdk.viewer._background import WAIT_SECONDS, BackgroundTask, counting_page
 from llmeval_sdk.viewer._charts import Point
-from llmeval_sdk.viewer._readers import state_of
+from llmeval_sdk.viewer._figures import means_by_period, period_of
+from llmeval_sdk.viewer._readers import NoStoreError, state_of
 from llmeval_sdk.viewer._render import money, page
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.viewer._application import Site
 
 
 RANGES = {"24h": 24, "7d": 7 * 24, "30d": 30 * 24}
@@ -46,12 +56,15 @@ def show(request: Request) -> Response:
     name = wanted if wanted in RANGES else "24h"
     site, now = request.app.state.site, time.time_ns()
     with site.readers.lend() as reader:
-        _bring_up(site.traffic, reader, now)
+        counting = _bring_up(site, reader, now)
+        if counting is not None:
+            return counting_page(request, "Overview", counting)
         scores = reader.read(lambda store: store.execute(_SCORES, {"most": MOST_SCORES}).fetchall())
+        length = RANGES[name] * HOUR_NS
+        until = now - now % HOUR_NS + HOUR_NS
+        since, traffic = until - length, site.traffic
+        spoken = reader.read(lambda store: voices(store, since, until))
         state = reader.read(state_of)
-    length = RANGES[name] * HOUR_NS
-    until = now - now % HOUR_NS + HOUR_NS
-    since, traffic = until - length, site.traffic
     requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
     before = [_sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")]
     figures = _figures(_sum(requests), _sum(calls), *before)
@@ -59,25 +72,41 @@ def show(request: Request) -> Response:
     by_hour = traffic.by_hour("requests", since, until)
     spent = traffic.by_hour("calls", since, until)
     charts = {
-        "Requests": _chart(by_hour, lambda hour: hour.count),
-        "Failures": _chart(by_hour, lambda hour: hour.failed),
+        "Requests": _chart(by_hour, lambda hour: hour.count, whole=True),
+        "Failures": _chart(by_hour, lambda hour: hour.failed, whole=True),
         "Latency p95, seconds": _chart(by_hour, lambda hour: hour.percentile(0.95)),
         "Cost, US dollars": _chart(spent, lambda hour: hour.cost_usd),
     }
     return page(
         request, "overview.html", figures=figures, changed=changed, charts=charts,
         requests=_rows(requests), calls=_rows(calls), scores=scores,
-        ranges=tuple(RANGES), range=name, state=state,
+        spoken=spoken, opinions=[_opinion(each) for each in spoken.by_name],
+        asked=_sum(requests).count, ranges=tuple(RANGES), range=name, state=state,
     )  # fmt: skip
 
 
-def _bring_up(traffic: HourlyTraffic, reader: StoreReader, now_ns: int) -> None:
-    """Take in what has arrived; the first time that is the whole store, which takes seconds."""
-    if traffic.has_read(reader.location):
-        reader.read(lambda store: traffic.look(store, now_ns, reader.location))
-        return
-    with StoreReader(reader.location, seconds=FIRST_SECONDS) as patient:
-        patient.read(lambda store: traffic.look(store, now_ns, reader.location))
+def begin(site: Site) -> None:
+    """Begin to count the traffic of the store, if there is one."""
+    with suppress(NoStoreError), site.readers.lend() as reader:
+        _bring_up(site, reader, time.time_ns(), wait=0.0)
+
+
+def _bring_up(
+    site: Site, reader: StoreReader, now_ns: int, wait: float = WAIT_SECONDS
+) -> BackgroundTask[None] | None:
+    """Take in what has arrived; return the task while the whole store is still being counted."""
+    location = reader.location
+    if site.traffic.has_read(location):
+        reader.read(lambda store: site.traffic.look(store, now_ns, location))
+        return None
+
+    def count(_: Callable[[int], None]) -> None:
+        with StoreReader(location, seconds=FIRST_SECONDS) as patient:
+            patient.read(lambda store: site.traffic.look(store, now_ns, location))
+
+    spans = reader.read(lambda store: store.execute(_SPANS).fetchone()[0])
+    task = site.background.start(("traffic", location), count, total=spans, unit="spans")
+    return None if task.is_done(wait) else task
 
 
 def _sum(parts: Mapping[str, HourOf]) -> HourOf:
@@ -129,17 +158,29 @@ def _figure(
     return Figure(name, texts[0], texts[1], change, is_good)
 
 
-def _chart(hours: Mapping[int, HourOf], read: Callable[[HourOf], float | None]) -> Markup | None:
+def _chart(
+    hours: Mapping[int, HourOf], read: Callable[[HourOf], float | None], *, whole: bool = False
+) -> Markup | None:
     points = [
         Point(hour, float(value), count=part.count)
         for hour, part in hours.items()
         if (value := read(part)) is not None
     ]
-    return (
-        _charts.drawn(_charts.over_time(points, HOUR_NS, counted="requests"), "By the hour")
-        if points
-        else None
-    )
+    if not points:
+        return None
+    draw = _charts.over_time(points, HOUR_NS, counted="requests", amount=True, whole=whole)
+    return _charts.drawn(draw, "By the hour")
+
+
+def _opinion(said: SaidInPeriod) -> tuple[SaidInPeriod, Markup | None]:
+    """Return what was said under a name with a chart of its mean, where it has one."""
+    recent = Recent(said.times, said.values, 0, capped=False)
+    period = max(period_of(said.times), HOUR_NS)
+    points = [Point(at, mean, count=count) for at, mean, count in means_by_period(recent, period)]
+    if len(points) < 2:
+        return said, None
+    draw = _charts.over_time(points, period, counted="said")
+    return said, _charts.drawn(draw, f"Mean over time: {said.name}")
 
 
 def _rows(parts: Mapping[str, HourOf]) -> list[tuple[str, HourOf, str]]:
@@ -150,6 +191,8 @@ def _rows(parts: Mapping[str, HourOf]) -> list[tuple[str, HourOf, str]]:
         rows.append((name, part, "–" if p95 is None else f"≈ {seconds(p95)}"))
     return rows
 
+
+_SPANS = "SELECT ifnull(max(seq), 0) FROM spans"
 
 _SCORES = """
 WITH RECURSIVE names(name) AS (

@@ -1,11 +1,13 @@
 """The page ``/metrics``, which Prometheus scrapes: what has happened since the viewer began.
 
 Counters have to grow, and a store forgets its oldest traces. So the page counts what arrives while
-the viewer runs, and begins at nothing when it is started again, as every exporter does.
+the viewer runs, and begins at nothing when it is started again, as every exporter does. Scores and
+the budget are gauges, since they say how things stand.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -16,6 +18,8 @@ from starlette.responses import Response
 
 from llmeval_sdk.store import losses
 from llmeval_sdk.store.hourly import OTHER, HourlyTraffic, SpanFacts
+from llmeval_sdk.viewer._prometheus_budget import BudgetGauges
+from llmeval_sdk.viewer._prometheus_scores import FigureSource, ScoreGauges
 
 
 MOST_VALUES = 100
@@ -105,13 +109,20 @@ def metrics_page() -> Callable[[Request], Response]:
     """Return the page that shows the metrics, counted from the first time that it is asked for."""
     traffic, metrics = HourlyTraffic(past=False), Metrics()
     traffic.listen(metrics.count)
+    source, scores = FigureSource(), ScoreGauges(metrics.registry)
+    budget, one_scrape = BudgetGauges(metrics.registry), threading.Lock()
 
     def show(request: Request) -> Response:
         """Answer in the text format of Prometheus."""
-        with request.app.state.site.readers.lend() as reader:
-            reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
-            metrics.lose(reader.read(losses.total))
-        text = generate_latest(metrics.registry)
+        readers = request.app.state.site.readers
+        with one_scrape:
+            with readers.lend() as reader:
+                reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
+                metrics.lose(reader.read(losses.total))
+                location = reader.location
+            scores.show(source, location)
+            budget.show(readers.path)
+            text = generate_latest(metrics.registry)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     return show

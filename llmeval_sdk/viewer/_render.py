@@ -99,6 +99,11 @@ def estimated(estimate: Estimate) -> str:
     return f"{estimate.mean:.3g} ({estimate.low:.3g} to {estimate.high:.3g})"
 
 
+def end(value: float) -> str:
+    """Return an end of an interval, of which two digits after the point are enough."""
+    return f"{value:.2f}" if abs(value) < 10 else number(value)
+
+
 def preview(stored: str | None, limit: int = 160) -> str:
     """Return the beginning of a value that is stored as JSON, on one line.
 
@@ -148,6 +153,7 @@ TEMPLATES.filters |= {
     "clock": clock,
     "day": day,
     "duration": duration,
+    "end": end,
     "money": money,
     "estimated": estimated,
     "number": number,

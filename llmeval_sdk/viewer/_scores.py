@@ -21,6 +21,7 @@ from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.populations import Population, over_time, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
+from llmeval_sdk.store.said import recent_said
 from llmeval_sdk.store.views import KnownNames
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._cells import cell_of
@@ -112,8 +113,12 @@ def detail(request: Request) -> Response:
     name, since = request.path_params["evaluator"], _since(request)
     with request.app.state.site.readers.lend() as reader:
         known = reader.read(views.known_names)
+        said = reader.read(lambda c: recent_said(c, name, since)) if name in known.labels else None
         if name not in known.evaluators:
-            raise HTTPException(404, "No such evaluator has scored anything in this store.")
+            if said is None:
+                raise HTTPException(404, "No such evaluator has scored anything in this store.")
+            state = reader.read(state_of)
+            return _said_page(request, name, said, state)
         judge = _judge(reader, name, since) if name in known.judges else None
         if judge is None:
             summary, recent = _figures(reader, name, since, judge=False)
@@ -133,7 +138,11 @@ def detail(request: Request) -> Response:
     return page(
         request, "evaluator.html",
         figures=summary, judge=judge, points=points, judged=judged, period=period, steps=STEPS,
-        charts=[*_drawn(summary, recent, period, points, judged), *_probable(name, judge)],
+        charts=[
+            *_drawn(summary, recent, period, points, judged), *_probable(name, judge),
+            *_said(name, said),
+        ],
+        people=False,
         selection=_is_selection(judge),
         state=state, ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
@@ -214,6 +223,33 @@ def _drawn(
     return [
         Chart(title, _charts.drawn(draw, f"{title}: {summary.name}"), note)
         for title, draw, note in drawings
+    ]
+
+
+def _said_page(request: Request, name: str, said: views.Recent, state: str) -> Response:
+    """Answer with what people said under a name that no evaluator has."""
+    period = period_of(said.times)
+    points = [Point(at, mean, count=count) for at, mean, count in means_by_period(said, period)]
+    summary = figures(name, said, judge=False)
+    return page(
+        request, "evaluator.html",
+        figures=summary, judge=None, points=points, judged=[], period=period, steps=STEPS,
+        charts=_drawn(summary, said, period, points, []), selection=False, people=True,
+        state=state, ranges=RANGES, range=request.query_params.get("range", ""),
+    )  # fmt: skip
+
+
+def _said(name: str, said: views.Recent | None) -> list[Chart]:
+    """Draw what people said under the name of an evaluator."""
+    if said is None or not said.values:
+        return []
+    period = period_of(said.times)
+    points = [Point(at, mean, count=count) for at, mean, count in means_by_period(said, period)]
+    charts = _drawn(figures(name, said, judge=False), said, period, points, [])
+    note = f"What people said of {len(said.values):,} records."
+    return [
+        replace(chart, title=f"People: {chart.title[0].lower()}{chart.title[1:]}", note=note)
+        for chart in charts
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import Any
 
@@ -12,13 +12,15 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from llmeval_sdk import _values
+from llmeval_sdk import _values, runtime
 from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.pages import ListedSpan, Page
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.typed_ids import hashed
 from llmeval_sdk.store.views import KnownNames
 from llmeval_sdk.store.walks import Judged, Order, Place, Query
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
+from llmeval_sdk.viewer._columns import chosen_columns
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import integer, page, root_of, url
 
@@ -31,20 +33,12 @@ SORTS: Mapping[str, Order] = {"@time": "oldest", "@took": "slowest", "-@took": "
 """Ways to sort that no evaluator has a name for; newest first needs none."""
 MAX_COLUMNS = 12
 _TEXTS = (
-    "q", "span", "evaluator", "op", "value", "judge", "reason", "session", "tag", "model", "slower",
-    "dearer", "range", "sort",
+    "q", "span", "evaluator", "op", "value", "judge", "reason", "said", "session", "user", "tag",
+    "model", "slower", "dearer", "range", "sort",
 )  # fmt: skip
-MORE = ("session", "tag", "model", "slower", "dearer")
+MORE = ("session", "user", "tag", "model", "slower", "dearer")
 """Filters that a page folds away until one of them is set."""
 _FLAGS = ("errors", "runs")
-_FIRST_COLUMNS = (
-    "extraction_risk", "groundedness_risk", "context_relevance", "context_recall_heuristic",
-    "semantic_validation", "aggregated_confidence", "agreement_pattern", "context_precision",
-    "retrieval_risk",
-)  # fmt: skip
-EXTRACTED = "context_precision"
-"""An evaluator that gives a number only for records that have extractions."""
-_SHOWN = 6
 _INTEGERS_BELOW = 1 << 63
 """SQLite holds no integer from here on."""
 
@@ -58,6 +52,7 @@ class Filters:
     query: Query
     after: Place | None
     columns: tuple[str, ...]
+    """The evaluators whose scores are shown; those that the address names, if any."""
     problems: tuple[str, ...] = field(default=())
     refused: bool = False
     """A filter makes no sense. The list is empty then, because showing everything would mislead."""
@@ -91,8 +86,10 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
         evaluator=params.get("evaluator"),
         judged=JUDGED.get(params.get("judge", ""), ""),
         reason=params.get("reason"),
-        session=params.get("session"),
+        session=_as_stored(params.get("session")),
+        user=_as_stored(params.get("user")),
         model=params.get("model"),
+        **_feedback(params.get("said", "")),
         **_bounds(params, problems),
         failed="errors" in params,
         text=params.get("q"),
@@ -106,10 +103,16 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
     chosen = [name for name in address.getlist("col") if name][:MAX_COLUMNS]
     if chosen:
         params["col"] = chosen
-    columns = tuple(dict.fromkeys(chosen)) or _default_columns(known, query)
     after = _place(address.get("after"), by_words=by_words)
     refused = condition is None
-    return Filters(params, query, after, columns, tuple(problems), refused)
+    return Filters(
+        params, query, after, tuple(dict.fromkeys(chosen)), tuple(problems), refused=refused
+    )
+
+
+def _as_stored(identifier: str | None) -> str | None:
+    """Return an id in the form that spans have: its hash, where the app hashes ids."""
+    return identifier and hashed(identifier, runtime.settings())
 
 
 def _condition(
@@ -165,6 +168,13 @@ def _bounds(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
     return bounds
 
 
+def _feedback(said: str) -> dict[str, Any]:
+    """Return the filter by what people said: a name or ``*``, after ``-`` if bad, ``+`` if good."""
+    name = said.lstrip("+-")
+    good = {"+": True, "-": False}.get(said[:1])
+    return {"said": name, "said_good": good} if name else {}
+
+
 def _order(sort: str) -> tuple[Order, str | None]:
     """Read how a list is sorted: by time, by how long it took, or by the values of an evaluator."""
     if sort in SORTS:
@@ -186,18 +196,6 @@ def _place(text: str | None, *, by_words: bool = False) -> Place | None:
     except ValueError:
         return None
     return place if max(abs(number), abs(place.seq)) < _INTEGERS_BELOW else None
-
-
-def _default_columns(known: KnownNames, query: Query) -> tuple[str, ...]:
-    """Return the filtered and sorted evaluators, then judges, then the most telling heuristics."""
-    wanted = [query.evaluator, query.order_by, *known.judges[:3], *_FIRST_COLUMNS]
-    there = set(known.evaluators)
-    if EXTRACTED not in known.numeric and query.evaluator != "semantic_validation":
-        there.discard("semantic_validation")  # without extractions it says little
-    shown = [name for name in wanted if name in there] + [
-        name for name in known.heuristics if name in there
-    ]
-    return tuple(dict.fromkeys(name for name in shown if name))[:_SHOWN]
 
 
 NOTHING = Page((), None, 0, full=False)
@@ -224,6 +222,10 @@ def show(request: Request) -> Response:
             return RedirectResponse(
                 url(root_of(request), f"/traces/{trace_id}", {"span": span_id}), 303
             )
+        if not filters.columns:
+            query = filters.query
+            columns = reader.read(lambda c: chosen_columns(c, known, query))
+            filters = replace(filters, columns=columns)
         result = NOTHING if filters.refused else _page(reader, filters)
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))

@@ -11,6 +11,7 @@ from pathlib import Path
 import backend_servers as servers
 import browser
 import pytest
+from langfuse_server import langfuse_by_its_package
 
 
 BACKENDS = os.environ.get("BACKENDS", "")
@@ -37,6 +38,14 @@ def mlflow(tmp_path_factory):
     """Run an MLflow server; gives its address."""
     with servers.mlflow(BACKENDS, tmp_path_factory.mktemp("mlflow")) as url:
         yield url
+
+
+@pytest.fixture
+def langfuse():
+    """Run Langfuse's stand-in with the models of its own package; gives its address and its books."""
+    python = Path(BACKENDS, "langfuse", "bin", "python").absolute()
+    with langfuse_by_its_package(python) as (url, ask):
+        yield url, ask
 
 
 @pytest.fixture(scope="session")

@@ -380,3 +380,40 @@ def test_calibrations_are_shown_with_their_state(llmeval, store):
         in line(done, " polite ")
     )
     assert "STALE" in line(done, "STALE: the calibration of kind")
+
+
+def test_clients_say_whether_they_are_instrumented(llmeval):
+    """The one that the environment names, those that an app may name, and what is not installed."""
+    pytest.importorskip("openinference.instrumentation.openai")
+    done = llmeval("doctor", LLMEVAL_INSTRUMENT="openai,groq")
+    assert done.returncode == 1
+    assert line(done, " openai LLMEVAL_INSTRUMENT names it (openai ").startswith("ok ")
+    groq = line(done, " groq instrumenting ")
+    assert groq.startswith("BROKEN ")
+    assert "openinference-instrumentation-groq" in groq
+    assert line(llmeval("doctor"), 'app has instrument("openai")').startswith("note openai ")
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"LLMEVAL_EXPORTERS": "langfuse"}, "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"),
+        (
+            {"LLMEVAL_EXPORTERS": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": "ftp://h"},
+            "'ftp://h/v1/traces' is not",
+        ),
+    ],
+)
+def test_an_exporter_that_cannot_be_made_is_broken(llmeval, environment, words):
+    """Its keys, packages and address are looked at before the app has to do without it."""
+    done = llmeval("doctor", **environment)
+    assert done.returncode == 1
+    assert words in " ".join(done.stdout.split())
+
+
+def test_langfuse_is_active_once_it_has_its_keys(llmeval):
+    """And they are not shown."""
+    keys = {"LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": KEY}
+    done = llmeval("doctor", LLMEVAL_EXPORTERS="langfuse", **keys)
+    assert line(done, " langfuse active").startswith("ok langfuse active; takes our spans")
+    assert KEY not in done.stdout

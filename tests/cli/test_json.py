@@ -69,3 +69,14 @@ def test_doctor_prints_settings_and_findings(llmeval):
     assert "sk-very-secret-key" not in done.stdout
     broken = document(llmeval("doctor", "--offline", "--json", LLMEVAL_JUDGE_CONCURRENCY="x"), 1)
     assert broken["broken"] == 1
+
+
+def test_prune_prints_what_went_of_a_user(llmeval, store):
+    """The same keys for a dry run and for a real one; no prose on standard output."""
+    for number in (1, 2):
+        tags = {"user_id": f"user-{number}"}
+        store.span(f"{number:016x}", trace_id=f"{number:032x}", tags=tags)
+    run = ("prune", "--store", store.path, "--user", "user-1", "--json")
+    dry, real = document(llmeval(*run, "--dry-run")), document(llmeval(*run))
+    assert set(dry) == set(real)
+    assert (dry["traces"], dry["removed"], real["removed"]) == (1, 0, 1)

@@ -22,7 +22,8 @@ def full(store):
             response="Slate, as far as the survey says. " * 6, trace_id=f"{number + 1:032x}",
             retrieved_context=(Chunk("The roof is of slate.", URI),), usage=Usage(1_200, 340),
             error=Failure("UpstreamServiceUnavailable", "no answer " * 20) if number == 3 else None,
-            model_name="some-provider/some-very-long-model-name-2026-11-22",
+            tags={"release": f"r-2026-11-2{number % 2 + 1}-with-a-long-name"},
+            model_name=f"some-provider/some-very-long-model-name-2026-11-2{number % 2 + 1}",
         )  # fmt: skip
         store.evaluation(span, LONG, "no" if number % 3 else "yes", evaluator_kind="judge",
                          explanation="the value stands nowhere in the passages " * 5)  # fmt: skip
@@ -57,6 +58,32 @@ def rows(tmp_path):
     return path
 
 
+@pytest.fixture
+def labelled(tmp_path):
+    """Rows that people labelled, with a judge's verdicts on them."""
+    path = tmp_path / "labelled.jsonl"
+    path.write_text(
+        "".join(
+            f'{{"request_id": "q-{"1" * 30}{number}", "request": "{QUESTION}", "label": {number % 2}, '
+            f'"score": 0.{number}, "{LONG}": "yes", "groundedness": 0.{number}}}\n'
+            for number in range(1, 10)
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def verdicts(tmp_path):
+    """Rows with a judge's probabilities and people's labels."""
+    path = tmp_path / "verdicts.jsonl"
+    row = '{{"request_id": "r{0}", "label": "{1}", "probability": 0.{0}, "model": "{2}"}}\n'
+    model = "some-provider/some-very-long-model-name-2026-11-22"
+    path.write_text(
+        "".join(row.format(n, "yes" if n > 50 else "no", model) for n in range(10, 100))
+    )
+    return path
+
+
 COMMANDS = {
     "traces": (LONG, "answer_the_question_of_a_customer", "UpstreamServiceUnavailable"),
     "traces --worst groundedness": ("groundedness", "answer_the_question_of_a_customer"),
@@ -77,16 +104,31 @@ COMMANDS = {
     "evaluate {rows} --evaluators exact_match,document_recall": ("exact_match", "document_recall"),
     "evaluate --from-store --evaluators context_relevance": ("context_relevance",),
     "evaluate {rows} --evaluators exact_match --fail-under exact_match/average=0.9": ("FAILED",),
+    "watch --once --alert groundedness<0.9 --alert latency_seconds.p95>2": ("groundedness<0.9",),
+    f"watch --once --alert {LONG}<0.9": (LONG,),
+    "agreement {labelled}": ("kappa", "labelled records"),
+    "compare --by model": (LONG, "none of its requests has a model"),
+    "compare --by tag:release": (LONG, "r-2026-11-21-with-a-long-name"),
+    "calibrate {verdicts} --evaluator polite --dry-run": (
+        "labelled answers",
+        "what its probabilities become",
+    ),
+    f"label {LONG} --list": ('"label":null',),
+    "demo --limit 1": ("distribution",),
     "--help": ("evaluate",),
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_line_is_longer_than_the_terminal(terminal, rows, full, tmp_path, command):
+def test_no_line_is_longer_than_the_terminal(
+    terminal, rows, labelled, verdicts, full, tmp_path, command
+):
     """And what a reader needs is there whole, or its end is marked as cut."""
     if command.startswith("dataset") and "add" not in command:
         terminal("dataset", "add", "answers", "--last")
-    printed = terminal(*command.replace("{rows}", str(rows)).split(), codes=(0, 1))
+    files = command.replace("{rows}", str(rows)).replace("{labelled}", str(labelled))
+    files = files.replace("{verdicts}", str(verdicts))
+    printed = terminal(*files.split(), codes=(0, 1, 2))
     places = (str(full.path.parent), str(tmp_path))
     too_long = [
         line

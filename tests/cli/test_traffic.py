@@ -289,3 +289,13 @@ def test_tags_in_any_script_are_found(store, llmeval):
     store.span(f"{1:016x}", "answer", start_ns=now - SECOND, tags=tags)
     found, _ = groups(llmeval, "--store", store.path, "--by", "tag:équipe")
     assert list(found) == ["bleue"]
+
+
+@pytest.mark.parametrize("key", ["release", 'say "when"', "back\\slash", "it's", "straße", "a.b"])
+def test_a_tag_with_any_name_groups(llmeval, store, key):
+    """Quotes and backslashes in the name of a tag are part of the name."""
+    for number in range(1, 4):
+        tags = {key: "v7"} if number < 3 else {"other": "v7"}
+        store.span(f"{number:016x}", trace_id=f"{number:032x}", tags=tags)
+    found, _ = groups(llmeval, "--store", store.path, "--by", f"tag:{key}")
+    assert {name: group["count"] for name, group in found.items()} == {"v7": 2, None: 1}

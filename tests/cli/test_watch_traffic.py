@@ -60,3 +60,14 @@ def test_it_can_be_silenced_beside_an_alert_on_a_score(look, store):
     states = {each["alert"]: each["state"] for each in told["alerts"]}
     assert states["latency_seconds.p95>2"] == "silenced"
     assert told["told"] == []
+
+
+def test_a_bound_is_remembered_as_one_sort_alone(look, store):
+    """Feedback under a name that nobody had makes a bound a plain one, and it stays silenced."""
+    bound = ("--alert", "helpful<0.9")
+    request(store, 1, SECOND)
+    look(*bound, "--silence", "1h")
+    store.feedback(1, "helpful", value=False)
+    _, told = look(*bound)
+    (alert,) = told["alerts"]
+    assert (alert["alert"], alert["state"]) == ("helpful<0.9", "silenced")

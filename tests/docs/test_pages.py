@@ -18,7 +18,17 @@ ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 SITE = sorted(DOCS.rglob("*.md"))
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *SITE]
-CLEAN = ("LLMEVAL_", "DD_", "OPENAI_", "OTEL_", "PHOENIX_", "MLFLOW_")
+CLEAN = (
+    "LLMEVAL_",
+    "DD_",
+    "OPENAI_",
+    "OTEL_",
+    "PHOENIX_",
+    "MLFLOW_",
+    "LANGFUSE_",
+    "LANGSMITH_",
+    "BRAINTRUST_",
+)
 
 
 def name_of(page):

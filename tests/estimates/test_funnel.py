@@ -1,6 +1,6 @@
 """The arithmetic of who was judged and why not."""
 
-from llmeval_sdk.estimates.funnels import funnel, step_of
+from llmeval_sdk.estimates.funnels import funnel
 from llmeval_sdk.pipeline import Stats
 from llmeval_sdk.policy.admission import NOT_RUN_REASONS
 
@@ -36,12 +36,3 @@ def test_stats_have_a_funnel_for_each_judge():
         "a": "10 > 3 > 3 > 3 > 3",
         "b": "1 > 1 > 0 > 0 > 0",
     }
-
-
-def test_a_reason_names_the_step_it_kept_a_record_from():
-    """The step is the first one that the funnel does not count the record in."""
-    names = ("eligible", "selected", "budgeted", "run", "scored")
-    for reason in NOT_RUN_REASONS:
-        one = funnel(0, {reason: 1})
-        missed = next((name for name in names if getattr(one, name) == 0), None)
-        assert step_of(reason) == (None if reason == "cached" else missed)

@@ -104,11 +104,11 @@ def test_what_is_said_of_one_signal_holds_for_it_alone(collector, monkeypatch):
 def test_a_protocol_that_is_not_spoken_is_told(collector, monkeypatch, caplog):
     """With what to do; spans are sent as they can be."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
     answer("Which roof?")
     runtime.flush(20)
     assert collector.span("invoke_workflow answer")
-    assert "only http/protobuf is spoken, mostly on the collector's port 4318" in caplog.text
+    assert "did you mean 'http/protobuf'?" in caplog.text
 
 
 def test_a_disabled_sdk_sends_nothing(collector, monkeypatch):

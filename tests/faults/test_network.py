@@ -26,12 +26,13 @@ SECONDS = float(os.environ.get("LLMEVAL_TEST_FAULT_SECONDS", "0"))
 MINUTE = 60 if SECONDS > 120 else 0.4
 PER_SECOND = 20 if SECONDS else 100
 EXIT_SECONDS = 1.5 if SECONDS else 2.5
-EXPORTERS = ("otlp", "phoenix", "mlflow")
+EXPORTERS = ("otlp", "phoenix", "mlflow", "langfuse")
 WHOLE = {**dict.fromkeys(EXPORTERS, tuple(FAULTS)), "judge": tuple(JUDGE_FAULTS)}
 QUICK = {
     "otlp": tuple(FAULTS),
     "phoenix": ("healthy", "hang", "garbage", "413"),
     "mlflow": ("healthy", "closed", "portal", "413"),
+    "langfuse": ("healthy", "hang", "portal", "413"),
     "judge": ("healthy", "closed", "hang", "429", "portal"),
 }
 TAKEN = ("healthy", "413")
@@ -81,7 +82,7 @@ def ran(of):
 def _run(environment, took, place, *, wait):
     # They end one after the other: eleven processes that end at once wait for two processors.
     seconds = SECONDS + 2 * place if SECONDS else 3 * MINUTE + 0.4 * place
-    ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PHOENIX_", "MLFLOW_")
+    ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PHOENIX_", "MLFLOW_", "LANGFUSE_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(
         [sys.executable, APP, str(seconds), str(MINUTE), str(PER_SECOND), *["--wait"] * wait],

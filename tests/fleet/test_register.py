@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from fleet_parts import until
 
 from llmeval_sdk.fleet._keys import JUDGEMENT, QUEUE_KEY, RESULTS
 from llmeval_sdk.fleet._register import HOLD_SECONDS, MAX_TRIES, Register
@@ -165,3 +166,26 @@ def test_every_key_has_the_prefix(register, broker):
     register.claim("a", "w", seconds=1)
     register.settle("a", "x", field="judged", host="h")
     assert all(key.startswith(b"llmeval.") for key in broker.client().keys())  # noqa: SIM118
+
+
+def test_a_message_that_got_lost_on_its_way_to_a_worker_is_queued_again(broker, register):
+    """Celery's transport takes it out of the queue before it notes who has it."""
+    redis = broker.client()
+    register.put("m", ["a", "b"], name="copy")
+    assert register.queue_again(0.0) == 0  # it is still in the queue
+    assert redis.rpop("llmeval.judgements") == b"m"  # and now nobody has it
+    assert register.queue_again(60.0) == 0
+    register.claim("a", "w", seconds=60.0)
+    until(lambda: register.queue_again(0.05) == 1, "another delivery", seconds=5)
+    assert redis.lrange("llmeval.judgements", 0, -1) == [b"m"]
+    assert register.claim("b", "v", seconds=60.0).state == "claimed"
+
+
+def test_a_message_that_was_answered_is_never_queued_again(broker, register):
+    """What is left of it is nothing."""
+    redis = broker.client()
+    register.put("m", ["a"], name="copy")
+    redis.rpop("llmeval.judgements")
+    register.forget_message("copy")
+    assert register.queue_again(0.0) == 0
+    assert not redis.keys("llmeval.message.*")

@@ -8,8 +8,8 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges.prompt import sections_of
 from llmeval_sdk.model import Chunk, Failure, Record, Step, Usage
+from llmeval_sdk.testing._sections import sections_of
 
 
 NAMES = tuple(registry.installed(registry.JUDGES))

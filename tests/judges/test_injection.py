@@ -10,8 +10,9 @@ from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.judges.custom import LLMJudge
 from llmeval_sdk.judges.cut import TOTAL_CHARACTERS, shortened
 from llmeval_sdk.judges.groundedness import groundedness
-from llmeval_sdk.judges.prompt import SECTION_CHARACTERS, Section, neutral, render, sections_of
+from llmeval_sdk.judges.prompt import SECTION_CHARACTERS, Section, neutral, render
 from llmeval_sdk.model import Chunk, Record
+from llmeval_sdk.testing._sections import sections_of
 
 
 FORGED = re.compile(r"<\s*<\s*(begin|end)", re.IGNORECASE)

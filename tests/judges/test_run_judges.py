@@ -11,9 +11,9 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.agents.run import run_of
 from llmeval_sdk.judges.agent._shown_run import MOST_SHOWN, MOST_WHOLE, of_call, shown_run
-from llmeval_sdk.judges.prompt import sections_of
 from llmeval_sdk.judges.typed import typed_form_of
 from llmeval_sdk.model import Answer, Record, Step
+from llmeval_sdk.testing._sections import sections_of
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 

@@ -177,3 +177,77 @@ def test_a_comparison_prints_as_a_few_lines():
     assert "semantic_validation/pass/percentage: 1 to 0" in str(compared)
     assert max(len(str(compared)), len(repr(compared)), len(repr(compared.regressions[0]))) < 2_000
     assert repr(compared.regressions[0]).startswith("<Regression q0: ")
+
+
+def answers(texts, **more):
+    """Make a report of rows with these answers."""
+    rows = [
+        {"request_id": f"r{n}", "request": f"q{n}", "response": text, "expected_response": "slate"}
+        for n, text in enumerate(texts)
+    ]
+    return llmeval.evaluate(rows, evaluators=["exact_match"], **more)
+
+
+def test_rows_stand_side_by_side_the_worst_change_first():
+    """What got worse comes first, then another answer of the same worth, then what got better."""
+    before = answers(["slate", "tile", "brick", "slate"])
+    after = answers(["slate", "slate", "copper", "straw"])
+    compared = after.compare(before)
+    assert compared.changed == 3
+    assert [(pair.after.id, pair.change) for pair in compared.rows] == [
+        ("r3", -1.0), ("r2", 0.0), ("r1", 1.0),
+    ]  # fmt: skip
+    assert next(
+        (pair.before.record.response, pair.after.record.response) for pair in compared.rows
+    ) == ("slate", "straw")
+    assert not after.compare(after).rows
+
+
+def test_a_row_that_raises_is_the_worst_change():
+    """A row without an answer now comes before every score, and one that works again comes last."""
+
+    def broken(request):
+        if request == "q1":
+            raise OSError("no route")
+        return "slate"
+
+    working, failing = (
+        llmeval.evaluate(
+            [{"request_id": f"r{n}", "request": f"q{n}", "expected_response": "slate"}
+             for n in range(3)],
+            model=model, evaluators=["exact_match"],
+        )
+        for model in (lambda request: "slate", broken)
+    )  # fmt: skip
+    (pair,) = failing.compare(working).rows
+    assert (pair.after.id, pair.change) == ("r1", -2.0)
+    (pair,) = working.compare(failing).rows
+    assert pair.change == 2.0
+
+
+def test_the_page_of_a_report_shows_both_answers():
+    """HTML has the rows that changed with the answers of both reports, escaped."""
+    before = answers(["slate", "slate"])
+    after = answers(["<script>alert(1)</script>", "slate"])
+    page = after.to_html(compared=after.compare(before))
+    assert "1 row got worse; 1 of 1 that changed" in page
+    part = page[page.index("Before and now") :]
+    assert part.index("<h3>before</h3>") < part.index("slate") < part.index("<h3>now</h3>")
+    assert "&lt;script&gt;alert(1)" in part
+    assert "<script>" not in page
+
+
+def test_a_saved_report_says_of_what_data_and_when(tmp_path):
+    """Data set, judge and time are kept by a run's file and by `Report.save`."""
+    import time
+
+    begin = time.time_ns()
+    data = tmp_path / "golden.jsonl"
+    data.write_text('{"request": "q", "response": "slate", "expected_response": "slate"}\n')
+    run = tmp_path / "run.jsonl"
+    llmeval.evaluate(data, evaluators=["exact_match"], save=run)
+    loaded = llmeval.Report.load(run)
+    assert (loaded.run.data, loaded.run.judge) == ("golden", None)
+    assert begin <= loaded.run.created_ns <= time.time_ns()
+    loaded.save(tmp_path / "copy.jsonl")
+    assert llmeval.Report.load(tmp_path / "copy.jsonl").run == loaded.run

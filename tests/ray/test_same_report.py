@@ -118,6 +118,26 @@ def test_parquet_files_are_read_in_their_order_and_saved_by_block(ray_here, tmp_
     assert not list((tmp_path / "out").glob("*.verdicts"))
 
 
+def test_a_large_parquet_file_is_read_in_order_and_in_blocks(ray_here, tmp_path):
+    """Ray's newer reader gives the parts of a file above 32 MB in any order, and not block by block."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [
+        {"request_id": f"r{n}", "request": random.Random(n).randbytes(1000).hex()}
+        for n in range(40_000)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "large.parquet", row_group_size=2_000)
+    assert (tmp_path / "large.parquet").stat().st_size > 32 << 20
+    report = llmeval.evaluate(
+        tmp_path / "large.parquet", engine="ray", evaluators=["recall_warning"], experiment="x",
+        save=tmp_path / "out", workers=2, progress=False,
+    )  # fmt: skip
+    ids = [row.record.request_id for row in report.rows]
+    assert ids == [row["request_id"] for row in rows]
+    assert len(list((tmp_path / "out").glob("*.parquet"))) >= 4
+
+
 @pytest.mark.parametrize("blocks", [1, 5])
 def test_bad_rows_are_counted_and_told_as_the_local_engine_does(ray_here, blocks):
     """Also an id that appeared in another block."""

@@ -1,12 +1,16 @@
 """What many scores say together."""
 
+import random
 import time
+from collections import Counter
 from contextlib import closing
+from math import nextafter
 
 import pytest
 from summaries import not_run_summary, score_summary
 
 from llmeval_sdk.model import Batch, Failure, Usage
+from llmeval_sdk.store.bins import BINS, bin_of
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
@@ -144,3 +148,19 @@ def test_judges_that_did_not_run_are_counted_by_reason(make, read):
         )
         assert len(not_run_summary(reader, evaluator="safety")) == 1
         assert not_run_summary(reader, span_name="other") == ()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.7, 0.3), (1e6, 1e6 + 1e-9), (2.5, 2.5)])
+def test_the_histogram_counts_each_score_where_bin_of_puts_it(make, path, writer, low, high):
+    """SQL and Python agree on random scores, on the ends of each part, and just beside these."""
+    rng = random.Random(5)
+    ends = [low + number * (high - low) / BINS for number in range(BINS + 1)]
+    beside = [nextafter(end, way) for end in ends for way in (low, high)]
+    scores = [*ends, *beside, *(rng.uniform(low, high) for _ in range(300))]
+    spans = [make.span() for _ in scores]
+    events = [make.evaluation(span, "tone", at) for span, at in zip(spans, scores, strict=True)]
+    writer.write(Batch(tuple(spans), tuple(events)))
+    with StoreReader(path) as reader:
+        (summary,) = score_summary(reader)
+    counts = Counter(bin_of(score, summary.low, summary.high) for score in scores)
+    assert summary.histogram == tuple(counts[number] for number in range(BINS))

@@ -17,7 +17,7 @@ from llmeval_sdk.estimates.mean import population_mean
 from llmeval_sdk.store import _samples
 from llmeval_sdk.store._samples import LEAST_CHANCE
 from llmeval_sdk.store._verdicts import scores_by_span
-from llmeval_sdk.store.bins import bin_of, edge
+from llmeval_sdk.store.bins import bin_of
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import over_time, overall, populations
 from llmeval_sdk.store.reader import StoreReader
@@ -216,20 +216,6 @@ def test_a_summary_counts_as_its_rows_do(path):
         for score in scores:
             bins[bin_of(score, each.low, each.high)] += 1
         assert each.histogram == (tuple(bins) if scores else ())
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_bin_ends_where_the_next_begins(seed):
-    """Counting what lies below the edges puts every score where the formula puts it."""
-    rng = random.Random(seed)
-    low = rng.choice((0.0, -5.0, rng.uniform(-1e6, 1e6)))
-    high = rng.choice((1.0, low + rng.uniform(1e-9, 1e6)))
-    low, high = min(low, high), max(low, high)
-    edges = [edge(low, high, number) for number in range(1, 10)]
-    values = [rng.uniform(low, high) for _ in range(300)]
-    values += [low + (high - low) * number / 10 for number in range(11)]
-    for value in (*values, *edges):
-        assert sum(bound <= value for bound in edges) == bin_of(value, low, high)
 
 
 def test_rows_that_went_between_two_reads_are_no_error(path):

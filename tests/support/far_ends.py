@@ -40,6 +40,7 @@ ADDRESS = {
     "otlp": "OTEL_EXPORTER_OTLP_ENDPOINT",
     "phoenix": "PHOENIX_COLLECTOR_ENDPOINT",
     "mlflow": "MLFLOW_TRACKING_URI",
+    "langfuse": "LANGFUSE_BASE_URL",
     "judge": "LLMEVAL_JUDGE_BASE_URL",
 }
 
@@ -58,7 +59,8 @@ def far_end(of, fault):
                 "LLMEVAL_BUDGET_CALLS_PER_MINUTE": "100000",
             }  # fmt: skip
         else:
-            env = {"LLMEVAL_EXPORTERS": of}
+            keys = {"LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": "sk-lf-2"}
+            env = {"LLMEVAL_EXPORTERS": of, **(keys if of == "langfuse" else {})}
         yield {**env, ADDRESS[of]: url}, took
 
 
@@ -76,6 +78,7 @@ def _collector(fault):
             "/v1/": {"data": []},
             "/api/2.0/mlflow/experiments": {"experiment": {"experiment_id": "7"}},
             "/api/3.0/mlflow/traces": {},
+            "/api/public/scores": {"message": "Accepted"},
         }
         collector.decode = False
         for name, value in FAULTS[fault].items():
@@ -93,6 +96,8 @@ def _accepted(collector):
     for path, body in collector.posted:
         if path.startswith("/v1/span_annotations"):
             scores += len(body["data"])
+        elif path.startswith("/api/public/scores"):
+            scores += len(body)
         elif path.endswith("/assessments"):
             scores += "feedback" in body["assessment"]
     return collector.span_count + collector.log_count + scores

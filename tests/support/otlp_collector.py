@@ -46,6 +46,9 @@ class Collector:
         self.answers = []
         self.always = None
         self.hang = threading.Event()
+        self.hung = 0
+        self.idle_seconds = None
+        self.connections = set()
         self.trickle = False
         self.decode = True
         self.span_count = 0
@@ -123,6 +126,15 @@ def _handler(collector):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
+        def setup(self):
+            self.timeout = collector.idle_seconds
+            super().setup()
+            collector.connections.add(self)
+
+        def finish(self):
+            collector.connections.discard(self)
+            super().finish()
+
         def do_POST(self):
             length = int(self.headers["content-length"] or 0)
             body = self.rfile.read(length)
@@ -136,6 +148,7 @@ def _handler(collector):
                     self.wfile.write(b"X-More: 1\r\n")
                 return
             if collector.hang is not None and collector.hang.is_set():
+                collector.hung += 1
                 collector.released.wait(30)
                 self.close_connection = True
                 return

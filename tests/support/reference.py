@@ -27,7 +27,7 @@ def settings() -> str:
         f"{NOTE}"
         "Everything can be set by the environment alone. `configure(field=…)` wins over the\n"
         "environment, and where several variables are named in a row, the first one that is set\n"
-        "wins. The names of Datadog, OpenTelemetry, MLflow, Phoenix and OpenAI are read as they are.\n"
+        "wins. The names of Datadog, OpenTelemetry, MLflow, Phoenix, Langfuse and OpenAI are read as they are.\n"
         "`llmeval doctor` shows what is in force and where each value comes from.\n\n"
         f"{tables}"
     )

@@ -3,8 +3,11 @@
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk._coerce import TRUNCATED
 from llmeval_sdk._process.shield import caught
 from llmeval_sdk.exporters import memory
+from llmeval_sdk.testing import capture
+from llmeval_sdk.tracing._capture import NODES, ROOM
 
 
 @pytest.fixture(autouse=True)
@@ -124,3 +127,15 @@ def test_the_user_is_carried_to_another_process():
     assert found["back"].tags == {"user_id": "user/17"}
     assert found["back"].session_id == "chat 7"
     assert not found["later"].tags
+
+
+def test_ten_thousand_tags_are_bounded():
+    """What a span keeps of them has a limit, and the span is recorded all the same."""
+    with capture() as seen:
+        with llmeval.workflow("request"):
+            for part in range(10):
+                llmeval.annotate(tags={f"tag-{part}-{n}": "x" * 1_000 for n in range(1_000)})
+        seen.drain()
+        tags = seen.span("request").tags
+    assert 0 < len(tags) <= NODES + 1  # one says that there were more
+    assert sum(len(str(text)) for text in tags.values()) <= ROOM + NODES * (len(TRUNCATED) + 20)

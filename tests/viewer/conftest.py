@@ -1,7 +1,8 @@
 """The real viewer on a real server, over a store that the real writer filled."""
 
 import contextlib
-from contextlib import closing
+import shutil
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -41,3 +42,41 @@ def serve(store):
 @pytest.fixture
 def site(serve):
     return serve()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Return the Chromium of this machine."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="no browser here: `make test-viewer` installs one"
+    )
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no Chromium here: `make test-viewer` installs one")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Return a context manager for a page; leaving it checks that nothing went wrong in there."""
+
+    @contextmanager
+    def opened(*, clean=True, **options):
+        context = chromium.new_context(**options)
+        page, noise = context.new_page(), []
+        page.on("console", lambda message: noise.append(message.text))
+        page.on("pageerror", lambda error: noise.append(str(error)))
+        page.on("dialog", lambda dialog: (noise.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda request: None if "127.0.0.1" in request.url else noise.append(request.url),
+        )
+        yield page
+        context.close()
+        assert not clean or noise == []
+
+    return opened

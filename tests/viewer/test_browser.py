@@ -1,55 +1,13 @@
 """The pages in a real browser: list, filter, open, label; and nothing hostile gets anywhere."""
 
-import shutil
-from contextlib import contextmanager
-
 import pytest
 from viewer_store import HOSTILE
 
 from llmeval_sdk.store.reader import StoreReader
 
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="no browser here: `make test-viewer` installs one"
-)
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-if CHROMIUM is None:
-    pytest.skip("no Chromium here: `make test-viewer` installs one", allow_module_level=True)
-
 pytestmark = pytest.mark.timeout(120)
 TOKEN = "the-token-of-this-test"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(chromium):
-    """Return a context manager for a page; leaving it checks that nothing went wrong in there."""
-
-    @contextmanager
-    def opened(*, clean=True, **options):
-        context = chromium.new_context(**options)
-        page, noise = context.new_page(), []
-        page.on("console", lambda message: noise.append(message.text))
-        page.on("pageerror", lambda error: noise.append(str(error)))
-        page.on("dialog", lambda dialog: (noise.append(dialog.message), dialog.dismiss()))
-        page.on(
-            "request",
-            lambda request: None if "127.0.0.1" in request.url else noise.append(request.url),
-        )
-        yield page
-        context.close()
-        assert not clean or noise == []
-
-    return opened
 
 
 def rows(page):

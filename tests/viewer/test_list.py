@@ -7,9 +7,11 @@ from contextlib import closing
 import pytest
 from viewer_store import Store
 
+from llmeval_sdk import config, registry
 from llmeval_sdk.model import Usage
 from llmeval_sdk.store import pages, walks
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.said import teach
 from llmeval_sdk.store.walks import Query
 
 
@@ -61,6 +63,9 @@ def varied(store):
         ({"session": "chat"}, []),
         ({"tag": "user_id=42"}, [0]),
         ({"tag": "user_id"}, [1, 0]),
+        ({"user": "42"}, [0]),
+        ({"user": "4"}, []),
+        ({"user": "42", "tag": "user_id=43"}, []),
         ({"tag": 'odd "key=x'}, [0]),
         ({"tag": "user_id=4"}, []),
         ({"model": "gpt-4o"}, [0]),
@@ -313,6 +318,7 @@ def store_first(store):
         (Query(evaluator="a", below=0.5), "evaluations_by_time"),
         (Query(evaluator="a", reason="b"), "not_run_by_time"),
         (Query(order="lowest", order_by="a"), "evaluations_by_value"),
+        (Query(said="thumbs"), "feedback_by_time"),
     ],
 )
 def test_a_list_walks_an_index(store, query, index):
@@ -321,7 +327,10 @@ def test_a_list_walks_an_index(store, query, index):
     sql, given = walks.choose(query).candidates(None)
     with StoreReader(store.path) as reader:
         plan = reader.read(
-            lambda c: [row[3] for row in c.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+            lambda c: [
+                teach(c),
+                *(row[3] for row in c.execute(f"EXPLAIN QUERY PLAN {sql}", given)),
+            ][1:]
         )
     assert index in plan[0]
     assert "USE TEMP B-TREE FOR ORDER BY" not in plan
@@ -362,3 +371,56 @@ def test_validation_is_a_column_where_there_are_extractions(store, site):
         shown = "semantic_<wbr>validation" in head
         assert shown is ("context_precision" in pair)
     assert "semantic_<wbr>validation" in site.get(evaluator="semantic_validation").text
+
+
+def heads(page):
+    """Return the evaluators that have a column, in their order."""
+    head = page.text.partition("</thead>")[0].replace("<wbr>", "")
+    return re.findall(r'title="Sort by (\S+), worst first"', head)
+
+
+def scored(store, count, name="answer", **values):
+    """Write spans whose scores are made of their numbers."""
+    for number in range(count):
+        root = store.span(name, request=f"{name} {number}")
+        scores = [store.score(root, of, value(number)) for of, value in values.items()]
+        store.write(spans=[root], evaluations=scores)
+
+
+def test_columns_are_chosen_by_what_varies_the_own_scores_first(store, site):
+    """A score that says the same of every span has no column; an app's own one comes first."""
+    scored(
+        store, 12, groundedness_risk=lambda n: n / 12, context_relevance=lambda n: 0.5,
+        retrieval_risk=lambda n: n / 20, politeness=lambda n: n % 2 == 0,
+    )  # fmt: skip
+    assert heads(site.get()) == ["politeness", "groundedness_risk", "retrieval_risk"]
+    chosen = site.get(evaluator="context_relevance")
+    assert heads(chosen)[0] == "context_relevance"
+
+
+def test_columns_are_those_of_the_span_name(store, site):
+    """Each span name has the columns that tell its own spans apart."""
+    scored(store, 9, "extract", extraction_risk=lambda n: n / 9, agreement_pattern=lambda n: "all")
+    scored(store, 9, "chat", groundedness_risk=lambda n: n / 9, tone=lambda n: 0.5 + n / 20)
+    assert heads(site.get(span="extract")) == ["extraction_risk"]
+    assert heads(site.get(span="chat")) == ["tone", "groundedness_risk"]
+
+
+def test_a_judge_that_only_refused_keeps_its_column(store, site):
+    """What a judge did not do is worth a column, and so is a score where nothing varies."""
+    root = store.trace()
+    store.write(not_run=[store.refuse(root, "groundedness", "budget")])
+    assert heads(site.get())[0] == "groundedness"
+    scored(store, 9, "same", context_relevance=lambda n: 0.5)
+    assert heads(site.get(span="same")) == ["context_relevance"]
+
+
+def test_a_typed_id_finds_what_the_store_holds_as_its_hash(store, site, monkeypatch):
+    """Somebody who looks for a user knows the plain id; links of the pages hold the hash."""
+    make = registry.part("llmeval_sdk.redaction.identities:identities")
+    monkeypatch.setenv("LLMEVAL_HASH_IDS", "a key that all hosts have")
+    hashed = make(config.from_environment(problems=[])).hashed
+    anna = store.span(session_id=hashed("chat-7"), tags={"user_id": hashed("anna")})
+    store.write(spans=[anna, store.span(tags={"user_id": hashed("ben")})])
+    for query in ({"user": "anna"}, {"user": hashed("anna")}, {"session": "chat-7"}):
+        assert shown(site.get(**query)) == ids(anna)

@@ -4,6 +4,8 @@ import re
 import time
 
 import pytest
+from machine import is_within
+from metered_store import scraped
 
 from llmeval_sdk.model import JUDGE_TAG, Failure, Usage
 
@@ -72,14 +74,6 @@ def test_judges_are_not_counted_and_an_empty_store_is_said(site, store):
     assert "No traffic in this period" in page.text
 
 
-def scraped(site):
-    """Return the samples of ``/metrics`` by name and labels."""
-    page = site.get("/metrics")
-    assert page.status == 200
-    lines = [line for line in page.text.splitlines() if line and line[0] != "#"]
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
-
-
 def test_prometheus_gets_counters_of_what_happens(serve, store):
     """From the first scrape on, requests, calls, tokens, money and durations are counted."""
     fill(store, count=5)
@@ -131,3 +125,19 @@ def test_metrics_are_off_unless_wanted_and_behind_the_token(serve, store):
     guarded = serve(token="t" * 32, metrics=True)
     assert guarded.get("/metrics").status == 403
     assert guarded.get(f"/metrics?token={'t' * 32}").status == 200
+
+
+def test_the_first_overview_of_a_large_store_says_that_it_still_counts(serve, store):
+    """The page answers at once, counts on while it is asked again, and then has the figures."""
+    fill(store, count=5_000)
+    site = serve()
+    began = time.monotonic()
+    first = site.get("/overview")
+    assert is_within(time.monotonic() - began, 0.4)
+    deadline = time.monotonic() + 60
+    page = first
+    while "Still counting" in page.text and time.monotonic() < deadline:
+        assert 'http-equiv="refresh"' in page.text
+        assert "10,000 spans" in page.text
+        page = site.get("/overview")
+    assert "requests 5,000" in text_of(page)

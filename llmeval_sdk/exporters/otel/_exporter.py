@@ -1,4 +1,4 @@
-"""Sends spans and evaluations as OTLP over HTTP; OpenTelemetry's own variables configure it."""
+"""Sends spans and evaluations as OTLP; OpenTelemetry's own variables configure it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class OtlpExporter(StepwiseExporter):
     def __init__(self, settings: Settings, *, meter_provider: Any = None) -> None:
         super().__init__()
         self._endpoints = endpoints(settings)
+        self._senders = [endpoint.sender for endpoint in self._endpoints if endpoint is not None]
         self._writer = OtlpWriter(settings)
         self._histogram = None
         if meter_provider is not None or settings.otel_metrics:
@@ -58,22 +59,17 @@ class OtlpExporter(StepwiseExporter):
         count_refused(added.refused)
         progress.steps += [step._replace(counted=False) for step in added.steps]
 
-    def flush(self, timeout: float, /) -> None:
-        """Do nothing: a batch was answered when `export` returns."""
-
     def close(self, timeout: float, /) -> None:
         """Close the connections."""
-        for endpoint in self._endpoints:
-            if endpoint is not None:
-                endpoint.sender.close()
+        for sender in self._senders:
+            sender.close()
 
     def after_fork(self) -> None:
         """Begin anew in a child: the connections are the parent's."""
         super().after_fork()
         self._writer.after_fork()
-        for endpoint in self._endpoints:
-            if endpoint is not None:
-                endpoint.sender.forget()
+        for sender in self._senders:
+            sender.forget()
 
 
 class OtlpWriter:
@@ -109,7 +105,7 @@ class OtlpWriter:
 
 
 class Endpoint:
-    """One signal's server, address, headers and compression."""
+    """Where one signal is sent over HTTP: the server and its path, with headers and compression."""
 
     def __init__(
         self, sender: HttpSender, path: str, headers: Mapping[str, str], *, zipped: bool
@@ -137,35 +133,33 @@ class Endpoints(NamedTuple):
 
 def endpoints(settings: Settings) -> Endpoints:
     """Return both endpoints; the one of a signal without an address is ``None``."""
-    base, traces, logs = (
-        settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint,
-    )  # fmt: skip
-    if base or not (traces or logs):
-        base = (base or DEFAULT).rstrip("/")
-        traces, logs = traces or f"{base}/v1/traces", logs or f"{base}/v1/logs"
-    return Endpoints(
-        _endpoint(settings, "traces", traces) if traces else None,
-        _endpoint(settings, "logs", logs) if logs else None,
-    )
+    return Endpoints(_endpoint(settings, "traces"), _endpoint(settings, "logs"))
 
 
-def _endpoint(settings: Settings, signal: str, address: str) -> Endpoint:
+def _endpoint(settings: Settings, signal: str) -> Endpoint | None:
     """Make the endpoint of a signal, whose own settings override those of all of OTLP."""
 
     def of_signal(what: str) -> Any:
         own = getattr(settings, f"otlp_{signal}_{what}")
         return getattr(settings, f"otlp_{what}") if own is None else own
 
+    address = getattr(settings, f"otlp_{signal}_endpoint")
+    others = (settings.otlp_traces_endpoint, settings.otlp_logs_endpoint)
+    if not (address or settings.otlp_endpoint) and any(others):
+        return None
+    secrets = {**(settings.otlp_headers or {}), **(of_signal("headers") or {})}
+    headers = {name: value.reveal() for name, value in secrets.items()}
+    timeout, compression = of_signal("timeout"), of_signal("compression")
+    if of_signal("protocol") == "grpc":
+        make = registry.load("llmeval_sdk.exporters.otel._grpc:make")
+        made: Endpoint = make(settings, signal, headers, timeout, compression)
+        return made
+    address = address or f"{(settings.otlp_endpoint or DEFAULT).rstrip('/')}/v1/{signal}"
     tls = Tls(settings.otlp_certificate, settings.otlp_client_certificate, settings.otlp_client_key)
-    headers = {**(settings.otlp_headers or {}), **(of_signal("headers") or {})}
-    sender = HttpSender(address, timeout=of_signal("timeout"), tls=tls)
+    sender = HttpSender(address, timeout=timeout, tls=tls)
     parts = urlsplit(address if "//" in address else f"http://{address}")
-    return Endpoint(
-        sender,
-        (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
-        {name: value.reveal() for name, value in headers.items()},
-        zipped=of_signal("compression") == "gzip",
-    )
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Endpoint(sender, path, headers, zipped=compression == "gzip")
 
 
 def _written(records: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:

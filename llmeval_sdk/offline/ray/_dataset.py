@@ -68,7 +68,8 @@ def open_dataset(ray: Any, data: Any, paths: list[str], chosen: Chosen, *, paid:
     """Open the data, of which no row is read yet but for its columns.
 
     The number of blocks depends on the files alone and not on the cluster: a run can be resumed on
-    another one.
+    another one. They are read by Ray's first reader: its second one, the default since 2.60, gives
+    the parts of a large file in any order and does not heed the number of blocks.
 
     Raises:
         DataError: a file cannot be read, or no column is one of the schema.
@@ -89,7 +90,13 @@ def open_dataset(ray: Any, data: Any, paths: list[str], chosen: Chosen, *, paid:
             raise DataError(f"{path} is not a Parquet file: {error}") from None
     size = PAID_ROWS_OF_A_BLOCK if paid else ROWS_OF_A_BLOCK
     blocks = max(1, -(-count // size))
-    dataset = ray.data.read_parquet(paths, override_num_blocks=blocks)
+    context = ray.data.DataContext.get_current()
+    default = getattr(context, "use_datasource_v2", False)
+    context.use_datasource_v2 = False
+    try:
+        dataset = ray.data.read_parquet(paths, override_num_blocks=blocks)
+    finally:
+        context.use_datasource_v2 = default
     return Opened(dataset, str(data), count, blocks)
 
 

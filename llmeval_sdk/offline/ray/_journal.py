@@ -20,7 +20,8 @@ from llmeval_sdk.offline.report._journal import Seal
 from llmeval_sdk.offline.report._table import read_row
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run._engine import InputRow
-from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
+from llmeval_sdk.store.decode import evaluation_from
+from llmeval_sdk.store.encode import dumps, sparse
 
 
 class BlockJournal:

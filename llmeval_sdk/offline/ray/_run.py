@@ -22,7 +22,7 @@ from llmeval_sdk.offline.ray._merge import CheckedBlocks, EvaluatedBlocks
 from llmeval_sdk.offline.report import _folder
 from llmeval_sdk.offline.report._folder import BlockRows, TemporaryFolder
 from llmeval_sdk.offline.report._journal import VERSION, check_resumable
-from llmeval_sdk.offline.report._report import Report
+from llmeval_sdk.offline.report._report import Report, run_of
 from llmeval_sdk.offline.run._rows import RowSeal, bar
 from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.store.files import path_of
@@ -121,6 +121,7 @@ class RayRun:
             self._checked.bad,
             tuple(self._checked.problems),
             outputs=work.chosen.outputs,
+            run=run_of(self._header),
         )
 
     def _task(self, cluster: Cluster) -> tuple[Task, Cluster]:

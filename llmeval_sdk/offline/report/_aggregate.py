@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from llmeval_sdk.estimates.mean import Estimate, mean_of_all
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in
 from llmeval_sdk.offline.report._outputs import PROBABILITY, contributions
 from llmeval_sdk.offline.report._sums import ExactSum
@@ -20,6 +21,8 @@ class EvaluatorTally:
     rated: int = 0
     sums: dict[str, ExactSum] = field(default_factory=dict)
     """Sum over the rated rows, by aggregate path."""
+    squares: dict[str, ExactSum] = field(default_factory=dict)
+    """Sum of the squares, by aggregate path; empty for a report of an earlier release."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Why the others have no value: ``missing: response``, ``timeout`` …"""
     failed: int = 0
@@ -77,20 +80,28 @@ class EvaluatorTally:
             self.low = value if self.low is None or value < self.low else self.low
             self.high = value if self.high is None or value > self.high else self.high
         for path, amount in contributions(evaluation).items():
-            self._sum_of(path).add(amount)
+            _sum_of(self.sums, path).add(amount)
+            _sum_of(self.squares, path).add(min(amount * amount, _LARGEST))
 
     def means(self) -> dict[str, float]:
         """Return the mean by path, over the rows that have a value."""
-        return {
-            path: amount.mean(self.probable if path.endswith(PROBABILITY) else self.rated)
-            for path, amount in self.sums.items()
-        }
+        return {path: amount.mean(self._count(path)) for path, amount in self.sums.items()}
 
-    def _sum_of(self, path: str) -> ExactSum:
-        known = self.sums.get(path)
-        if known is None:
-            known = self.sums[path] = ExactSum()
-        return known
+    def estimates(self) -> dict[str, Estimate]:
+        """Return the mean by path with its 95 % interval, where the sums of squares are known."""
+        is_share = self.low is None or self.high is None or 0 <= self.low <= self.high <= 1
+        means = {
+            path: mean_of_all(
+                self._count(path), amount.total, self.squares[path].total,
+                bounds=(0.0, 1.0) if is_share or path.endswith(PROBABILITY) else None,
+            )
+            for path, amount in self.sums.items()
+            if path in self.squares
+        }  # fmt: skip
+        return {path: mean for path, mean in means.items() if mean is not None}
+
+    def _count(self, path: str) -> int:
+        return self.probable if path.endswith(PROBABILITY) else self.rated
 
     def _spend(self, usage: Usage) -> None:
         self.tokens += replace(usage, cost_usd=None)
@@ -109,8 +120,9 @@ class EvaluatorTally:
         self.stood_in += other.stood_in
         self.probable += other.probable
         self.seconds.merge(other.seconds)
-        for path, amount in other.sums.items():
-            self._sum_of(path).merge(amount)
+        for mine, theirs in ((self.sums, other.sums), (self.squares, other.squares)):
+            for path, amount in theirs.items():
+                _sum_of(mine, path).merge(amount)
         self.reasons.update(other.reasons)
         self.tokens += other.tokens
         if other.dollars is not None:
@@ -119,6 +131,17 @@ class EvaluatorTally:
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
         self.low, self.high = min(lows, default=None), max(highs, default=None)
+
+
+_LARGEST = 1e300
+"""The largest square that is added up: the sum stays finite, and its interval is wide."""
+
+
+def _sum_of(sums: dict[str, ExactSum], path: str) -> ExactSum:
+    known = sums.get(path)
+    if known is None:
+        known = sums[path] = ExactSum()
+    return known
 
 
 def _reason(evaluation: Evaluation) -> str:
@@ -169,6 +192,7 @@ class Aggregate:
             tally.reasons = _most_frequent_first(tally.reasons)
             tally.errors = _most_frequent_first(tally.errors)
             tally.sums = dict(sorted(tally.sums.items()))
+            tally.squares = dict(sorted(tally.squares.items()))
 
     def metrics(self) -> dict[str, float]:
         """Return the means and shares by path, over the rows that have a value."""
@@ -200,6 +224,7 @@ class Aggregate:
                 name: {
                     "rated": tally.rated,
                     "sums": {path: amount.total for path, amount in tally.sums.items()},
+                    "squares": {path: amount.total for path, amount in tally.squares.items()},
                     "reasons": tally.reasons,
                     "failed": tally.failed,
                     "errors": tally.errors,
@@ -236,6 +261,7 @@ def from_plain(plain: Mapping[str, Any]) -> Aggregate:
         tallies[name] = replace(
             EvaluatorTally(**rest),
             sums={path: ExactSum(amount) for path, amount in saved["sums"].items()},
+            squares={path: ExactSum(amount) for path, amount in saved.get("squares", {}).items()},
             reasons=Counter(saved["reasons"]),
             errors=Counter(saved["errors"]),
             unrated_parts=ExactSum(saved["unrated_parts"]),

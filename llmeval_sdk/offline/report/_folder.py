@@ -16,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
-from llmeval_sdk import _private
+from llmeval_sdk._atomic import replace_text
 from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
 from llmeval_sdk.offline.report._aggregate import Aggregate, from_plain
 from llmeval_sdk.offline.report._table import read_row
@@ -135,7 +135,7 @@ _TOGETHER = 200
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a file of the folder, whole or not at all."""
-    _private.replace_text(path, json.dumps(content, default=str) + "\n")
+    replace_text(path, json.dumps(content, default=str) + "\n")
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -160,6 +160,21 @@ def finish(
     write_json(folder / REPORT, {"blocks": blocks, "end": aggregate.to_plain(), **about})
 
 
+def ends(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return what a run is, and what came of it; ``None`` for the latter if it did not finish.
+
+    Raises:
+        DataError: the folder holds no run.
+    """
+    header = read_run(folder)
+    try:
+        return header, json.loads((folder / REPORT).read_bytes())
+    except FileNotFoundError:
+        return header, None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder / REPORT} cannot be read: {error}") from None
+
+
 def load(folder: Path) -> tuple[Mapping[str, Any], BlockRows, Aggregate]:
     """Read a finished run: what it is, its rows, and what they say together.
 
@@ -167,14 +182,10 @@ def load(folder: Path) -> tuple[Mapping[str, Any], BlockRows, Aggregate]:
         DataError: the folder holds no run.
         ConfigurationError: the run did not finish.
     """
-    header = read_run(folder)
-    try:
-        end = json.loads((folder / REPORT).read_bytes())
-    except OSError:
+    header, end = ends(folder)
+    if end is None:
         raise ConfigurationError(
             f"the run in {folder} did not finish: go on with resume=True (--resume)"
-        ) from None
-    except ValueError as error:
-        raise DataError(f"{folder / REPORT} cannot be read: {error}") from None
+        )
     blocks = [SavedBlock(*block) for block in end["blocks"]]
     return {**header, **end}, BlockRows(folder, blocks), from_plain(end["end"])

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -91,6 +92,53 @@ def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), default=str).encode() + b"\n"
 
 
+MOST_LINE = 64 << 20
+"""Bytes of the longest line that is read: more than one row is no report of ours."""
+_MOST_HEADER = 1 << 20
+_MOST_END = 4 << 20
+
+
+class Ends(NamedTuple):
+    """The first and the last line of a file."""
+
+    header: Mapping[str, Any]
+    end: Mapping[str, Any] | None
+    """``None`` if the run did not finish."""
+
+
+def ends(path: Path) -> Ends:
+    """Read the first and the last line of a file, and none of its rows.
+
+    Raises:
+        ConfigurationError: there is no such file.
+        DataError: it is not a report.
+    """
+    try:
+        with path.open("rb") as file:
+            header = _header(path, file.readline(_MOST_HEADER))
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MOST_END))
+            last = file.read(_MOST_END).rstrip(b"\n").rpartition(b"\n")[2]
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    if not last.startswith(b'{"end":'):
+        return Ends(header, None)
+    try:
+        return Ends(header, json.loads(last))
+    except (ValueError, RecursionError):
+        raise DataError(f"{path} is damaged: its last line cannot be read") from None
+
+
+def _header(path: Path, line: bytes) -> dict[str, Any]:
+    try:
+        header: dict[str, Any] = json.loads(line)
+        if header["llmeval_report"] == VERSION:
+            return header
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise DataError(f"{path} is not a report: write one with Report.save() or --save")
+
+
 def scan(path: Path) -> Saved:
     """Find the rows of a file without reading them.
 
@@ -103,17 +151,11 @@ def scan(path: Path) -> Saved:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     with file:
-        first = file.readline()
-        try:
-            header = json.loads(first)
-            known = header["llmeval_report"] == VERSION
-        except (ValueError, KeyError, TypeError):
-            known = False
-        if not known:
-            raise DataError(f"{path} is not a report: write one with Report.save() or --save")
+        first = file.readline(MOST_LINE)
+        header = _header(path, first)
         lines: list[SavedLine] = []
         end, at = None, len(first)
-        for line in file:
+        for line in iter(partial(file.readline, MOST_LINE), b""):
             if not line.endswith(b"\n"):
                 break  # the process was killed while it wrote
             found = _BEGINS.match(line)

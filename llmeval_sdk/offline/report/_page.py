@@ -9,7 +9,9 @@ from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.model import Evaluation, is_stand_in
 from llmeval_sdk.offline.report._page_markup import STYLE, cells, mark, table, text
 from llmeval_sdk.offline.report._page_metrics import Histograms, metrics
-from llmeval_sdk.offline.report.compare import Comparison, Regression
+from llmeval_sdk.offline.report._page_pairs import side_by_side
+from llmeval_sdk.offline.report._pairs import MOST_TEXT
+from llmeval_sdk.offline.report.compare import Comparison
 from llmeval_sdk.offline.report.gate import Check, ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import (
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report._report import Report
 
 
-MOST_TEXT = 4_000
 MOST_CHUNKS = 20
-MOST_REGRESSED = 25
 MOST_MARKS = 4
 FEW = 4
 """Evaluations that found nothing bad and are not worth folding away."""
@@ -72,7 +72,7 @@ def _texts(row: Row, columns: list[tuple[str, str]]) -> Iterator[str]:
         yield f'<p class="text">{text(value[:MOST_TEXT])}</p>'
     chunks = row.record.retrieved_context
     if chunks:
-        yield f"<h3>retrieved context, {len(chunks):,} chunks</h3><ol>"
+        yield f"<h3>retrieved context, {plural(len(chunks), 'chunk')}</h3><ol>"
         for chunk in chunks[:MOST_CHUNKS]:
             source = f' <span class="soft">{text(chunk.doc_uri)}</span>' if chunk.doc_uri else ""
             yield f'<li><span class="text">{text((chunk.content or "")[:600])}</span>{source}</li>'
@@ -121,30 +121,6 @@ def _why(evaluation: Evaluation) -> str:
     if evaluation.error is not None:
         return printable(evaluation.error.message, 600)
     return printable(evaluation.explanation or "", 600)
-
-
-def regressed(compared: Comparison) -> str:
-    """List the rows that got worse, with what was said of them before and now."""
-    if not compared.regressions:
-        return ""
-    by_row: dict[str, list[str]] = {}
-    for each in compared.regressions:
-        by_row.setdefault(each.row.id, []).append(_step(each))
-    rows_found = sorted(by_row.items(), key=lambda each: -len(each[1]))
-    rows = (
-        cells([("id", text(row)), ("", " ".join(steps))])
-        for row, steps in rows_found[:MOST_REGRESSED]
-    )
-    cut = f'<span class="soft">{MOST_REGRESSED} shown</span>' * (len(rows_found) > MOST_REGRESSED)
-    return (
-        f"<details><summary>{plural(compared.regressed, 'row')} got worse{cut}</summary>"
-        f'<div class="wide">{table([("", "row"), ("", "before and now")], rows)}</div></details>'
-    )
-
-
-def _step(each: Regression) -> str:
-    now = "raised" if each.after is None else score(each.after.value)
-    return mark(f"{each.evaluator} {score(each.before.value)} → {now}", good=False)
 
 
 _POLICY = (
@@ -217,5 +193,5 @@ def _against(compared: Comparison) -> str:
     only = f"{compared.only_before:,} only there, {compared.only_after:,} only here"
     return (
         f'<p class="soft">Against a baseline: {compared.pairs:,} rows in both, {only}.</p>'
-        + regressed(compared)
+        + side_by_side(compared)
     )

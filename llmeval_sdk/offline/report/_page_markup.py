@@ -122,6 +122,7 @@ details > .wide, details > ol { padding: .5rem .9rem; margin: 0; }
 .marks { display: flex; gap: .3rem; }
 .inside { display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; padding: .75rem .9rem; }
 .inside > div { min-width: 0; }
+.inside.both { border-bottom: 1px solid var(--line); }
 .inside h3 { font-size: .8rem; margin: .75rem 0 .1rem; color: var(--muted); font-weight: 500; }
 .inside h3:first-child { margin-top: 0; }
 .inside td { vertical-align: top; font-size: .92rem; overflow-wrap: anywhere; }

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmeval_sdk import _values
 from llmeval_sdk._stats import ExporterStats
@@ -23,6 +23,27 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report.compare import Comparison
 
 
+class RunFacts(NamedTuple):
+    """What is known of the run that made a report."""
+
+    data: str = ""
+    """The name of the data set, such as that of its file."""
+    judge: str | None = None
+    """The judge model, if judges ran."""
+    created_ns: int = 0
+    """When the run began, in nanoseconds since the epoch; 0 where that is not known."""
+
+
+def run_of(header: Mapping[str, Any]) -> RunFacts:
+    """Read what the header of a report says of its run, whatever a stranger wrote there."""
+    data, judge, created = (header.get(name) for name in RunFacts._fields)
+    return RunFacts(
+        data if isinstance(data, str) else "",
+        judge if isinstance(judge, str) else None,
+        created if type(created) is int and 0 < created < 1 << 63 else 0,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The result of `evaluate`: the rows in the order of the data, and aggregates over them.
@@ -37,6 +58,7 @@ class Report:
         problems: What was wrong with the first of them.
         delivery: The account of each exporter.
         outputs: What kind of value each evaluator gives, even if it gave none.
+        run: The data set, the judge model and the time of the run.
     """
 
     rows: Sequence[Row]
@@ -47,6 +69,7 @@ class Report:
     problems: tuple[str, ...] = ()
     delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
     outputs: Mapping[str, Output] = field(default_factory=dict)
+    run: RunFacts = field(default_factory=RunFacts)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -163,6 +186,7 @@ class Report:
             int(header.get("skipped", 0)),
             tuple(header.get("problems", ())),
             outputs=from_plain(header.get("outputs")) or seen_in(rows),
+            run=run_of(header),
         )
 
     def compare(self, baseline: Report, *, seed: int = 0) -> Comparison:
@@ -200,5 +224,6 @@ class Report:
             "outputs": self.outputs,
             "skipped": self.skipped,
             "problems": self.problems,
+            **self.run._asdict(),
             **directions(self.evaluators),
         }

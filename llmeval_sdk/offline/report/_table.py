@@ -20,7 +20,8 @@ from typing import Any, overload
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Step, Usage
 from llmeval_sdk.offline.report._outputs import whole_numbers
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
+from llmeval_sdk.store.decode import evaluation_from
+from llmeval_sdk.store.encode import dumps, sparse
 
 
 def write_row(row: Row) -> bytes:

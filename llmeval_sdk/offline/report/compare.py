@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,8 @@ from llmeval_sdk._terminal import printable, score
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report._outputs import contributions
-from llmeval_sdk.offline.report.row import Row, digest_of_request
+from llmeval_sdk.offline.report._pairs import ChangedRows, RowPair, change_of, row_keys, step_of
+from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import direction, goodness
 
 
@@ -138,9 +139,6 @@ def describe_change(change: Change) -> str:
 _Both = tuple["array[float]", "array[float]"]
 """A metric's values before and after, pair by pair."""
 
-WORSE_BY = 0.05
-"""How much a score of a row has to fall for the row to have regressed."""
-
 
 @dataclass(frozen=True, slots=True)
 class Regression:
@@ -173,6 +171,10 @@ class Comparison:
     """How many rows regressed in all."""
     lost: tuple[str, ...] = ()
     """Evaluators that rated rows before and none of them now."""
+    rows: tuple[RowPair, ...] = ()
+    """Rows side by side whose answer or scores changed, the worst change first; at most `MOST`."""
+    changed: int = 0
+    """How many rows changed in all."""
 
     def __repr__(self) -> str:
         return (
@@ -200,25 +202,37 @@ class Comparison:
 MOST = 100
 
 
-def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
-    """See `Report.compare`; memory is 16 bytes for each row and metric."""
+def compare(
+    report: Report, baseline: Report, *, seed: int = 0, tick: Callable[[int], None] | None = None
+) -> Comparison:
+    """See `Report.compare`; memory is 16 bytes for each row and metric.
+
+    ``tick`` is told of each row that was read: of the baseline, and then of the report.
+    """
     try:
         import numpy as np
     except ImportError:
         raise missing_extra("comparing reports", "pandas", "numpy") from None
-    where = dict(_keys(baseline))
+    tick = tick or _ignore
+    where = {}
+    for key, place, _ in row_keys(baseline):
+        where[key] = place
+        tick(1)
     metrics = _paths(report, baseline)
     regressions_found: list[tuple[float, int, Regression]] = []
     unrated: set[str] = set()
+    changed = ChangedRows(MOST)
     pairs = regressed = only_after = 0
-    for key, place in _keys(report):
+    for key, place, after in row_keys(report):
+        tick(1)
         index = where.pop(key, None)
         if index is None:
             only_after += 1
             continue
         pairs += 1
-        before, after = baseline.rows[index], report.rows[place]
+        before = baseline.rows[index]
         unrated |= _note(before, after, metrics)
+        changed.add(index, place, change_of(before, after))
         worse = list(_regressions(before, after))
         regressed += bool(worse)
         regressions_found.extend((by, -place, each) for by, each in worse)
@@ -244,20 +258,15 @@ def compare(report: Report, baseline: Report, *, seed: int = 0) -> Comparison:
     )
     regressions = tuple(each for _, _, each in _worst(regressions_found))
     about = (pairs, len(where), only_after, tuple(changes), regressions, regressed, tuple(lost))
-    return Comparison(*about)
+    return Comparison(*about, rows=changed.read(baseline, report), changed=changed.count)
+
+
+def _ignore(_: int) -> None:
+    """Take notice of nothing."""
 
 
 def _worst(regressions: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
     return sorted(regressions, key=lambda each: each[:2], reverse=True)[:MOST]
-
-
-def _keys(report: Report) -> Iterator[tuple[Any, int]]:
-    """Yield what identifies each row and its place: its id, else its request, counted."""
-    times: dict[Any, int] = {}
-    for place, row in enumerate(report.rows):
-        key = row.record.request_id or digest_of_request(row.record)
-        times[key] = times.get(key, 0) + 1
-        yield (key, times[key]), place
 
 
 def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
@@ -299,8 +308,6 @@ def _regressions(before: Row, after: Row) -> Iterator[tuple[float, Regression]]:
             yield was + 1, Regression(after, name, earlier, None)
             continue
         now = after.evaluations.get(name)
-        if now is None:
-            continue
-        good = goodness(now)
-        if good is not None and was - good >= WORSE_BY:
-            yield was - good, Regression(after, name, earlier, now)
+        step = step_of(earlier, now)
+        if step is not None and step < 0:
+            yield -step, Regression(after, name, earlier, now)

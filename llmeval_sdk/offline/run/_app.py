@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from typing import Any
 from llmeval_sdk._coerce import to_text, to_usage
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation.resolve import find_modules_here, load
+from llmeval_sdk.evaluation.resolve import load
 from llmeval_sdk.model import Failure, Record, Usage
 from llmeval_sdk.offline.data._record import record_from
 from llmeval_sdk.offline.run.experiment import Trail, with_ids
@@ -145,3 +146,13 @@ RETURNED = (
     "response", "retrieved_context", "extractions", "value", "confidence", "field_config",
     "retrieval", "usage",
 )  # fmt: skip
+
+
+def find_modules_here() -> None:
+    """Let addresses name modules of the current folder, as ``python -m`` does.
+
+    For commands and offline runs only: the import path of an app in production is its own.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)

@@ -12,21 +12,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from llmeval_sdk import registry
 from llmeval_sdk._needs import lacking, missing
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation import Crew, Models, judge_record, not_applicable, run_heuristic
-from llmeval_sdk.evaluation.resolve import (
-    find_modules_here,
-    resolve_all,
-    standing_heuristics,
-    standing_judges,
-)
+from llmeval_sdk.evaluation.resolve import resolve, resolve_all, standing_heuristics
 from llmeval_sdk.evaluation.verdicts import Verdicts
 from llmeval_sdk.model import Evaluation, Failure, Record
 from llmeval_sdk.offline.report._outputs import Output, output_of
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.run._app import App
+from llmeval_sdk.offline.run._app import App, find_modules_here
 from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
 
 
@@ -130,7 +126,7 @@ def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: b
         chosen += resolve_all(evaluators, settings)
     else:
         chosen += standing_heuristics(settings, every_built_in=True)
-        chosen += standing_judges(settings) if has_model else ()
+        chosen += _standing_judges(settings) if has_model else ()
     heuristics = tuple(each for each in chosen if each.kind == "heuristic")
     judges = tuple(each for each in chosen if each.kind == "judge")
     needs = tuple(tuple(heuristic.needs) for heuristic in heuristics)
@@ -284,3 +280,17 @@ class Engine:
         elif judge.per == "step":
             calls = sum(step.role == "tool" for step in record.steps or ())
         return self.judge_timeout * max(calls, 1)
+
+
+def _standing_judges(settings: Settings) -> list[Judge]:
+    """Return the judges that run offline without being asked for, where there is a judge model.
+
+    Online none does: a judge must be named, by an escalation or as an evaluator.
+    """
+    judges = (resolve(name, settings) for name in registry.installed(registry.JUDGES))
+    return [judge for judge in judges if judge.kind == "judge" and _runs_unasked(judge)]
+
+
+def _runs_unasked(judge: Judge) -> bool:
+    """Say whether a judge declares itself ``automatic``."""
+    return bool(getattr(judge, "automatic", False))

@@ -101,6 +101,11 @@ class RunRecorder:
         if target is not None:
             target.on_end(span)
 
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether all that is left to a span has to be there the moment it ends."""
+        return True
+
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
         """Compute one heuristic at once."""
         target = self._of(span)

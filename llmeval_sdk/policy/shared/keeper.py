@@ -105,7 +105,7 @@ class SharedKeeper(BudgetKeeper):
     @classmethod
     def instead_of(cls, keeper: BudgetKeeper, **options: Any) -> SharedKeeper:
         """Return a keeper of the same budget with the same ledger, which other hosts share."""
-        return cls(keeper._budget, keeper._ledger, **options)
+        return cls(keeper.budget, keeper._ledger, **options)
 
     # -- what judges ask ------------------------------------------------------------------------
 

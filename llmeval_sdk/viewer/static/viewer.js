@@ -12,6 +12,11 @@ if (here.searchParams.has("token")) {
   history.replaceState(null, "", here);
 }
 
+// On a phone the list of pages scrolls: show the one that is open.
+const pages = document.querySelector(".top nav");
+const open = pages && pages.querySelector("[aria-current]");
+if (open) pages.scrollLeft = open.offsetLeft - pages.offsetLeft - pages.clientWidth / 3;
+
 for (const form of document.querySelectorAll("[data-auto]")) {
   form.addEventListener("change", (event) => {
     if (event.target.name === "col" || event.target.matches("[data-more]")) return; // no filter yet

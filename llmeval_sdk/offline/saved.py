@@ -1,0 +1,230 @@
+"""The saved reports of a folder, for the viewer: what each says, and two of them compared.
+
+Files may be broken or come from a stranger. Whatever is wrong with one is said in a sentence of its
+own, and the other files are shown.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk.errors import DataError, LlmevalError
+from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.offline._shown import (
+    ComparedReports,
+    EvaluatorMean,
+    Listing,
+    OpenedReport,
+    SavedReport,
+    ShownPair,
+    ShownRow,
+)
+from llmeval_sdk.offline.report import _folder, _journal
+from llmeval_sdk.offline.report._aggregate import Aggregate, from_plain
+from llmeval_sdk.offline.report._outputs import PROBABILITY
+from llmeval_sdk.offline.report._pairs import RowPair, says, step_of
+from llmeval_sdk.offline.report._report import Report, run_of
+from llmeval_sdk.offline.report.compare import compare
+from llmeval_sdk.offline.report.row import Row, texts
+from llmeval_sdk.offline.report.summary import headline, lines, worst
+
+
+MOST_REPORTS = 200
+"""How many of a folder's reports are listed: the newest."""
+_MOST_ENTRIES = 10_000
+"""How many entries of a folder are looked at."""
+MOST_WORST = 25
+_SUFFIX = ".jsonl"
+
+
+class SavedReports:
+    """The reports in a folder: files of JSON lines, and folders that runs on Ray wrote.
+
+    Args:
+        folder: It need not exist yet.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[tuple[str, Any], SavedReport] = {}
+
+    def listed(self, *, seconds: float = 1.0) -> Listing:
+        """Read what the newest reports say, within a time; the next call goes on from there."""
+        deadline = time.monotonic() + seconds
+        candidates = sorted(self._candidates(), key=lambda each: (-each[1], each[0]))
+        reports, read = [], {}
+        for name, changed_ns, mark in candidates[:MOST_REPORTS]:
+            known = self._read.get((name, mark))
+            if known is None and time.monotonic() > deadline:
+                late = "There was no time to read it; reload the page."
+                reports.append(SavedReport(name, changed_ns, late))
+                continue
+            known = known or self._summary(name, changed_ns)
+            read[name, mark] = known
+            reports.append(known)
+        self._read = read
+        reports.sort(key=lambda each: -each.time_ns)
+        return Listing(tuple(reports), max(0, len(candidates) - MOST_REPORTS))
+
+    def mark(self, name: str) -> Any:
+        """Return what changes whenever a report does.
+
+        Raises:
+            DataError: the folder has no report with this name.
+        """
+        for candidate, _, mark in self._candidates():
+            if candidate == name:
+                return mark
+        raise DataError(f"there is no report {name!r:.120} in {self.folder}")
+
+    def opened(self, name: str, tick: Callable[[int], None]) -> OpenedReport:
+        """Read one report; ``tick`` is told of each row.
+
+        Raises:
+            LlmevalError: the report cannot be read; the message says why.
+        """
+        with _readable(name):
+            report = self._load(name)
+
+            def rows_with_ticks() -> Iterator[Row]:
+                for row in report.rows:
+                    tick(1)
+                    yield row
+
+            rows = [_shown(row) for row in worst(rows_with_ticks(), MOST_WORST)]
+            estimates = _estimates(report.aggregate)
+            metrics = [(line, estimates.get((line.evaluator, line.path))) for line in lines(report)]
+            return OpenedReport(
+                headline(report),
+                report.problems,
+                tuple(metrics),
+                tuple(rows),
+                len(report.rows),
+                self._summary(name, 0),
+            )
+
+    def compared(self, now: str, before: str, tick: Callable[[int], None]) -> ComparedReports:
+        """Compare two reports as `Report.compare` does; ``tick`` is told of each row that was read.
+
+        Raises:
+            LlmevalError: a report cannot be read, or they have no row in common.
+        """
+        with _readable(before):
+            baseline = self._load(before)
+        with _readable(now):
+            report = self._load(now)
+        with _readable(f"{before} or {now}"):
+            comparison = compare(report, baseline, tick=tick)
+            rows = [_shown_pair(pair) for pair in comparison.rows]
+        return ComparedReports(
+            comparison.changes,
+            frozenset(change.path for change in comparison.worse),
+            comparison.lost,
+            comparison.pairs,
+            comparison.only_before,
+            comparison.only_after,
+            comparison.regressed,
+            comparison.changed,
+            tuple(rows),
+        )
+
+    def size(self, name: str) -> int | None:
+        """Return how many rows a report says it has."""
+        return next((each.rows for each in self._read.values() if each.name == name), None)
+
+    def _load(self, name: str) -> Report:
+        self.mark(name)
+        return Report.load(self.folder / name)
+
+    def _candidates(self) -> Iterator[tuple[str, int, Any]]:
+        """Yield name, time and mark of all that may be a report; pipes and devices never are."""
+        try:
+            entries = self.folder.iterdir()
+            for _, path in zip(range(_MOST_ENTRIES), entries, strict=False):
+                file = path / _folder.RUN if path.is_dir() else path
+                if path.suffix != _SUFFIX and file == path:
+                    continue
+                try:
+                    status = file.stat()
+                except OSError:
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    mark = status.st_ino, status.st_size, status.st_mtime_ns
+                    yield path.name, status.st_mtime_ns, mark
+        except OSError:
+            return
+
+    def _summary(self, name: str, changed_ns: int) -> SavedReport:
+        path = self.folder / name
+        try:
+            with _readable(name):
+                header, end = _folder.ends(path) if path.is_dir() else _journal.ends(path)
+                if end is None:
+                    return SavedReport(
+                        name, changed_ns, experiment=str(header.get("experiment", ""))[:200],
+                        run=run_of(header),
+                    )  # fmt: skip
+                aggregate = from_plain(end["end"])
+                usage = aggregate.usage()
+                return SavedReport(
+                    name,
+                    changed_ns,
+                    "",
+                    str(header.get("experiment", ""))[:200],
+                    run_of(header),
+                    int(aggregate.rows),
+                    int(sum(aggregate.errors.values())),
+                    tuple(_scores(aggregate)),
+                    usage.cost_usd,
+                    usage.total_tokens or 0,
+                )
+        except LlmevalError as error:
+            return SavedReport(name, changed_ns, str(error))
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Say of anything that goes wrong that this report cannot be read."""
+    try:
+        yield
+    except LlmevalError:
+        raise
+    except Exception as error:  # whatever a broken file leads to
+        why = f"{type(error).__name__}: {error}"
+        raise DataError(f"{name:.120} is damaged and cannot be read ({why:.200})") from None
+
+
+def _scores(aggregate: Aggregate) -> Iterator[EvaluatorMean]:
+    """Yield the first metric of each evaluator, which of categories is the most frequent one."""
+    for name, tally in aggregate.tallies.items():
+        means = tally.means()
+        paths = [path for path in means if not path.endswith(PROBABILITY)]
+        if paths:
+            path = max(paths, key=lambda each: means[each])
+            estimate = tally.estimates().get(path)
+            low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
+            yield EvaluatorMean(str(name), str(path), means[path], low, high, int(tally.rated))
+
+
+def _shown(row: Row) -> ShownRow:
+    evaluations = {name: item for name, item in row.evaluations.items() if says(item)}
+    return ShownRow(row.id, dict(texts(row)), row.error, evaluations)
+
+
+def _shown_pair(pair: RowPair) -> ShownPair:
+    before, after = pair.before.evaluations, pair.after.evaluations
+    steps = {name: step_of(before.get(name), now) for name, now in after.items()}
+    return ShownPair(_shown(pair.before), _shown(pair.after), steps)
+
+
+def _estimates(aggregate: Aggregate) -> dict[tuple[str, str], Estimate]:
+    return {
+        (name, path): estimate
+        for name, tally in aggregate.tallies.items()
+        for path, estimate in tally.estimates().items()
+    }

@@ -1,0 +1,127 @@
+"""What people said filters the list, and its course stands on the overview and on a page."""
+
+import re
+import time
+
+import pytest
+
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Target
+from llmeval_sdk.store.feedback import add_feedback
+
+
+def say(store, span, name, value, *, ago=0):
+    """Store what somebody said of a span."""
+    target = Target(span.trace_id, span.span_id, span.name, span.kind)
+    say.count += 1
+    outcome = Evaluation(name, value, evaluator_kind="human")
+    at = time.time_ns() - ago * 10**9
+    add_feedback(store.path, EvaluationEvent(f"{span.span_id}-{say.count}", target, outcome, at))
+
+
+say.count = 0
+
+
+def shown(page):
+    """Return the spans that a list shows."""
+    return re.findall(r'data-id="([0-9a-f]+)"', page.text)
+
+
+@pytest.fixture
+def spoken(store):
+    """Return four traces: liked, disliked, first liked and then disliked, and never spoken of."""
+    liked, disliked, changed, silent = (store.trace(f"request {n}") for n in range(4))
+    say(store, liked, "thumbs", True, ago=50)
+    say(store, disliked, "thumbs", False, ago=40)
+    say(store, changed, "thumbs", True, ago=30)
+    say(store, changed, "thumbs", False, ago=20)
+    say(store, liked, "quality", "no", ago=10)
+    return liked, disliked, changed, silent
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("thumbs", [2, 1, 0]),
+        ("-thumbs", [2, 1]),
+        ("+thumbs", [0]),
+        ("*", [0, 2, 1]),
+        ("-*", [0, 2, 1]),
+        ("+*", [0]),
+        ("quality", [0]),
+        ("+quality", []),
+        ("unknown", []),
+        ("-", [3, 2, 1, 0]),
+        ("", [3, 2, 1, 0]),
+    ],
+)
+def test_the_list_filters_by_what_people_said(spoken, site, said, expected):
+    """By name, by good or bad, or by anything; what somebody said last counts."""
+    page = site.get(said=said)
+    assert page.status == 200
+    assert shown(page) == [spoken[place].span_id for place in expected]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"sort": "@time"}, {"sort": "@took"}, {"sort": "context_recall_heuristic"},
+        {"span": "answer"}, {"evaluator": "context_recall_heuristic", "op": "above", "value": "0.5"},
+        {"range": "1h"}, {"q": "request"}, {"judge": "no"},
+    ],
+)  # fmt: skip
+def test_it_works_together_with_the_other_filters(spoken, site, others):
+    """Whatever else is asked for, only what was disliked is listed."""
+    page = site.get(said="-thumbs", **others)
+    assert sorted(shown(page)) == sorted(spoken[place].span_id for place in (1, 2))
+
+
+def test_the_filter_survives_paging_and_offers_the_names(spoken, store, site):
+    """Each page's link keeps the filter; the form shows what is chosen."""
+    for number in range(120):
+        say(store, store.trace(f"more {number}"), "thumbs", False)
+    seen, query = [], "/?said=-thumbs"
+    while query:
+        page = site.get(query)
+        seen += shown(page)
+        link = re.search(r'rel="next" href="([^"]+)"', page.text)
+        query = link and link[1].replace("&amp;", "&")
+    assert len(seen) == len(set(seen)) == 122
+    assert '<option value="-thumbs" selected>thumbs: bad</option>' in page.text
+
+
+def test_a_form_without_feedback_offers_no_filter(store, site):
+    """Where nobody said anything, the form stays as short as it was."""
+    store.trace()
+    assert 'name="said"' not in site.get("/").text
+
+
+def text_of(page):
+    """Return what a page says, without its charts."""
+    return " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"(?s)<svg.*?</svg>", "", page.text)).split())
+
+
+def test_the_overview_says_who_spoke_and_how(store, site):
+    """The share of the requests, the mean now and before, and a chart of its course."""
+    for number in range(8):
+        root = store.trace(f"request {number}")
+        if number < 4:
+            say(store, root, "thumbs", number != 0, ago=number * 3_600)
+    say(store, store.trace("old"), "thumbs", False, ago=30 * 3_600)
+    page = site.get("/overview")
+    told = text_of(page)
+    assert "thumbs 4 0.75 0" in told, told[-700:]
+    assert "44.44% of the requests have feedback" in told
+    assert 'aria-label="thumbs"' in page.text
+    assert "said=-thumbs" in page.text
+
+
+def test_feedback_has_a_page_of_its_own(spoken, store, site):
+    """A name that no evaluator has shows its course; that of an evaluator shows both."""
+    page = site.get("/scores/thumbs")
+    assert page.status == 200
+    told = text_of(page)
+    assert "what people said · 3 said · mean 0.33" in told
+    assert "Mean over time" in told
+    say(store, spoken[0], "context_recall_heuristic", 0.2)
+    assert "People: mean over time" in text_of(site.get("/scores/context_recall_heuristic"))
+    assert site.get("/scores/nobody").status == 404
