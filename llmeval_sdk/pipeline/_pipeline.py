@@ -182,7 +182,7 @@ class Pipeline:
                 delivery.stop()
             for delivery in self._deliveries.values():
                 delivered &= delivery.join(deadline)
-        if self._worker.join(monotonic()):
+        if self._worker.join(monotonic() + 0.25):  # the record in hand is scored and counted first
             self._intake.sweep()
         if self._spooling is not None:
             self._spooling.close(delivered=delivered)

@@ -70,15 +70,18 @@ class Worker:
         self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
         self._due = 0.0
-        self._hurry = False
-        self._stop = False
+        self._hurry = self._stop = self._over = False
 
     def start(self) -> bool:
         """Start the thread if it does not run; False where none can start."""
         return self._thread.start()
 
     def join(self, deadline: float) -> bool:
-        """Wait for the thread until a monotonic deadline; True if it has ended or never began."""
+        """Have the thread take no further record and wait for it until a monotonic deadline.
+
+        Returns True if it has ended or never began: what it left in the lanes can be swept then.
+        """
+        self._over = True
         return self._thread.join(deadline)
 
     def barrier(self, *, stop: bool = False) -> Barrier:
@@ -154,7 +157,7 @@ class Worker:
         """
         for lane in (self._intake.reserved, self._intake.lane):
             for _ in range(len(lane) + 1):
-                if (item := lane.take()) is None:
+                if self._over or (item := lane.take()) is None:
                     break
                 self._take(item)
                 self._rest()

@@ -257,6 +257,24 @@ def test_after_shutdown_records_are_dropped_and_counted():
     assert runtime.pipeline().stats().dropped == {"shutdown": 1}
 
 
+def test_the_account_of_the_end_covers_what_the_worker_had_not_reached():
+    """With a backlog at the deadline, every record is in the account that shutdown returns."""
+
+    @llmeval.heuristic
+    def slow(record):
+        time.sleep(0.005)
+        return 1.0
+
+    exporter = Exporter()
+    llmeval.configure(exporters=[exporter], evaluators=[slow])
+    trace(200)
+    llmeval.shutdown(0.1)
+    stats = runtime.pipeline().stats()
+    assert stats.dropped["shutdown"] > 50
+    assert stats.spans == 200
+    assert stats.exporters["double"].created == 200 + stats.evaluations
+
+
 def test_repeated_failures_are_one_log_line(caplog):
     """A dead backend is said once a minute, not once a batch."""
     failing = Failing(ExportError("unauthorized"))
