@@ -56,8 +56,7 @@ def grpc_collector(**options):
 @contextmanager
 def counting_relay(port):
     """Pass bytes on to a port for the block; gives its own port and the number of bytes so far."""
-    sent = [0]
-    listener = socket.create_server(("127.0.0.1", 0))
+    sent, ends, threads = [0], [], []
 
     def pump(source, sink, counts):
         with suppress(OSError):
@@ -70,14 +69,26 @@ def counting_relay(port):
             while True:
                 near, _ = listener.accept()
                 far = socket.create_connection(("127.0.0.1", port))
+                ends.extend((near, far))
                 for source, sink, counts in ((near, far, True), (far, near, False)):
-                    threading.Thread(target=pump, args=(source, sink, counts), daemon=True).start()
+                    start(pump, source, sink, counts)
 
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield listener.getsockname()[1], lambda: sent[0]
-    finally:
-        listener.close()
+    def start(work, *arguments):
+        threads.append(threading.Thread(target=work, args=arguments))
+        threads[-1].start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        start(accept)
+        try:
+            yield listener.getsockname()[1], lambda: sent[0]
+        finally:  # only a shutdown wakes a thread that waits for a connection or for bytes
+            for end in (listener, *ends):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            for thread in threads:
+                thread.join(10)
+            for end in ends:
+                end.close()
 
 
 # -- the process ------------------------------------------------------------------------------------
