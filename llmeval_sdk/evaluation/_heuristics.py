@@ -39,12 +39,16 @@ class _PreparedHeuristic(NamedTuple):
 class Heuristics:
     """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
 
-    __slots__ = ("_bits", "_learners", "_plans", "_postponable", "_readers", "reads_anything")
+    __slots__ = (
+        "_attaching", "_bits", "_learners", "_plans", "_postpones", "_readers", "reads_anything",
+    )  # fmt: skip
 
     def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
         self._plans: list[_PreparedHeuristic] = []
-        self._postponable: list[_PreparedHeuristic] = []
-        """Those that may ask to be left to the worker; often there is none."""
+        self._postpones = False
+        """Whether one of them may ask to be left to the worker."""
+        self._attaching: dict[int, list[_PreparedHeuristic]] = {}
+        """Those that attach, by the fields that a Record has: few combinations ever occur."""
         self._learners: list[tuple[Callable[[Record], None], tuple[str, ...]]] = []
         """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
@@ -79,13 +83,14 @@ class Heuristics:
         self._bits = bits
         self._readers = [(reader_of(field), bit) for field, bit in bits.items()]
         self._plans = [*others, plan]
-        self._postponable = [plan for plan in self._plans if plan.postponed is not None]
+        self._postpones = any(plan.postponed is not None for plan in self._plans)
         self._learners = [
             (plan.heuristic.learn, plan.heuristic.needs)
             for plan in self._plans
             if isinstance(plan.heuristic, Learner)
         ]
         self.reads_anything = not all(_waits(plan.heuristic) for plan in self._plans)
+        self._attaching = {}  # last: a thread that fills the new one has seen all of the above
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -121,38 +126,36 @@ class Heuristics:
                 not run it.
             rest: called after each heuristic, so that a worker can pause.
         """
-        plans = self._postponable if postponed else self._plans
-        if not plans:
+        if postponed and not self._postpones:
             return []
-        there = 0
+        attaching, there = self._attaching, 0
         for read, bit in self._readers:
             if read(record) is not None:
                 there |= bit
+        if (plans := attaching.get(there)) is None:
+            plans = [plan for plan in self._plans if all(map(there.__and__, plan.needs))]
+            attaching[there] = plans
         evaluations = []
-        for heuristic, name, evaluate, built_in, needs, applies, later in plans:
-            for need in needs:
-                if not there & need:
-                    break
+        for heuristic, name, evaluate, built_in, _, applies, later in plans:
+            if name in but or (applies is not None and not applies(record)):
+                continue
+            if postponed if later is None else later(record) is not postponed:
+                continue
+            evaluation: Evaluation | None
+            if evaluate is not None and not postponed:
+                try:
+                    evaluation = evaluate(record)
+                    if type(evaluation) is not Evaluation and evaluation is not None:
+                        evaluation = outcome(evaluation, heuristic)
+                except (Exception, SystemExit) as error:
+                    evaluation = raised(heuristic, error)
             else:
-                if name in but or (applies is not None and not applies(record)):
-                    continue
-                if postponed if later is None else later(record) is not postponed:
-                    continue
-                evaluation: Evaluation | None
-                if evaluate is not None and not postponed:
-                    try:
-                        evaluation = evaluate(record)
-                        if type(evaluation) is not Evaluation and evaluation is not None:
-                            evaluation = outcome(evaluation, heuristic)
-                    except (Exception, SystemExit) as error:
-                        evaluation = raised(heuristic, error)
-                else:
-                    run = run_heuristic if built_in and not postponed else by
-                    evaluation = run(heuristic, record)
-                if evaluation is not None and (
-                    evaluation.value is not None or evaluation.error is not None
-                ):
-                    evaluations.append(evaluation)
-                if rest is not None:
-                    rest()
+                run = run_heuristic if built_in and not postponed else by
+                evaluation = run(heuristic, record)
+            if evaluation is not None and (
+                evaluation.value is not None or evaluation.error is not None
+            ):
+                evaluations.append(evaluation)
+            if rest is not None:
+                rest()
         return evaluations

@@ -112,4 +112,4 @@ class Batch:
         return len(self.spans) + len(self.evaluations)
 
 
-quicken(SpanData, EvaluationEvent)  # made at each request
+quicken(Target, NotRun, SpanData, EvaluationEvent)  # made at each request

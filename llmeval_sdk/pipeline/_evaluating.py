@@ -45,7 +45,7 @@ class Subject:
         return self.span.owner is None if self.is_foreign else self.span.is_evaluated
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Case:
     """What judges are considered for: a record with its scores, and who asked for judges."""
 
@@ -109,8 +109,8 @@ class Evaluating:
         if subject.is_whole:
             self._emit(self._score(record, evaluations, requested), target, evaluations)
         named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
-        judges = list(self._considered(span, named))
-        self._consider(Case(subject, record, target, evaluations, named), judges)
+        case = Case(subject, record, target, evaluations, named)
+        self._consider(case, self._considered(span, named))
 
     def evaluate_case(self, case: Case, heuristics: Heuristics, judges: list[Judge]) -> None:
         """Evaluate what is no span, such as a session; its judgements go to its subject."""
@@ -135,16 +135,15 @@ class Evaluating:
         (self._outlet.emit if subject.is_exported else self._outlet.emit_foreign)(data, span.size)
         return Target(data.trace_id, data.span_id, data.name, data.kind)
 
-    def _considered(self, span: Span, named: list[Judge]) -> Iterable[Judge]:
+    def _considered(self, span: Span, named: list[Judge]) -> list[Judge]:
         """Return the judges of the plan and those that the span names.
 
         Where an ``llm`` span below was judged in its place, those that prefer it are left out.
         """
-        answered_below = ANSWERED in (span.gathered or ())
-        for judge in self._plan.judges:
-            if judge in named or not (answered_below and self._plan.prefers_llm(judge)):
-                yield judge
-        yield from (judge for judge in named if judge not in self._plan.judges)
+        judges: Iterable[Judge] = self._plan.judges
+        if ANSWERED in (span.gathered or ()):
+            judges = (j for j in judges if j in named or not self._plan.prefers_llm(j))
+        return [*judges, *(judge for judge in named if judge not in self._plan.judges)]
 
     def _consider_for_prompt(self, subject: Subject, target: Target) -> None:
         """Consider the judges of ``llm`` spans for a step whose prompt lets them judge it alone."""

@@ -61,7 +61,8 @@ class Outlet:
         if not self._plan.content:
             item = self._permitted(item)
         if type(item) is NotRun:
-            self.not_run.setdefault(item.evaluator, Counts()).add(item.reason)
+            by_judge, name = self.not_run, item.evaluator
+            (by_judge.get(name) or by_judge.setdefault(name, Counts())).add(item.reason)
             self._reasons.tell(item)
         for delivery in self._deliveries:
             delivery.offer(item, size)
