@@ -95,8 +95,8 @@ class Evaluating:
                 self._consider_for_prompt(subject, target)
             return
         inline = span.scored or ()
-        self._counts.add("inline", len(inline))
         for evaluation in inline:
+            self._counts.add("inline")
             self._outlet.emit(addressed(evaluation, target))
         record = span.record or record_of(
             span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
