@@ -29,6 +29,7 @@ from interpreters import interpreter  # noqa: E402 - the tests' own helper, foun
 
 
 RESULTS = ROOT / "build" / "ci"
+BEGUN = time.monotonic()
 AT_A_TIME = 2
 """Suites that run beside each other, of those that keep no time."""
 NOTHING: Mapping[str, str] = {}
@@ -50,6 +51,8 @@ class Suite:
     arguments: str = ""
     """What the target gets as its ARGS."""
     counts_tests: bool = True
+    within: float = float("inf")
+    """It is left out where so many seconds have passed since the first suite began."""
     keeps_time: bool = True
     """Whether its tests measure, or wait with deadlines, so that nothing may run beside it."""
 
@@ -116,6 +119,7 @@ SUITES = (
         "coverage",
         "branch coverage, above its floor",
         counts_tests=False,
+        within=2_400,  # it takes minutes of two cores, and all suites have an hour
         keeps_time=False,
     ),
 )
@@ -147,7 +151,11 @@ class Outcome:
 
 
 def obstacle(suite: Suite) -> str:
-    """Return why this machine cannot run a suite, or nothing."""
+    """Return why this machine cannot run a suite, or has no time for it, or nothing."""
+    if time.monotonic() - BEGUN > suite.within:
+        return (
+            f"more than {suite.within / 60:.0f} minutes had passed; `make {suite.target}` runs it"
+        )
     if suite.python and interpreter(suite.python) is None:
         return f"Python {suite.python} is not installed"
     if suite.commands and not any(map(shutil.which, suite.commands)):
@@ -294,7 +302,6 @@ def main(names: list[str]) -> int:
         print(f"no suite is called {unknown[0]!r}: there are {', '.join(known)}", file=sys.stderr)
         return 2
     RESULTS.mkdir(parents=True, exist_ok=True)
-    begun = time.monotonic()
     outcomes = []
     for outcome in run_all([known[name] for name in names or known]):
         outcomes.append(outcome)
@@ -306,7 +313,7 @@ def main(names: list[str]) -> int:
             print(f"             failed: {test}")
         for test in sorted(outcome.unsteady):
             print(f"             UNSTEADY, passed when it ran again: {test}")
-    print(f"{'all of them':<24} {time.monotonic() - begun:5.0f} s")
+    print(f"{'all of them':<24} {time.monotonic() - BEGUN:5.0f} s")
     left_out = never_run(outcomes)
     if left_out:
         print(f"\n{len(left_out)} tests ran in none of these suites:")

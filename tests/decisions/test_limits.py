@@ -45,7 +45,7 @@ def test_the_limits_of_a_server_can_be_said(serve, ask):
     """One that takes less than its wire is asked for less at a time."""
     server = serve(most_questions=2)
     decision = ask(server, "systemone", yes_no(*"abcde"), limits=Limits(questions=2, options=26))
-    assert names(server) == [["a", "b"], ["c", "d"], ["e"]]
+    assert sorted(names(server)) == [["a", "b"], ["c", "d"], ["e"]]  # they are asked side by side
     assert all(answer.error is None for answer in decision.answers.values())
 
 
