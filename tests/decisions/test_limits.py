@@ -61,7 +61,7 @@ def test_known_token_limits_divide_the_questions(serve, ask):
     server = serve()
     long = [Question(name, "yes_no", "word " * 600) for name in "abcd"]  # about 1,000 tokens each
     decision = ask(server, "openai", long, limits=Limits(questions=9, options=2, tokens=2_500))
-    assert names(server) == [["a", "b"], ["c", "d"]]
+    assert sorted(names(server)) == [["a", "b"], ["c", "d"]]
     contents = [seen.body["input"] for seen in server.decisions]
     assert contents[0] == contents[1]
     assert list(decision.answers) == [*"abcd"]
