@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from llmeval_sdk.agents.messages import unwrapped
@@ -47,7 +48,7 @@ def listed(value: Any) -> list[Any]:
 def answer(value: Any) -> str | None:  # noqa: PLR0911
     """Read the text of the last message of an answer; ``None`` where there is none."""
     if isinstance(value, str):
-        return value
+        return None if is_stream(value) else value
     if isinstance(value, dict):
         for name in ("choices", "messages", "generations"):
             inner = value.get(name)
@@ -63,7 +64,7 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
             "content", "contents", "parts", "text", "output_text", "answer", "output", "response",
         ):  # fmt: skip
             text = text_of(value.get(name))
-            if text is not None:
+            if text is not None and not is_stream(text):
                 return text
         return None
     if isinstance(value, list) and value and isinstance(value[-1], dict):
@@ -90,8 +91,30 @@ def is_paused(answer: Any) -> bool:
     return answer == "" or (isinstance(answer, dict) and "__interrupt__" in answer)
 
 
+_STREAM = re.compile(
+    r"<[\w.]{1,200} object(?: .{0,300}at 0x[0-9a-fA-F]+)?>"
+    r"|[\w.]{1,200}\([^'\"]{0,300}?=<(?:async_)?generator object .*",
+    re.DOTALL,
+)
+_MOST_FIELDS = 100
+
+
+def is_stream(text: Any) -> bool:
+    """Say whether a text is what Python prints for an object that is no text, such as a stream.
+
+    Instrumentations write it where they look at a streamed answer before anybody has read it.
+    """
+    return isinstance(text, str) and _STREAM.fullmatch(text.strip()) is not None
+
+
 def is_bare(value: Any) -> bool:
-    """Say whether an answer only names who was about to speak, as that of a stream left early."""
+    """Say whether an answer holds nothing that was said: it was streamed, or left early.
+
+    It then is a stream, has one among its fields, or only names who was about to speak.
+    """
+    fields = list(value.values())[:_MOST_FIELDS] if isinstance(value, dict) else [value]
+    if any(map(is_stream, fields)):
+        return True
     turns = listed(value)
     return bool(turns) and not any(
         item for turn in turns for key, item in turn.items() if key != "role"
