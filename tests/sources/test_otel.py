@@ -307,6 +307,24 @@ def test_a_stream_is_no_answer_and_that_of_the_model_below_is(app, output, name)
     assert [record.response for record in RECORDS] == [ANSWER, None]
 
 
+def test_what_is_printed_for_a_passage_is_no_passage(app):
+    """OpenInference writes it on the inner one of two spans, and the documents on the outer one."""
+    inner = {
+        "openinference.span.kind": "RETRIEVER",
+        "output.value": json.dumps(["<NodeWithScore(node=TextNode(id_=6a13), score=None)>"]),
+    }
+    with capture() as seen:
+        with (
+            app.start_as_current_span("query", attributes=OPENINFERENCE[0]),
+            app.start_as_current_span("retrieve", attributes=OPENINFERENCE[1]),
+            app.start_as_current_span("_retrieve", attributes=inner),
+        ):
+            pass
+        seen.drain()
+    (record,) = RECORDS
+    assert [chunk.content for chunk in record.retrieved_context] == [DOCUMENTS[0]["content"]]
+
+
 @pytest.mark.parametrize(
     "answer",
     [
