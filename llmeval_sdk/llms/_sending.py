@@ -85,8 +85,7 @@ class Sender:
         return await self.post(body, seconds)
 
     def _ask_for_another(self) -> None:
-        ask = further_request.get()
-        if self.sent and ask is not None:
+        if self.sent and (ask := further_request.get()) is not None:
             try:
                 ask(self.trouble)
             except JudgeError as error:
