@@ -63,8 +63,8 @@ class DaemonLoop(asyncio.SelectorEventLoop):
     work, so that a judge that starts during the exit could not resolve the name of its server.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, selector: Any = None) -> None:
+        super().__init__(selector)
         self._lookups = Aside("name lookup", MAX_LOOKUPS)
 
     def run_in_executor(  # type: ignore[override]

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from llmeval_sdk._needs import lacking
@@ -223,7 +223,7 @@ class Decider:
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
         """Ask the model within budget and time."""
         account = Spending(self.model, self._turnstile, ACCOUNT)
-        until = monotonic() + _PART_FOR_ANSWERS * self._timeout
+        until = asyncio.get_running_loop().time() + _PART_FOR_ANSWERS * self._timeout
         try:
             with disabled():  # a model of the app's own is no part of its trace
                 decision = await within(

@@ -127,7 +127,7 @@ class ModelReply(NamedTuple):
 async def answered(
     model: DecisionModel, inquiry: Inquiry, turnstile: Turnstile, until: float
 ) -> Decision:
-    """Ask a model, which has to return by a monotonic time; one of the app may return anything."""
+    """Ask a model, which has to return by then; one of the app may return anything."""
     place, deadline = further_place.set(turnstile.further_place), answer_by.set(until)
     try:
         decision: Any = await model.decide(inquiry.data(), inquiry.questions)

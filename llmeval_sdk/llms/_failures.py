@@ -5,6 +5,7 @@ Errors hold neither the key nor the request.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import ssl
@@ -198,7 +199,7 @@ async def retrying(
     """Call ``send`` up to ``attempts`` times, as long as the wait ends before ``deadline``.
 
     The wait is random up to ``backoff`` · 2ⁿ seconds, or what the server asked for
-    (``Retry-After``) and up to a tenth more. ``deadline`` is a time of ``time.monotonic``.
+    (``Retry-After``) and up to a tenth more. ``deadline`` is a time of the running loop.
 
     Raises:
         CallFailed: The last one, as it came.
@@ -223,7 +224,7 @@ async def retrying(
         return float(pause(state) if asked is None else asked * random.uniform(1.0, 1.1))  # noqa: S311
 
     def stop(state: Any) -> bool:
-        late = time.monotonic() + state.upcoming_sleep >= deadline
+        late = asyncio.get_running_loop().time() + state.upcoming_sleep >= deadline
         return bool(late or state.attempt_number >= attempts)
 
     async def attempt() -> T:

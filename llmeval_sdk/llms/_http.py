@@ -70,8 +70,7 @@ class HttpClient:
 
         Raises whatever the HTTP library raises, or `AnswerRefusedError`.
         """
-        url = self._urls.get(path)
-        if url is None:
+        if (url := self._urls.get(path)) is None:
             url = self._urls[path] = self._url(f"{self._base_url}{path}{self._query}")
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         connect = min(seconds, CONNECT_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ class Sender:
 
     Args:
         post: Sends one body and waits so many seconds for its answer; raises `CallFailed`.
-        deadline: When all requests and the waits between them end, by ``time.monotonic``.
+        deadline: When all requests and the waits between them end, by the time of the running loop.
         attempts: How often one request is tried where its failure may pass.
         backoff: The upper bound in seconds of the first random wait between attempts.
         request_timeout: Seconds that one attempt may take; by default the rest of the time.
@@ -76,7 +76,7 @@ class Sender:
         )
 
     async def _post(self, body: Body) -> Any:
-        seconds = self.deadline - time.monotonic()
+        seconds = self.deadline - asyncio.get_running_loop().time()
         if seconds <= 0:
             raise CallFailed("timeout", "no time is left for another request", retryable=True)
         self._ask_for_another()
@@ -85,8 +85,7 @@ class Sender:
         return await self.post(body, seconds)
 
     def _ask_for_another(self) -> None:
-        ask = further_request.get()
-        if self.sent and ask is not None:
+        if self.sent and (ask := further_request.get()) is not None:
             try:
                 ask(self.trouble)
             except JudgeError as error:

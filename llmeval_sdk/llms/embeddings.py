@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -66,7 +66,7 @@ class OpenAIEmbeddings(Embeddings):
 
     async def embed(self, texts: Sequence[str], /) -> Embedded:
         """Embed all texts in one request, tried again where its failure may pass."""
-        deadline = time.monotonic() + self.timeout
+        deadline = asyncio.get_running_loop().time() + self.timeout
         try:
             return await retrying(
                 lambda: self._request(list(texts), deadline),
@@ -80,7 +80,7 @@ class OpenAIEmbeddings(Embeddings):
 
     async def _request(self, texts: list[str], deadline: float) -> Embedded:
         body = {"model": self.model, "input": texts, "encoding_format": "float"}
-        seconds = max(deadline - time.monotonic(), 0.001)
+        seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         reply = await self._clients.post("/embeddings", body, seconds)
         try:
             vectors = tuple(tuple(map(float, row["embedding"])) for row in reply["data"])

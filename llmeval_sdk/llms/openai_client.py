@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -111,7 +111,7 @@ class OpenAILLM(LLM):
         call = Call(
             sender=Sender(
                 post=self._post,
-                deadline=time.monotonic() + self.timeout,
+                deadline=asyncio.get_running_loop().time() + self.timeout,
                 attempts=self.attempts,
                 backoff=self.backoff,
                 request_timeout=self.request_timeout,

@@ -19,6 +19,8 @@ READY_SECONDS = 5.0
 class JudgesLoop:
     """An event loop on a thread that starts when it is first needed."""
 
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = DaemonLoop
+
     def __init__(self) -> None:
         self._thread = OneThread(self._serve, name="llmeval-judges")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -47,7 +49,7 @@ class JudgesLoop:
 
     def _serve(self) -> None:
         off()  # a judge that calls the app's decorated helpers is not traced, nor judged
-        loop = self._loop = DaemonLoop()
+        loop = self._loop = self.new_loop()
         loop.call_soon(self._ready.set)
         while not self._shut:
             with shield("judges' loop", on_own_thread=True):  # a sys.exit() in a judge ends it

@@ -109,8 +109,7 @@ class BudgetKeeper:
         If the ledger cannot be used, the answer is a refusal, because nothing is spent unchecked.
         """
         want = Want(calls, tokens, usd)
-        spare = self._spare(judge, want)
-        if spare is not None:
+        if (spare := self._spare(judge, want)) is not None:
             return spare
         limits = self._limits(judge)
         more = self._ahead() if ahead else 0

@@ -42,5 +42,5 @@ each but the first: it enters the context, whose value says whether there is roo
 request inside it."""
 
 answer_by: ContextVar[float] = ContextVar("answer_by", default=inf)
-"""When one `decide` has to return, by ``time.monotonic``, so that what was answered by then counts:
+"""When one `decide` has to return, by the running loop, so that what was answered by then counts:
 a little later it is given up."""

@@ -152,7 +152,7 @@ def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
         if documents:
             break
         value = parsed(attributes.get(name))
-        if isinstance(value, (list, dict)):
+        if isinstance(value, (list, dict)) and not messages.is_bare(value):
             documents = list(to_chunks(value) or ())
     return tuple(chunk for chunk in documents if chunk is not None) or None
 

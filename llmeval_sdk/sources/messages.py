@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from llmeval_sdk.agents.messages import unwrapped
@@ -47,7 +48,7 @@ def listed(value: Any) -> list[Any]:
 def answer(value: Any) -> str | None:  # noqa: PLR0911
     """Read the text of the last message of an answer; ``None`` where there is none."""
     if isinstance(value, str):
-        return value
+        return None if is_repr(value) else value
     if isinstance(value, dict):
         for name in ("choices", "messages", "generations"):
             inner = value.get(name)
@@ -63,7 +64,7 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
             "content", "contents", "parts", "text", "output_text", "answer", "output", "response",
         ):  # fmt: skip
             text = text_of(value.get(name))
-            if text is not None:
+            if text is not None and not is_repr(text):
                 return text
         return None
     if isinstance(value, list) and value and isinstance(value[-1], dict):
@@ -90,12 +91,38 @@ def is_paused(answer: Any) -> bool:
     return answer == "" or (isinstance(answer, dict) and "__interrupt__" in answer)
 
 
+_REPR = re.compile(
+    r"<[\w.]{1,200} object(?: .{0,300}at 0x[0-9a-fA-F]+)?>"
+    r"|<[\w.]{1,200}\((?:\w+=.{1,1000})?\)>"
+    r"|[\w.]{1,200}\([^'\"]{0,300}?=<(?:async_)?generator object .*",
+    re.DOTALL,
+)
+_MOST_PARTS = 100
+
+
+def is_repr(text: Any) -> bool:
+    """Say whether a text is what is printed for an object that is no text, such as a stream.
+
+    Instrumentations write it where they look at a streamed answer before anybody has read it, and
+    OpenInference writes ``<NodeWithScore(node=…)>`` for a passage of LlamaIndex.
+    """
+    return isinstance(text, str) and _REPR.fullmatch(text.strip()) is not None
+
+
 def is_bare(value: Any) -> bool:
-    """Say whether an answer only names who was about to speak, as that of a stream left early."""
+    """Say whether an answer holds nothing that was said: it was streamed, or left early.
+
+    It then names an object, such as a stream, or nothing but objects, or it has one among its
+    fields, or it only names who was about to speak.
+    """
+    if isinstance(value, dict):
+        is_named = any(map(is_repr, list(value.values())[:_MOST_PARTS]))
+    else:
+        parts = value[:_MOST_PARTS] if isinstance(value, list) else [value]
+        is_named = bool(parts) and all(map(is_repr, parts))
     turns = listed(value)
-    return bool(turns) and not any(
-        item for turn in turns for key, item in turn.items() if key != "role"
-    )
+    is_empty = not any(item for turn in turns for key, item in turn.items() if key != "role")
+    return is_named or (bool(turns) and is_empty)
 
 
 _QUESTIONS = ("question", "query", "input", "inputs", "prompt", "request", "user_input", "text")

@@ -103,6 +103,12 @@ class HourlyTraffic:
         """Return whether the first look at a store is over."""
         return self._place is not None and self._place[1] == store
 
+    def expect(self, store: str) -> None:
+        """Note that a store does not exist yet, so that all that it will hold has yet to arrive."""
+        with self._lock:
+            if self._place is None:
+                self._place = 0, store
+
     def look(self, connection: sqlite3.Connection, now_ns: int, store: str = "") -> None:
         """Take in what has arrived. ``store`` says which file it is: another one begins anew."""
         with self._lock:

@@ -20,6 +20,7 @@ from llmeval_sdk.store import losses
 from llmeval_sdk.store.hourly import OTHER, HourlyTraffic, SpanFacts
 from llmeval_sdk.viewer._prometheus_budget import BudgetGauges
 from llmeval_sdk.viewer._prometheus_scores import FigureSource, ScoreGauges
+from llmeval_sdk.viewer._readers import NoStoreError
 
 
 MOST_VALUES = 100
@@ -116,11 +117,16 @@ def metrics_page() -> Callable[[Request], Response]:
         """Answer in the text format of Prometheus."""
         readers = request.app.state.site.readers
         with one_scrape:
-            with readers.lend() as reader:
-                reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
-                metrics.lose(reader.read(losses.total))
-                location = reader.location
-            scores.show(source, location)
+            try:
+                with readers.lend() as reader:
+                    reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
+                    metrics.lose(reader.read(losses.total))
+                    location = reader.location
+                scores.show(source, location)
+            except NoStoreError as unread:
+                if str(unread):
+                    raise
+                traffic.expect(str(readers.path))
             budget.show(readers.path)
             text = generate_latest(metrics.registry)
         return Response(text, media_type=CONTENT_TYPE_LATEST)

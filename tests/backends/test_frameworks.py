@@ -1,5 +1,6 @@
 """The pages of frameworks show a judged trace: each is followed where its framework is installed."""
 
+import json
 import os
 import re
 import subprocess
@@ -29,9 +30,14 @@ def reader(_):
     return "It is made of slate."
 
 
+def python_of(environment):
+    """Return the interpreter of one of the environments."""
+    return Path(os.environ["BACKENDS"]).resolve() / environment / "bin" / "python"
+
+
 def followed(page, environment, script, folder):
     """Follow a page as a reader would; return the store that it leaves."""
-    python = Path(os.environ["BACKENDS"]).resolve() / environment / "bin" / "python"
+    python = python_of(environment)
     with scripted_model(script) as url, JudgeServer() as judge:
         done = subprocess.run(
             [python, ROOT / "tests" / "support" / "page.py", PAGES / f"{page}.md"],
@@ -89,6 +95,25 @@ def test_a_query_of_llama_index_is_judged(tmp_path):
     assert verdict.value is not None
     passages = [chunk.content for each in spans for chunk in each.retrieved_context or ()]
     assert "The roof of the barn is made of slate." in passages
+
+
+def test_a_query_of_llama_index_has_its_answer_and_its_passages():
+    """Spans above the model's name a generator in place of an answer; a turn of a chat ends before it has an answer."""
+    with scripted_model(reader) as url:
+        done = subprocess.run(
+            [python_of("llamaindex"), Path(__file__).with_name("apps") / "llama_queries.py"],
+            capture_output=True, text=True, check=False, timeout=120,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "OPENAI_BASE_URL": url},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    became = json.loads(done.stdout.splitlines()[-1])
+    passages = ["The roof of the barn is made of slate."]
+    assert became == {
+        "query": [["Which roof?", "It is made of slate.", passages]],
+        "streamed": [["Which roof?", "It is made of slate.", passages]],
+        "async": [["Which roof?", "It is made of slate.", passages]],
+        "chat": [["Which roof?", None, passages]],
+    }
 
 
 @pytest.mark.parametrize("page", ["langgraph", "openai-agents", "llama-index"])

@@ -2,7 +2,8 @@
 
 import json
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
+from urllib.parse import urlsplit
 
 import pytest
 from machine import crowding, is_in_time
@@ -111,17 +112,24 @@ def test_a_flush_does_not_wait_for_the_pause_between_two_attempts(function, coll
     assert arrived(collector) == asked(running)
 
 
-def test_a_judgement_that_froze_halfway_gives_its_verdict(function, collector):
-    """The judge model answers while the process is frozen; the next invocation has the verdict."""
+def judging(server, **settings):
+    """Return the settings of a function whose requests a server judges, all of them."""
+    return {
+        "LLMEVAL_JUDGE_MODEL": MODEL,
+        "LLMEVAL_EVALUATORS": "groundedness",
+        "LLMEVAL_JUDGE_SHARE": "1",
+        "OPENAI_BASE_URL": server.base_url,
+        "OPENAI_API_KEY": "none",
+        **settings,
+    }
+
+
+@pytest.mark.parametrize("timeout", ["60", "2"])
+def test_a_judgement_that_froze_halfway_gives_its_verdict(function, collector, timeout):
+    """The judge model answers while the process is frozen, for longer than a judgement may take."""
     with (
         JudgeServer(default="slow", delay=1.0) as judge,
-        function(
-            LLMEVAL_JUDGE_MODEL=MODEL,
-            LLMEVAL_EVALUATORS="groundedness",
-            LLMEVAL_JUDGE_SHARE="1",
-            OPENAI_BASE_URL=judge.base_url,
-            OPENAI_API_KEY="none",
-        ) as running,
+        function(**judging(judge, LLMEVAL_JUDGE_TIMEOUT=timeout)) as running,
     ):
         running.invoke(flush=False)
         collector.wait(lambda: judge.calls)
@@ -129,8 +137,109 @@ def test_a_judgement_that_froze_halfway_gives_its_verdict(function, collector):
         sleep(FROZEN_SECONDS)
         running.thaw()
         report = running.invoke()
-    assert report["judged"] == {"groundedness": 2}, report
+    assert (report["judged"], report["not_run"]) == ({"groundedness": 2}, {}), report
     assert (report["losses"], report["undelivered"]) == ("", 0)
+    assert judge.calls == 2
+
+
+def test_a_judgement_whose_connection_was_cut_in_the_freeze_is_asked_for_again(function, collector):
+    """The far end has forgotten the process, which was frozen for longer than it may take."""
+    judge = JudgeServer(default="hang")
+    judge.start()
+    with function(**judging(judge, LLMEVAL_JUDGE_TIMEOUT="2")) as running:
+        running.invoke(flush=False)
+        collector.wait(lambda: judge.calls)
+        running.freeze()
+        port = urlsplit(judge.base_url).port
+        judge.stop()
+        sleep(FROZEN_SECONDS)
+        with JudgeServer(port=port) as judge:
+            running.thaw()
+            report = running.invoke()
+    assert (report["judged"], report["not_run"]) == ({"groundedness": 2}, {}), report
+
+
+def test_an_open_breaker_probes_again_after_the_freeze(function, collector):
+    """What it learnt of the model before is old by then; a good answer closes it."""
+    with (
+        JudgeServer(default="unavailable") as judge,
+        function(COOL_DOWN="2.5", **judging(judge)) as running,
+    ):
+        for _ in range(5):
+            running.invoke(flush=False)
+        running.invoke()
+        refused = running.invoke()
+        assert refused["not_run"]["circuit_open"] == 1, refused
+        asked_before = judge.calls
+        judge.default = "good"
+        running.freeze()
+        sleep(FROZEN_SECONDS)
+        running.thaw()
+        running.invoke()
+        report = running.invoke()
+    assert report["judged"]["groundedness"] == 2, report
+    assert report["not_run"] == refused["not_run"]
+    assert judge.calls == asked_before + 2
+
+
+def test_a_probe_that_froze_closes_the_breaker(function, collector):
+    """Its time stood still: the model has answered it, and is not taken for down."""
+    with (
+        JudgeServer(default="unavailable", delay=1.0) as judge,
+        function(COOL_DOWN="2.5", **judging(judge, LLMEVAL_JUDGE_TIMEOUT="2")) as running,
+    ):
+        for _ in range(5):
+            running.invoke(flush=False)
+        running.invoke()
+        judge.default = "slow"
+        sleep(2.5)
+        asked_before = judge.calls
+        running.invoke(flush=False)
+        collector.wait(lambda: judge.calls > asked_before)
+        running.freeze()
+        sleep(FROZEN_SECONDS)
+        running.thaw()
+        report = running.invoke()
+    assert report["judged"]["groundedness"] == 2, report
+
+
+def test_after_the_freeze_a_new_minute_allows_its_calls_and_no_more(function):
+    """Calls of before the freeze no longer count; those of one minute never add up to two."""
+    with (
+        JudgeServer() as judge,
+        function(**judging(judge, LLMEVAL_BUDGET_CALLS_PER_MINUTE="3")) as running,
+    ):
+        before = [running.invoke() for _ in range(5)][-1]
+        running.freeze()
+        running.thaw()
+        same = running.invoke(later=30)
+        after = [running.invoke(later=31 * (number == 0)) for number in range(5)][-1]
+    assert before["judged"] == same["judged"] == {"groundedness": 3}
+    assert same["not_run"] == {"over_budget": 3}
+    assert after["judged"] == {"groundedness": 6}
+    assert after["not_run"] == {"over_budget": 5}
+
+
+def test_the_budget_of_the_day_outlives_the_freeze_and_ends_with_the_day(function):
+    """A freeze of hours gives nothing back; a new day does."""
+    prices = json.dumps({MODEL: [1.0, 1.0]})
+    with (
+        JudgeServer() as judge,
+        function(
+            **judging(judge, LLMEVAL_PRICES=prices, LLMEVAL_BUDGET_USD_PER_DAY="0.02")
+        ) as running,
+    ):
+        left = 86_400 - time() % 86_400
+        assert left > 60, "the day is about to end"
+        reports = [running.invoke() for _ in range(30)]
+        spent = reports[-1]["judged"]["groundedness"]
+        assert 0 < spent < 30, reports[-1]
+        running.freeze()
+        running.thaw()
+        same_day = running.invoke(later=left / 2)
+        next_day = running.invoke(later=left / 2 + 1)
+    assert same_day["judged"]["groundedness"] == spent
+    assert next_day["judged"]["groundedness"] == spent + 1
 
 
 def test_an_invocation_with_little_time_returns_in_time_beside_a_dead_far_end(function, collector):
@@ -160,7 +269,7 @@ def test_an_outage_costs_one_invocation_its_time_and_the_others_a_fifth_of_a_sec
 
 def test_nothing_runs_after_the_flush(function):
     """No thread wakes up for seconds: there is nothing that a freeze could cut in two."""
-    with function() as running:
+    with JudgeServer() as judge, function(**judging(judge)) as running:
         for _ in range(3):
             running.invoke()
         settled = monotonic() + 10

@@ -277,6 +277,73 @@ def test_a_stream_that_logfire_tells_in_two_spans_is_one_record(app):
     assert [record.response for record in RECORDS] == [ANSWER, None]
 
 
+STREAMS = [
+    "<generator object>",  # as OpenInference writes it for LlamaIndex
+    "<async_generator object tokens at 0x7f3c1c2e5b10>",
+    "<generator object answer.<locals>.<genexpr> at 0x7f3c1c2e5b10>",
+    "<openai.Stream object at 0x7f3c1c2e5b10>",
+    "StreamingResponse(response_gen=<generator object g at 0x7f3c1c2e5b10>, source_nodes=[])",
+    '{"response_gen": "<generator object>", "source_nodes": [], "response_txt": null}',
+    '{"response": "<async_generator object>"}',
+]
+
+
+@pytest.mark.parametrize("output", STREAMS)
+@pytest.mark.parametrize("name", ["output.value", "traceloop.entity.output", "mlflow.spanOutputs"])
+def test_a_stream_is_no_answer_and_that_of_the_model_below_is(app, output, name):
+    """Instrumentations write what Python prints for a stream; the model's span has its text."""
+    model = {**OPENINFERENCE[2], "output.value": ANSWER}
+    top = {"openinference.span.kind": "CHAIN", "input.value": QUESTION, name: output}
+    with capture() as seen:
+        with (
+            app.start_as_current_span("query", attributes=top),
+            app.start_as_current_span("synthesize", attributes=top),
+            app.start_as_current_span("chat", attributes=model),
+        ):
+            pass
+        with app.start_as_current_span("query left unread", attributes=top):
+            pass
+        seen.drain()
+    assert [record.response for record in RECORDS] == [ANSWER, None]
+
+
+def test_what_is_printed_for_a_passage_is_no_passage(app):
+    """OpenInference writes it on the inner one of two spans, and the documents on the outer one."""
+    inner = {
+        "openinference.span.kind": "RETRIEVER",
+        "output.value": json.dumps(["<NodeWithScore(node=TextNode(id_=6a13), score=None)>"]),
+    }
+    with capture() as seen:
+        with (
+            app.start_as_current_span("query", attributes=OPENINFERENCE[0]),
+            app.start_as_current_span("retrieve", attributes=OPENINFERENCE[1]),
+            app.start_as_current_span("_retrieve", attributes=inner),
+        ):
+            pass
+        seen.drain()
+    (record,) = RECORDS
+    assert [chunk.content for chunk in record.retrieved_context] == [DOCUMENTS[0]["content"]]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It prints <generator object g at 0x7f3c1c2e5b10>.",
+        "<b>An object at 0x10</b>",
+        "StreamingResponse(gen) is how FastAPI streams.",
+        json.dumps({"answer": ANSWER, "stream": "<generator object>"}),
+    ],
+)
+def test_an_answer_that_speaks_of_streams_is_one(app, answer):
+    """Only a text that is nothing else is left out, and only where there is no answer beside it."""
+    with capture() as seen:
+        about = {"openinference.span.kind": "CHAIN", "output.value": answer}
+        with app.start_as_current_span("query", attributes=about):
+            pass
+        seen.drain()
+    assert [record.response for record in RECORDS] == [ANSWER if ANSWER in answer else answer]
+
+
 def test_a_call_that_outlives_its_request_is_scored_when_it_ends(app):
     """A handler returns a stream and ends; the model's span ends when the stream was read."""
     with capture() as seen:

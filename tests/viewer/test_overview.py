@@ -2,11 +2,15 @@
 
 import re
 import time
+from contextlib import closing
 
 import pytest
 from machine import is_within
 from metered_store import scraped
+from served import serving
+from viewer_store import Store
 
+from llmeval_sdk import viewer
 from llmeval_sdk.model import JUDGE_TAG, Failure, Usage
 
 
@@ -89,6 +93,21 @@ def test_prometheus_gets_counters_of_what_happens(serve, store):
     assert found[tokens] == 3_600
     assert found['llmeval_cost_usd_total{gen_ai_request_model="gpt-4o"}'] == pytest.approx(0.4)
     assert found['llmeval_request_duration_seconds_count{name="answer"}'] == 40
+
+
+def test_what_arrives_in_a_store_that_was_not_there_is_counted(tmp_path):
+    """The viewer was scraped before the app had written anything: its first requests count."""
+    path = tmp_path / "later" / "llmeval.db"
+    app = viewer.app(store=path, open=True, metrics=True)
+    with closing(app), serving(app) as site:
+        assert not [name for name in scraped(site) if name.startswith("llmeval_requests")]
+        with closing(Store(path)) as store:
+            fill(store, count=40)
+            found = scraped(site)
+            assert found['llmeval_requests_total{error_type="",name="answer"}'] == 38
+            fill(store, count=20)
+            found = scraped(site)
+            assert found['llmeval_requests_total{error_type="",name="answer"}'] == 57
 
 
 def test_a_call_of_unknown_cost_is_counted_and_shown_as_such(serve, store):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -39,7 +38,7 @@ class DecisionCall:
         self.usage: Usage | None = None
         self.sender = Sender(
             post=client.post,
-            deadline=min(time.monotonic() + client.timeout, answer_by.get()),
+            deadline=min(asyncio.get_running_loop().time() + client.timeout, answer_by.get()),
             attempts=client.attempts,
             backoff=client.backoff,
             request_timeout=client.request_timeout,

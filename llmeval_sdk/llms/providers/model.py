@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -207,7 +206,7 @@ class ProviderLLM(LLM):
         known.refresh()
         sender = Sender(
             post=self._post,
-            deadline=time.monotonic() + self.timeout,
+            deadline=asyncio.get_running_loop().time() + self.timeout,
             attempts=self.attempts,
             backoff=self.backoff,
             request_timeout=self.request_timeout,

@@ -224,12 +224,12 @@ def _of_info(info: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     info = info if isinstance(info, Mapping) else {}
     metadata = {**(info.get("request_metadata") or {}), **(info.get("trace_metadata") or {})}
     response = conventions.parsed(data.get("response"))
-    answered = messages.answer(response)
+    answered, is_bare = messages.answer(response), messages.is_bare(response)
     request = conventions.parsed(data.get("request"))
     duration = info.get("execution_time_ms", info.get("execution_duration_ms"))
     fields = {
         "request": messages.chat(request) or messages.question(request),
-        "response": answered if answered is not None else to_text(response),
+        "response": to_text(response) if answered is None and not is_bare else answered,
         "usage": to_usage(conventions.parsed(metadata.get("mlflow.trace.tokenUsage"))),
         "latency_seconds": duration / 1e3 if isinstance(duration, (int, float)) else _seconds(info),
     }

@@ -1,16 +1,25 @@
 """A small Lambda: reads events from stdin, calls its handler, and prints what came of each.
 
 Each line is an event. ``flush`` chooses the handler that delivers before it returns; ``left_ms`` is
-what the invocation has left; ``give_up`` is what a delivery takes for ten minutes.
+what the invocation has left; ``give_up`` is what a delivery takes for ten minutes; ``later`` is by
+how many seconds the clock of the budget has gone ahead in a freeze. ``COOL_DOWN`` says for how many
+seconds a breaker stays open.
 """
 
 import json
+import os
 import sys
 import time
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.pipeline import _delivery
+from llmeval_sdk.policy import backoff, keeper
 from llmeval_sdk.serverless import lambda_handler
+
+
+ahead = 0.0
+backoff.Breaker.__init__.__kwdefaults__["cool_down"] = float(os.environ.get("COOL_DOWN", "30"))
+keeper.BudgetKeeper.__init__.__kwdefaults__["clock"] = lambda: time.time() + ahead
 
 
 class Context:
@@ -35,6 +44,7 @@ flushing = lambda_handler(timeout=float(sys.argv[1]), margin=0.02)(bare)
 for line in sys.stdin:
     event = json.loads(line)
     _delivery.GIVE_UP_SECONDS = event.get("give_up", _delivery.GIVE_UP_SECONDS)
+    ahead += event.get("later", 0.0)
     begun = time.monotonic()
     result = (flushing if event["flush"] else bare)(event, Context(event["left_ms"]))
     took = time.monotonic() - begun
@@ -43,7 +53,7 @@ for line in sys.stdin:
         "result": result,
         "took": took,
         "judged": stats.judged,
-        "not_run": stats.not_run,
+        "not_run": stats.not_run.get("groundedness", {}),
         "problems": stats.problems,
         "losses": stats.losses,
         "undelivered": stats.undelivered,
