@@ -16,6 +16,7 @@ from llmeval_sdk.cli._options import open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped, table
 from llmeval_sdk.cli._pricing import pricing
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.populations import PERIODS
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.thresholds import Measured, measure, split
 from llmeval_sdk.store.traffic import (
@@ -45,7 +46,7 @@ def report_traffic(args: argparse.Namespace) -> int:
             raise ConfigurationError(
                 f"--by {args.by} has no scores, so it cannot decide {scored[0]}"
             )
-        summed = read_traffic(reader, args, args.by)
+        summed = read_traffic(reader, args)
         alerts = plain_alerts(reader, args)
         future = reader.read(lambda store: from_the_future(store, time.time_ns()))
         location = reader.location
@@ -60,10 +61,16 @@ def report_traffic(args: argparse.Namespace) -> int:
     return _exit_code(alerts)
 
 
-def read_traffic(reader: StoreReader, args: argparse.Namespace, by: str) -> Traffic:
-    """Sum up the spans that ``--since`` and ``--span-name`` select, grouped by ``by``."""
+def read_traffic(reader: StoreReader, args: argparse.Namespace) -> Traffic:
+    """Sum up the spans that ``--since`` and ``--span-name`` select, in the groups of ``--by``.
+
+    They are grouped by name where ``--by`` is about the trend of the judges. It may be called beside
+    other readings: its connection is its own.
+    """
     scope = TrafficScope(args.since, None, args.span_name)
-    return reader.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
+    by = "name" if args.by in (None, *PERIODS) else args.by
+    with reader.another() as other:
+        return other.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
 
 
 def plain_alerts(reader: StoreReader, args: argparse.Namespace) -> list[Measured]:

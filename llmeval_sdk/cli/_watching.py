@@ -173,10 +173,8 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
 def _worst(
     reader: StoreReader, course: AlertCourse, since: int, viewer: str
 ) -> list[dict[str, Any]]:
-    evaluator = course.bound.evaluator
-    rows = reader.read(
-        lambda c: c.execute(_WORST, (evaluator, since, course.cursor_ns, evaluator)).fetchall()
-    )
+    which = {"name": course.bound.evaluator, "since": since, "until": course.cursor_ns}
+    rows = reader.read(lambda c: c.execute(_WORST, which).fetchall())
     scored = [(value, *row[1:]) for row in rows if (value := _values.number(row[0])) is not None]
     scored.sort(key=lambda row: row[0], reverse=course.bound.sign == ">")
     base = viewer.rstrip("/")
@@ -261,7 +259,7 @@ def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
 
 _WORST = f"""
 SELECT value, trace_id, span_id, span_name FROM evaluations e
-WHERE name = ? AND time_ns >= ? AND time_ns < ? AND error_type IS NULL
-  AND {COUNTS.format(table="e")} AND {IS_NEWEST.format(table="e", name="?")}
+WHERE name = :name AND time_ns >= :since AND time_ns < :until AND error_type IS NULL
+  AND {COUNTS.format(table="e")} AND {IS_NEWEST.format(table="e", name=":name")}
 ORDER BY time_ns DESC LIMIT 2000
 """  # noqa: S608 - constants

@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -153,19 +154,20 @@ def run(args: argparse.Namespace) -> int:
     if args.by not in (None, *PERIODS):
         return report_traffic(args)
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
-    with open_store(args.store) as reader:
+    with open_store(args.store) as reader, ThreadPoolExecutor(2) as beside:
+        traffic = beside.submit(read_traffic, reader, args)
         not_run = reader.read(lambda c: not_run_summary(c, selection))
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
         groups = known.groups(selection)
-        scores = tuple(known.summaries(selection))
+        summaries = beside.submit(known.summaries, selection)
         judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
         clicked = reader.read(
             lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
         )
-        summed, plain = read_traffic(reader, args, "name"), plain_alerts(reader, args)
+        plain = plain_alerts(reader, args)
         period = PERIODS.get(args.by)
         trend = populations(reader, selection, known, period) if period else []
         followed = courses(
@@ -184,7 +186,7 @@ def run(args: argparse.Namespace) -> int:
         judges = dict.fromkeys(each.judge for each in judged)
         stood_in = reader.read(lambda store: views.stood_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
-        location = reader.location
+        location, scores, summed = reader.location, summaries.result(), traffic.result()
     if args.json:
         summary = {
             "store": location,

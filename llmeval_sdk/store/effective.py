@@ -42,13 +42,13 @@ UNJUDGED = """
 said not to have. They predict what it says; they are no verdicts beside its own."""
 
 _FORMER = f"""
-(SELECT seq FROM (SELECT seq, span_id, last_value(span_id) OVER (
-    PARTITION BY name, {SESSION} ORDER BY time_ns, span_id
-    ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS newest
-  FROM evaluations WHERE {OF_SESSION} AND {SESSION} IS NOT NULL AND name = {{name}})
-  WHERE span_id != newest)
+(SELECT seq FROM evaluations v
+  WHERE {OF_SESSION} AND {SESSION} IS NOT NULL AND name = {{name}} AND span_id != (
+    SELECT span_id FROM evaluations
+    WHERE {OF_SESSION} AND name = v.name AND {SESSION} = {SESSION.replace("metadata", "v.metadata")}
+    ORDER BY time_ns DESC, span_id DESC LIMIT 1))
 """  # noqa: S608 - constants
-_HAS_SESSIONS = f"EXISTS (SELECT 1 FROM evaluations WHERE {OF_SESSION})"  # noqa: S608 - constants
+_HAS_SESSIONS = f"EXISTS (SELECT 1 FROM evaluations WHERE {OF_SESSION} AND name = {{name}})"  # noqa: S608
 IS_FORMER = f"{{table}}.seq IN {_FORMER}"
 """SQL: a verdict on a session that was judged again later."""
 IS_NEWEST = f"(NOT {_HAS_SESSIONS} OR {{table}}.seq NOT IN {_FORMER})"
@@ -56,8 +56,8 @@ IS_NEWEST = f"(NOT {_HAS_SESSIONS} OR {{table}}.seq NOT IN {_FORMER})"
 
 Whether there are any is asked once: to look for each row among none costs a tenth of a report.
 
-``{{name}}`` is the evaluator's name in SQL: an index then has nothing to read of an evaluator that
-never judged a session. ``name`` itself stands for all evaluators.
+``{{name}}`` is the evaluator's name in SQL, and a placeholder stands in it twice: an index then has
+nothing to read of an evaluator that never judged a session. ``name`` itself stands for all of them.
 """
 IS_NEWEST_ROW = f"""
 NOT ({{table}}.metadata IS NOT NULL AND {OF_SESSION.replace("metadata", "{table}.metadata")}

@@ -91,7 +91,8 @@ class EvaluationScope(NamedTuple):
                 bounds[which.format(table="evaluations", name="?")] = self.evaluator
         present = {bound: value for bound, value in bounds.items() if value is not None}
         texts = [*filter(None, conditions), *present]
-        return f"WHERE {' AND '.join(texts) or '1'}", tuple(present.values())
+        arguments = [value for bound, value in present.items() for _ in range(bound.count("?"))]
+        return f"WHERE {' AND '.join(texts) or '1'}", tuple(arguments)
 
 
 class Group(NamedTuple):
