@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from llmeval_sdk import _values
 from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.lookup import SpanRef
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.typed_ids import forms
 from llmeval_sdk.store.walks import Place, Query
 
 
@@ -22,6 +24,15 @@ def listed(reader: StoreReader, query: Query, count: int) -> list[ListedSpan]:
     """Return at most so many spans of a query, in its order."""
     found = reader.read(lambda c: pages.page(c, query, rows=count, seconds=SECONDS))
     return list(found.items)
+
+
+def of_session(
+    reader: StoreReader, query: Query, session: str | None, count: int
+) -> list[ListedSpan]:
+    """Return the newest spans of a query in a session, in whichever form the store holds its id."""
+    queries = [replace(query, session=form) for form in forms(session)] if session else [query]
+    items = [item for query in queries for item in listed(reader, query, count)]
+    return sorted(items, key=lambda item: (item.start_ns, item.seq), reverse=True)[:count]
 
 
 def worst(

@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import sqlite3
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable
 from llmeval_sdk.store.forgetting import Forgotten, forget, traces_of
-from llmeval_sdk.store.typed_ids import forms
+from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.writer import StoreWriter
 
 
@@ -113,34 +114,52 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _forget(args: argparse.Namespace) -> int:
-    """Delete what belongs to a user, and say what is not this command's business."""
+    """Delete what belongs to a user, and say what is not this command's business.
+
+    Return 1 where the store may hold more of the user under hashes whose key is missing.
+    """
     users = forms(args.user)
     with open_store(args.store) as reader:
         path = Path(reader.location)
         found = _sum(reader.read(lambda store: [traces_of(store, user) for user in users]))
-    what = f"{found.traces:,} traces with {found.spans:,} spans"
+        hidden = reader.read(lambda store: unreadable(store, args.user))
+    if hidden and not found.spans:
+        raise ConfigurationError(f"nothing was found by the id as it is, but {UNREADABLE}")
+    code = 1 if hidden else 0
+    if hidden:
+        sys.stderr.write(f"llmeval prune: this is perhaps not all of that user: {UNREADABLE}\n")
     about = {"store": str(path), "dry_run": args.dry_run, "traces": found.traces}
     if args.dry_run and args.json:
         say(json.dumps({**about, "spans": found.spans, "removed": 0}))
-        return 0
+        return code
     if args.dry_run:
-        say(f"{path}: {what} are of that user")
-        return 0
+        is_are = "is" if found.traces == 1 else "are"
+        say(f"{path}: {_what(found)} {is_are} of that user")
+        return code
     try:
         gone = _sum([forget(path, user) for user in users])
     except (OSError, sqlite3.Error, Unusable) as error:
         raise ConfigurationError(f"{path} cannot be written: {error}") from None
     if args.json:
         say(json.dumps({**about, "spans": found.spans, "removed": gone.spans}))
-        return 0
-    say(f"{path}: {gone.traces:,} traces with {gone.spans:,} spans of that user went")
+        return code
+    if not gone.spans:
+        say(f"{path}: no span of that user, neither by the id nor by a hash of it")
+    else:
+        say(f"{path}: {_what(gone)} of that user went")
     say(
         "What was sent to Datadog, to an OpenTelemetry backend or elsewhere is still there: this"
         " command deletes from the local store only. Open sessions are kept in a file of their own"
         " (and in Redis, with LLMEVAL_SHARED) until they are evaluated, and golden sets keep their"
         " rows: see `llmeval dataset remove`."
     )
-    return 0
+    return code
+
+
+def _what(amount: Forgotten) -> str:
+    from llmeval_sdk.offline.report.summary import plural
+
+    return f"{plural(amount.traces, 'trace')} with {plural(amount.spans, 'span')}"
 
 
 def _sum(parts: list[Forgotten]) -> Forgotten:

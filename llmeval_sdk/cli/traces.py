@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +16,7 @@ from llmeval_sdk.cli._output import say, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.said import has_abstained
-from llmeval_sdk.store.typed_ids import hashed
+from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
 
@@ -69,21 +70,26 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list; 1 when there is nothing in it."""
+    """Print the list; 1 when there is nothing in it.
+
+    Where ids are hashed and the key is missing, nothing found is no answer but an error.
+    """
     if args.worst and (args.session or args.user):
         raise ConfigurationError("--worst looks at all requests: it takes no --session or --user")
     with open_store(args.store) as reader:
+        hidden = False
         if args.worst:
             requests = _picked.worst(reader, args.worst, args.limit, args.since)
         else:
-            query = Query(
-                since=args.since, failed=args.failed,
-                session=args.session and hashed(args.session),
-                user=args.user and hashed(args.user),
-            )  # fmt: skip
-            requests = _picked.listed(reader, query, args.limit)
+            query = Query(since=args.since, failed=args.failed, user=args.user and forms(args.user))
+            requests = _picked.of_session(reader, query, args.session, args.limit)
+            hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
         evaluations = _picked.said_of(reader, requests)
         where = reader.location
+    if hidden and not requests:
+        raise ConfigurationError(f"no request was found by the id as it is, but {UNREADABLE}")
+    if hidden:
+        sys.stderr.write(f"llmeval traces: some requests may be missing: {UNREADABLE}\n")
     if args.json:
         rows = [{**asdict(each), "scores": _plain(evaluations[each.span_id])} for each in requests]
         say(json.dumps(rows, allow_nan=False))

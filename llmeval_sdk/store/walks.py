@@ -52,10 +52,11 @@ class Query:
     """A text in a request, response, chunk or extraction of the trace; ASCII case is ignored."""
     session: str | None = None
     """Show the turns of this session."""
-    user: str | None = None
+    user: tuple[str, ...] | None = None
+    """Show the spans of a user, by any of the forms of the id; the tag is `user_id`."""
     tag: str | None = None
     tag_value: str | None = None
-    """Show the spans that have this tag, with this value if one is set; a user is `user_id`."""
+    """Show the spans that have this tag, with this value if one is set."""
     model: str | None = None
     """Show the spans in whose trace this model was called."""
     slower_ns: int | None = None
@@ -239,6 +240,7 @@ def _arguments(query: Query) -> Arguments:
     arguments: Arguments = {name: getattr(query, name) for name in names}
     arguments |= {"order_by": query.order_by, "judge_tag": JUDGE_TAG}
     arguments["verdict_flag"] = {"pass": 1, "fail": 0}.get(query.verdict or "")
+    arguments["user"] = dumps(query.user)
     arguments["text"] = None if query.text is None else _pattern(query.text)
     return arguments
 
@@ -303,7 +305,10 @@ _CONDITIONS = {
     "session": "s.session_id = :session",
     "slower_ns": "s.end_ns - s.start_ns > :slower_ns",
     "tag": _TAGGED.format("t.key = :tag AND ifnull(t.value = :tag_value, 1)"),
-    "user": _TAGGED.format("t.key IN ('user_id', 'user.id') AND CAST(t.value AS TEXT) = :user"),
+    "user": _TAGGED.format(
+        "t.key IN ('user_id', 'user.id')"
+        " AND CAST(t.value AS TEXT) IN (SELECT value FROM json_each(:user))"
+    ),
     "model": """EXISTS (
   SELECT 1 FROM spans m WHERE m.trace_id = s.trace_id AND m.model_name = :model)""",
     "dearer_usd": """(

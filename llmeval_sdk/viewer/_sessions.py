@@ -13,11 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from llmeval_sdk import runtime
 from llmeval_sdk._chat import bounded_question
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.store import pages, session_turns
 from llmeval_sdk.store.session_turns import PAGE_TURNS, SessionTurn, ToolUse
 from llmeval_sdk.store.session_verdicts import StoredSession, stored_sessions
+from llmeval_sdk.store.typed_ids import sessions_of
 from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, cells_of_said
 from llmeval_sdk.viewer._content import Content, content_of, text_content
 from llmeval_sdk.viewer._readers import state_of
@@ -79,10 +81,12 @@ def show_list(request: Request) -> Response:
 
 def show(request: Request) -> Response:
     """Answer with one session: its turns, page by page, and the verdicts on the whole."""
-    session_id = request.query_params.get("id", "")
+    typed = request.query_params.get("id", "")
     wanted = integer(request.query_params.get("turn"), 1)
     first = (wanted - 1) // PAGE_TURNS * PAGE_TURNS + 1
     with request.app.state.site.readers.lend() as reader:
+        held = reader.read(lambda c: sessions_of(c, typed, runtime.settings()))
+        session_id = held[0] if held else typed
         totals = reader.read(lambda c: session_turns.totals(c, session_id))
         if totals is None:
             raise HTTPException(404, "The store has no turn of this session. It may be pruned.")

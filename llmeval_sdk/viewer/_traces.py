@@ -16,7 +16,7 @@ from llmeval_sdk import _values, runtime
 from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.pages import ListedSpan, Page
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.typed_ids import hashed
+from llmeval_sdk.store.typed_ids import UNREADABLE, forms, sessions_of, unreadable
 from llmeval_sdk.store.views import KnownNames
 from llmeval_sdk.store.walks import Judged, Order, Place, Query
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
@@ -72,12 +72,13 @@ class Filters:
         return {**self.params, **changes}
 
 
-def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
+def _read_filters(address: QueryParams, known: KnownNames, reader: StoreReader) -> Filters:
     """Read the filters from the query of an address."""
     params: dict[str, Any] = {name: address[name].strip() for name in _TEXTS if address.get(name)}
     params |= {name: "1" for name in _FLAGS if address.get(name)}
     problems: list[str] = []
     condition = _condition(params, known, problems)
+    session = _session(reader, params.get("session"), problems)
     order, order_by = _order(params.get("sort", ""))
     by_words = order_by is not None and order_by not in known.numeric
     seconds = RANGES.get(params.get("range", ""))
@@ -86,8 +87,8 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
         evaluator=params.get("evaluator"),
         judged=JUDGED.get(params.get("judge", ""), ""),
         reason=params.get("reason"),
-        session=_as_stored(params.get("session")),
-        user=_as_stored(params.get("user")),
+        session=session,
+        user=forms(params["user"], runtime.settings()) if "user" in params else None,
         model=params.get("model"),
         **_feedback(params.get("said", "")),
         **_bounds(params, problems),
@@ -110,9 +111,24 @@ def _read_filters(address: QueryParams, known: KnownNames) -> Filters:
     )
 
 
-def _as_stored(identifier: str | None) -> str | None:
-    """Return an id in the form that spans have: its hash, where the app hashes ids."""
-    return identifier and hashed(identifier, runtime.settings())
+def _session(reader: StoreReader, identifier: str | None, problems: list[str]) -> str | None:
+    """Return the form of a session's id that spans have; where both are there, say so."""
+    if identifier is None:
+        return None
+    held = reader.read(lambda c: sessions_of(c, identifier, runtime.settings()))
+    if len(held) > 1:
+        problems.append(
+            "Ids are hashed since some time. Of this session, the requests from before that are"
+            f" listed here; those since then are listed under its hash: {held[1]}"
+        )
+    return held[0] if held else identifier
+
+
+def _unreadable(reader: StoreReader, filters: Filters) -> bool:
+    """Say whether an empty list may be empty for lack of the key that ids were hashed with."""
+    typed = filters.params.get("session"), filters.params.get("user")
+    settings = runtime.settings()
+    return reader.read(lambda c: unreadable(c, *typed, settings=settings))
 
 
 def _condition(
@@ -216,7 +232,7 @@ def show(request: Request) -> Response:
     site = request.app.state.site
     with site.readers.lend() as reader:
         known: KnownNames = reader.read(views.known_names)
-        filters = _read_filters(request.query_params, known)
+        filters = _read_filters(request.query_params, known, reader)
         if filters.query.text and (ids := _by_id(reader, filters.query.text)):
             trace_id, span_id = ids
             return RedirectResponse(
@@ -227,6 +243,8 @@ def show(request: Request) -> Response:
             columns = reader.read(lambda c: chosen_columns(c, known, query))
             filters = replace(filters, columns=columns)
         result = NOTHING if filters.refused else _page(reader, filters)
+        if not result.items and _unreadable(reader, filters):
+            filters = replace(filters, problems=(*filters.problems, f"Perhaps {UNREADABLE}."))
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: pages.said_of(c, spans))
         state = reader.read(state_of)

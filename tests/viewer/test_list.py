@@ -424,3 +424,31 @@ def test_a_typed_id_finds_what_the_store_holds_as_its_hash(store, site, monkeypa
     store.write(spans=[anna, store.span(tags={"user_id": hashed("ben")})])
     for query in ({"user": "anna"}, {"user": hashed("anna")}, {"session": "chat-7"}):
         assert shown(site.get(**query)) == ids(anna)
+    assert site.get("/session", id="chat-7").status == 200
+
+
+def test_ids_of_before_the_key_are_found_with_it(store, site, monkeypatch):
+    """Links hold the id as the store has it, so that they work on; both forms are spoken of."""
+    make = registry.part("llmeval_sdk.redaction.identities:identities")
+    monkeypatch.setenv("LLMEVAL_HASH_IDS", "a key that all hosts have")
+    hashed = make(config.from_environment(problems=[])).hashed
+    plain = store.span(session_id="chat-7", tags={"user_id": "anna"})
+    store.write(spans=[plain])
+    for query in ({"user": "anna"}, {"session": "chat-7"}):
+        assert shown(site.get(**query)) == ids(plain)
+    assert site.get("/session", id="chat-7").status == 200
+    later = store.span(session_id=hashed("chat-7"), tags={"user_id": hashed("anna")})
+    store.write(spans=[later])
+    assert set(shown(site.get(user="anna"))) == set(ids(plain, later))
+    both = site.get(session="chat-7")
+    assert shown(both) == ids(plain)
+    assert hashed("chat-7") in both.text
+
+
+def test_hashed_ids_without_the_key_are_no_empty_list(store, site):
+    """Nobody can say that a user has no request, and the page does not."""
+    store.write(spans=[store.span(tags={"user_id": f"hmac-{'0' * 32}"})])
+    for query in ({"user": "anna"}, {"session": "chat-7"}):
+        assert "LLMEVAL_HASH_IDS" in site.get(**query).text
+    assert "LLMEVAL_HASH_IDS" not in site.get(user=f"hmac-{'1' * 32}").text
+    assert "LLMEVAL_HASH_IDS" not in site.get(q="nothing of that kind").text
