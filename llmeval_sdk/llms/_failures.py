@@ -37,7 +37,8 @@ _TOO_LONG = (
 )  # fmt: skip
 """What OpenAI, TypeSafe, vLLM with SGLang, and llama.cpp say of an input that does not fit."""
 
-_FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+_FILTERED = ("content_filter", "content_policy", "responsibleaipolicy", "invalid_prompt")
+"""``invalid_prompt`` is what OpenAI says of a prompt that was flagged."""
 
 
 class CallFailed(JudgeError):  # noqa: N818 - reads as what happened
@@ -102,8 +103,8 @@ def request_refused(  # noqa: PLR0911
         return failed("unauthorized", " (check the API key)")
     if status == 404:
         return failed("not_found", " (check the model's name and the path of the base URL)")
-    if status == 429:
-        is_spent = code == "insufficient_quota"
+    if status in (402, 429):
+        is_spent = status == 402 or "insufficient_quota" in words
         return failed("rate_limited", retryable=not is_spent, retry_after=after)
     if status == 413 or any(word in words for word in _TOO_LONG):
         return failed("too_long")

@@ -97,6 +97,7 @@ _REPR = re.compile(
     r"|[\w.]{1,200}\([^'\"]{0,300}?=<(?:async_)?generator object .*",
     re.DOTALL,
 )
+_IS_STREAM = re.compile("generator|stream", re.IGNORECASE)
 _MOST_PARTS = 100
 
 
@@ -112,11 +113,12 @@ def is_repr(text: Any) -> bool:
 def is_bare(value: Any) -> bool:
     """Say whether an answer holds nothing that was said: it was streamed, or left early.
 
-    It then names an object, such as a stream, or nothing but objects, or it has one among its
+    It then names an object, such as a stream, or nothing but objects, or it has a stream among its
     fields, or it only names who was about to speak.
     """
     if isinstance(value, dict):
-        is_named = any(map(is_repr, list(value.values())[:_MOST_PARTS]))
+        fields = list(value.values())[:_MOST_PARTS]
+        is_named = any(is_repr(field) and _IS_STREAM.search(field) for field in fields)
     else:
         parts = value[:_MOST_PARTS] if isinstance(value, list) else [value]
         is_named = bool(parts) and all(map(is_repr, parts))

@@ -1,6 +1,7 @@
 """Every way a request can fail has a type, and only what may pass is tried again."""
 
 import asyncio
+import json
 import socket
 import time
 
@@ -11,6 +12,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms import OpenAILLM
 from llmeval_sdk.llms._failures import retry_after
 from llmeval_sdk.model import Message
+from llmeval_sdk.testing._behaviours import ServedAnswer
 
 
 def failure(call):
@@ -132,6 +134,61 @@ def test_an_exhausted_quota_is_not_tried_again(serve, ask):
     error = failure(lambda: ask(server))
     assert (error.type, error.retryable) == ("rate_limited", False)
     assert len(server.requests) == 1
+
+
+def openai_error(status, message, code=None, kind="invalid_request_error", **more):
+    error = {"message": message, "type": kind, "param": None, "code": code, **more}
+    return status, {"error": error}
+
+
+RECORDED = [
+    (openai_error(401, "Incorrect API key provided: sk-no***. You can find your API key at "
+        "https://platform.openai.com/account/api-keys.", "invalid_api_key"),
+        "unauthorized", False),
+    (openai_error(401, "Access denied due to invalid subscription key or wrong API endpoint.",
+        "401"), "unauthorized", False),
+    (openai_error(404, "The model `gpt-0` does not exist or you do not have access to it.",
+        "model_not_found"), "not_found", False),
+    (openai_error(404, "The API deployment for this resource does not exist.",
+        "DeploymentNotFound"), "not_found", False),
+    (openai_error(429, "You exceeded your current quota, please check your plan and billing "
+        "details.", "insufficient_quota", "insufficient_quota"), "rate_limited", False),
+    (openai_error(429, "Your account has reached its billing limit.", "billing_hard_limit_reached",
+        "insufficient_quota"), "rate_limited", False),
+    (openai_error(402, "Insufficient Balance", "invalid_request_error", "unknown_error"),
+        "rate_limited", False),
+    (openai_error(429, "Rate limit reached for gpt-4o in organization org-x on tokens per min "
+        "(TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 2s.",
+        "rate_limit_exceeded", "tokens"), "rate_limited", True),
+    (openai_error(500, "The server had an error while processing your request. Sorry about that!",
+        kind="server_error"), "unavailable", True),
+    (openai_error(503, "The engine is currently overloaded, please try again later.",
+        kind="server_error"), "unavailable", True),
+    (openai_error(400, "Invalid prompt: your prompt was flagged as potentially violating our usage "
+        "policy. Please try again with a different prompt.", "invalid_prompt"), "refused", False),
+    (openai_error(400, "The response was filtered due to the prompt triggering Azure OpenAI's "
+        "content management policy.", "content_filter", None, innererror={
+            "code": "ResponsibleAIPolicyViolation",
+            "content_filter_result": {"violence": {"filtered": True, "severity": "medium"}}}),
+        "refused", False),
+    (openai_error(400, "This model's maximum context length is 8192 tokens. However, your messages "
+        "resulted in 9001 tokens.", "context_length_exceeded"), "too_long", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recorded", "type", "retryable"),
+    RECORDED,
+    ids=[f"{number}-{row[0][0]}-{row[1]}" for number, row in enumerate(RECORDED)],
+)
+def test_recorded_answers_are_told_apart(serve, ask, recorded, type, retryable):
+    """As OpenAI, Azure and OpenAI-compatible servers write them."""
+    status, body = recorded
+    server = serve()
+    server.reply = lambda seen: ServedAnswer(status, json.dumps(body).encode())
+    error = failure(lambda: ask(server))
+    assert (error.type, error.retryable) == (type, retryable), str(error)
+    assert retryable or len(server.requests) == 1
 
 
 def test_a_content_filter_of_the_server_is_a_refusal(serve, ask):

@@ -106,8 +106,15 @@ RECORDED = [
         "too_long", False),
     ("anthropic", anthropic_error(400, "invalid_request_error", "messages: text content blocks must be non-empty"),
         "bad_request", False),
-    ("anthropic", anthropic_error(400, "invalid_request_error", "Output blocked by content_filter policy"),
+    ("anthropic", anthropic_error(400, "invalid_request_error", "Output blocked by content filtering policy"),
         "refused", False),
+    ("anthropic", anthropic_error(401, "authentication_error", "invalid x-api-key"),
+        "unauthorized", False),
+    ("anthropic", anthropic_error(429, "rate_limit_error",
+        "This request would exceed your organization's rate limit of 50,000 input tokens per minute."),
+        "rate_limited", True),
+    ("anthropic", anthropic_error(500, "api_error", "Internal server error"), "unavailable", True),
+    ("anthropic", anthropic_error(529, "overloaded_error", "Overloaded"), "unavailable", True),
     ("anthropic", anthropic_error(504, "timeout_error", "Request timed out"), "unavailable", True),
     ("google", google_error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.",
         {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID",
@@ -119,6 +126,13 @@ RECORDED = [
         "rate_limited", False),
     ("google", google_error(404, "NOT_FOUND", "models/gemini-0 is not found for API version v1beta."),
         "not_found", False),
+    ("google", google_error(401, "UNAUTHENTICATED",
+        "Request had invalid authentication credentials. Expected OAuth 2 access token."),
+        "unauthorized", False),
+    ("google", google_error(500, "INTERNAL", "An internal error has occurred. Please retry."),
+        "unavailable", True),
+    ("google", google_error(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+        "unavailable", True),
     ("google", google_error(400, "INVALID_ARGUMENT", 'Unknown name "colour"'), "bad_request", False),
     ("google", google_error(504, "DEADLINE_EXCEEDED", "The request timed out."), "unavailable", True),
 ]  # fmt: skip
@@ -160,6 +174,26 @@ def test_google_says_in_the_body_how_long_to_wait(serve, ask):
         ("google", {}, "malformed"),
         ("google", {"candidates": [{"finishReason": "STOP"}]}, "malformed"),
         ("google", {"candidates": [{"finishReason": "RECITATION"}]}, "refused"),
+        (
+            "google",
+            {
+                "candidates": [
+                    {
+                        "finishReason": "SAFETY",
+                        "index": 0,
+                        "safetyRatings": [
+                            {
+                                "category": "HARM_CATEGORY_DANGEROUS_CONTENT",
+                                "probability": "HIGH",
+                                "blocked": True,
+                            }
+                        ],
+                    }
+                ]
+            },
+            "refused",
+        ),
+        ("google", {"promptFeedback": {"blockReason": "SAFETY"}}, "refused"),
         ("google", {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "refused"),
         ("google", {"candidates": "none"}, "malformed"),
         ("google", [], "malformed"),

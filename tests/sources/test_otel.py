@@ -332,6 +332,7 @@ def test_what_is_printed_for_a_passage_is_no_passage(app):
         "<b>An object at 0x10</b>",
         "StreamingResponse(gen) is how FastAPI streams.",
         json.dumps({"answer": ANSWER, "stream": "<generator object>"}),
+        json.dumps({"verdict": "kept", "client": "<openai.OpenAI object at 0x7f3c1c2e5b10>"}),
     ],
 )
 def test_an_answer_that_speaks_of_streams_is_one(app, answer):

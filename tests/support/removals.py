@@ -1,8 +1,8 @@
 """What the newest Pythons remove, deprecate or refuse, and where a piece of source uses it.
 
 The names are those of the sections "Removed", "Deprecated" and "Pending removal" of "What's new in
-Python" 3.12 to 3.15. Calls by a method's name, of which the source does not say the class, are left
-to the tests, in which each warning is an error.
+Python" 3.12 to 3.15. Of methods, whose class the source does not say, those count whose names only
+the standard library uses; others are left to the tests, in which each warning is an error.
 """
 
 import ast
@@ -13,7 +13,8 @@ NAMES = frozenset(
     ast.Bytes ast.NameConstant ast.Num ast.Str asyncio.AbstractChildWatcher
     asyncio.AbstractEventLoopPolicy asyncio.DefaultEventLoopPolicy asyncio.FastChildWatcher
     asyncio.MultiLoopChildWatcher asyncio.PidfdChildWatcher asyncio.SafeChildWatcher
-    asyncio.ThreadedChildWatcher asyncio.get_child_watcher asyncio.get_event_loop
+    asyncio.ThreadedChildWatcher asyncio.WindowsProactorEventLoopPolicy
+    asyncio.WindowsSelectorEventLoopPolicy asyncio.get_child_watcher asyncio.get_event_loop
     asyncio.get_event_loop_policy asyncio.iscoroutinefunction asyncio.set_child_watcher
     asyncio.set_event_loop_policy codecs.open collections.abc.ByteString ctypes.SetPointerType
     datetime.datetime.utcfromtimestamp datetime.datetime.utcnow glob.glob0 glob.glob1
@@ -35,6 +36,13 @@ MODULES = frozenset(
     aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap
     msilib nis nntplib ossaudiodev pipes pkg_resources smtpd sndhdr spwd sre_compile sre_constants
     sre_parse sunau telnetlib uu xdrlib
+    """.split()
+)
+
+METHODS = frozenset(
+    """
+    assertEquals assertItemsEqual assertNotEquals assertRegexpMatches co_lnotab find_module
+    getDaemon isDaemon load_module module_repr notifyAll readfp setDaemon
     """.split()
 )
 
@@ -62,6 +70,8 @@ def removals_in(source):
                 name == gone or name.startswith(f"{gone}.") for gone in MODULES
             ):
                 uses.append((node.lineno, name))
+        if isinstance(node, ast.Attribute) and node.attr in METHODS:
+            uses.append((node.lineno, node.attr))
         if isinstance(node, ast.Call):
             name = _dotted(node.func, origins)
             words = {word.arg for word in node.keywords}

@@ -13,6 +13,7 @@ from llmeval_sdk.llms._failures import CallFailed, call_failed, request_refused
 _CLIENTS = ("anthropic", "google")
 _TOO_LONG = ("prompt is too long", "exceeds the maximum number of tokens")
 _WRONG_KEY = ("api_key_invalid", "api key not valid", "api key expired")
+_FILTERED = ("content filtering policy",)
 _NO_CREDIT = ("credit balance is too low", "billing_error")
 _SPENT_FOR_TODAY = ("perday", "per day")
 
@@ -42,8 +43,10 @@ def refused(
     """
     failure = request_refused(status, headers, body, where, key)
     words = body[:20_000].decode(errors="replace").lower()
-    if status == 402 or _any(_NO_CREDIT, words):
+    if _any(_NO_CREDIT, words):
         return _as(failure, "rate_limited")
+    if status == 400 and _any(_FILTERED, words):
+        return _as(failure, "refused")
     if status == 400 and _any(_WRONG_KEY, words):
         return _as(failure, "unauthorized")
     if status == 400 and _any(_TOO_LONG, words):

@@ -25,12 +25,18 @@ PROVIDERS: dict[str, type[ProviderLLM]] = {
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 _OLLAMA = ("ollama", "ollama_chat")
 _BASE_URLS = {
+    "azure_ai": "https://<resource>.services.ai.azure.com/openai/v1",
     "bedrock": "https://bedrock-runtime.<region>.amazonaws.com/openai/v1",
+    "cerebras": "https://api.cerebras.ai/v1",
+    "cohere": "https://api.cohere.ai/compatibility/v1",
     "openrouter": "https://openrouter.ai/api/v1",
     "groq": "https://api.groq.com/openai/v1",
     "mistral": "https://api.mistral.ai/v1",
     "deepseek": "https://api.deepseek.com/v1",
     "xai": "https://api.x.ai/v1",
+    "huggingface": "https://router.huggingface.co/v1",
+    "nvidia_nim": "https://integrate.api.nvidia.com/v1",
+    "perplexity": "https://api.perplexity.ai",
     "together_ai": "https://api.together.xyz/v1",
     "fireworks_ai": "https://api.fireworks.ai/inference/v1",
     "databricks": "https://<workspace>/serving-endpoints",
@@ -40,8 +46,19 @@ _BASE_URLS = {
     "lm_studio": "http://<host>:1234/v1",
 }
 """The OpenAI-compatible servers that prefixes of other gateways stand for."""
+_OTHER_SPELLINGS = {
+    "bedrock_converse": "bedrock",
+    "fireworks": "fireworks_ai",
+    "grok": "xai",
+    "llamacpp": "llama_cpp",
+    "lmstudio": "lm_studio",
+    "mistralai": "mistral",
+    "together": "together_ai",
+}
+"""Prefixes that mean the same as another one."""
 _WITH_PREFIX = ("litellm", "litellm_proxy")
 _VERTEX = ("vertex_ai", "vertex_ai_beta", "vertexai", "vertex")
+_CLAUDE_AT = {"bedrock": "AsyncAnthropicBedrock", **dict.fromkeys(_VERTEX, "AsyncAnthropicVertex")}
 
 
 def from_name(name: str, settings: Settings) -> LLM | None:
@@ -145,6 +162,13 @@ def read(name: str, settings: Settings) -> tuple[str, str]:
 
 def _way(provider: str, model: str) -> str | None:
     """Say how the model of another gateway's name is reached."""
+    provider = _OTHER_SPELLINGS.get(provider, provider)
+    if "claude" in model and (client := _CLAUDE_AT.get(provider)) is not None:
+        return (
+            f"pass configure(llm=AnthropicLLM(…, client=lambda: anthropic.{client}(…))) of "
+            "llmeval_sdk.llms.providers, with the model's id there, or use anthropic/… with "
+            "ANTHROPIC_API_KEY"
+        )
     if provider in _VERTEX:
         return (
             "pass configure(llm=GoogleLLM(…, client=lambda: genai.Client(vertexai=True, …))) of "
@@ -155,6 +179,8 @@ def _way(provider: str, model: str) -> str | None:
     address = _BASE_URLS.get(provider)
     if address is None:
         return None
+    if provider == "openrouter" and "/" not in model:
+        model = f"openrouter/{model}"  # a model of its own, such as openrouter/auto
     return (
         f"set LLMEVAL_JUDGE_BASE_URL={address}, LLMEVAL_JUDGE_API_KEY to a key of that server "
         f"where it wants one, and the model to {model!r}"
