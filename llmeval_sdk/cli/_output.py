@@ -27,9 +27,9 @@ def say(text: str = "") -> None:
 
 
 def say_json(document: Any) -> None:
-    """Print a document as one line of JSON that every reader takes: no NaN, and data classes as objects.
+    """Print a document as one line of JSON that every reader takes, without NaN.
 
-    What JSON has no form for, such as a date, is printed as its text.
+    Data classes are objects. What JSON has no form for, such as a date, is printed as its text.
     """
     say(json.dumps(document, default=_plain, allow_nan=False))
 
