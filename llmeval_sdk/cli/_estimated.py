@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from llmeval_sdk.cli._output import say, table
+from llmeval_sdk.cli._output import say, say_json, table
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
@@ -16,7 +15,7 @@ if TYPE_CHECKING:  # `llmeval --help` loads no event loop
 def show(estimate: CostEstimate, *, as_json: bool) -> int:
     """Print an estimate; return the exit code."""
     if as_json:
-        say(json.dumps({**asdict(estimate), "cost_usd": estimate.cost_usd}, indent=2))
+        say_json({**asdict(estimate), "cost_usd": estimate.cost_usd})
         return 0
     say(f"An estimate for {estimate.rows:,} rows; no model was asked.")
     if estimate.models:

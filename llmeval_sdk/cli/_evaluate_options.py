@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from llmeval_sdk.cli._options import add_store, since
+from llmeval_sdk.cli._options import add_json, add_store, since
 from llmeval_sdk.config import prices
 
 
@@ -165,7 +165,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--markdown", metavar="FILE", type=Path, help="write the report as Markdown tables"
     )
     output.add_argument("--junit", metavar="FILE", type=Path, help="write the report as JUnit XML")
-    output.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_json(output)
     output.add_argument(
         "--save",
         metavar="FILE",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._terminal import printable, score
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._output import heading, say, say_json, table
 from llmeval_sdk.errors import ConfigurationError
 
 
@@ -45,7 +44,7 @@ def publish(outcome: EvaluateRun) -> int:
     if args.json:
         result = _json(outcome, report.below(demands["at_least"], min_rated=args.min_rated))
         result["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
-        say(json.dumps(result, allow_nan=False, default=str))
+        say_json(result)
     else:
         _print(outcome)
     for name, path, make in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._output import heading, say, say_wrapped, table
 from llmeval_sdk.estimates.correction import FEWEST, Correction
 from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.estimates.mean import Estimate
@@ -42,7 +42,7 @@ def show_judged(measured: Sequence[Population]) -> None:
     for population in measured:
         if population.note:
             where = f"{printable(population.judge)} on {printable(population.span_name or '-')}"
-            say(f"{where}: {population.note}.")
+            say_wrapped(f"{where}: {population.note}.")
 
 
 def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> None:
@@ -50,14 +50,17 @@ def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> No
     for each in measured:
         where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
         if each.correction is not None and each.estimate is not None:
-            say(f"{where}: {_people(each.correction, each.estimate)}")
+            say_wrapped(f"{where}: {_people(each.correction, each.estimate)}")
         elif each.labels:
-            say(f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean.")
+            say_wrapped(
+                f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
+            )
     for thumbs in clicked:
-        say(
-            f"{printable(thumbs.name)}: feedback on {thumbs.count:,} traces, {thumbs.share:.1%} of"
-            f" all, mean {thumbs.mean:.2f}. It corrects nothing, because users choose what they"
-            " rate."
+        traces = "trace" if thumbs.count == 1 else "traces"
+        say_wrapped(
+            f"{printable(thumbs.name)}: feedback on {thumbs.count:,} {traces},"
+            f" {thumbs.share:.1%} of all, mean {thumbs.mean:.2f}. It corrects nothing, because"
+            " users choose what they rate."
         )
 
 
@@ -120,9 +123,10 @@ def show_alert(course: AlertCourse, population: Population, level: float) -> Non
             f"no alert yet, {_estimate(population)}; about {needed:,} more judged requests would"
             " decide it if the mean stays there"
         )
-    say(f"\n{printable(str(course.bound))}: {standing}")
+    say()
+    say_wrapped(f"{printable(str(course.bound))}: {standing}")
     for note in course.notes():
-        say(f"{printable(str(course.bound))}: {note}.")
+        say_wrapped(f"{printable(str(course.bound))}: {note}.")
 
 
 def _mean(each: Population) -> str:

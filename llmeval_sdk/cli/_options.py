@@ -70,6 +70,13 @@ def add_store(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_json(parser: argparse._ActionsContainer, form: str = "") -> None:
+    """Add ``--json``, which every command has whose output a program may want to read."""
+    parser.add_argument(
+        "--json", action="store_true", help=f"print JSON instead of text{form and f', {form}'}"
+    )
+
+
 def open_store(store: str | None) -> StoreReader:
     """Open the store; if there is none yet, the error says how to get one."""
     path = path_of(store or config.from_environment(problems=[]).store)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
 from llmeval_sdk._terminal import printable
@@ -22,6 +24,18 @@ _NARROW = 30
 def say(text: str = "") -> None:
     """Print one line."""
     sys.stdout.write(f"{text}\n")
+
+
+def say_json(document: Any) -> None:
+    """Print a document as one line of JSON that every reader takes, without NaN.
+
+    Data classes are objects. What JSON has no form for, such as a date, is printed as its text.
+    """
+    say(json.dumps(document, default=_plain, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def say_wrapped(text: str, indent: str = "", *, label: str = "") -> None:
@@ -45,10 +59,16 @@ def heading(text: str) -> None:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str = "") -> None:
-    """Print rows under titles; ``numbers`` names the titles whose cells are right-aligned."""
+    """Print rows under titles; ``numbers`` names the titles whose cells are right-aligned.
+
+    On a terminal that is too narrow, columns in which no row says anything are left out; if that
+    does not suffice, each row takes several lines.
+    """
     cells = [[printable(cell) for cell in row] for row in rows]
-    right = [title in numbers.split() for title in titles]
     width = _terminal_width()
+    if width is not None and _width_of(titles, cells) > width:
+        titles, cells = _telling(titles, cells)
+    right = [title in numbers.split() for title in titles]
     if width is not None and _width_of(titles, cells) > width:
         _stacked(titles, cells, right, width)
         return
@@ -141,6 +161,16 @@ def _plain_columns(rows: list[list[str]], right: Sequence[bool] = ()) -> None:
         say("  ".join(cells).rstrip())
 
 
+def _telling(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns in which no row says anything."""
+    kept = [number for number in range(len(titles)) if any(_says(row[number]) for row in rows)]
+    return [titles[n] for n in kept], [[row[n] for n in kept] for row in rows]
+
+
+def _says(cell: str) -> bool:
+    return cell not in ("", "-")
+
+
 def _width_of(titles: Sequence[str], rows: list[list[str]]) -> int:
     columns = zip(titles, *rows, strict=True)
     return sum(max(map(len, column)) for column in columns) + 3 * len(titles)  # as rich pads them
@@ -155,20 +185,23 @@ def _stacked(titles: Sequence[str], rows: list[list[str]], right: list[bool], wi
     leading = right.index(True) if True in right[1:] else 1
     for row in rows:
         say()
-        _wrapped([cell for cell in row[:leading] if cell != "-"], width, "", " · ")
+        _wrapped([cell for cell in row[:leading] if _says(cell)], width, "", " · ")
         rest = zip(titles[leading:], row[leading:], strict=True)
-        _wrapped([f"{title} {cell}" for title, cell in rest if cell not in ("", "-")], width, "  ")
+        _wrapped([f"{title} {cell}" for title, cell in rest if _says(cell)], width, "  ")
+    say()
 
 
 def _wrapped(parts: Sequence[str], width: int, indent: str, between: str = "   ") -> None:
-    line = ""
+    """Print parts, as many to a line as fit; one that is longer than a line takes several."""
+    room = width - len(indent)
+    lines = [""]
     for part in parts:
-        if line and len(indent) + len(line) + len(between) + len(part) > width:
-            say(f"{indent}{line}")
-            line = ""
-        line = f"{line}{between}{part}" if line else part
-    for each in _filled(line, width - len(indent)):
-        say(f"{indent}{each}")
+        if lines[-1] and len(lines[-1]) + len(between) + len(part) > room:
+            lines.append("")
+        lines[-1] += f"{between}{part}" if lines[-1] else part
+    for line in lines:
+        for filled in _filled(line, room):
+            say(f"{indent}{filled}")
 
 
 def _filled(text: str, width: int) -> list[str]:

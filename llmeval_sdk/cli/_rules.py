@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._output import heading, say_wrapped, table
 from llmeval_sdk.store.rules import FEWEST, FEWEST_BAD, Rules
 
 
@@ -16,14 +16,16 @@ def show_rules(rules: Rules) -> None:
     """Print the comparison as a table, or what is missing for one."""
     heading("Which rule finds wrong extractions")
     if not rules.is_known:
-        say(
+        say_wrapped(
             f"Extractions checked: {rules.checked}; of them wrong: {rules.wrong}. The rules are"
             f" compared from {FEWEST} checked and {FEWEST_BAD} wrong ones on. Label some in the"
             " viewer, or let `extraction_correctness` judge a share."
         )
         return
     people = f"{rules.labelled} by people, the rest by extraction_correctness"
-    say(f"{rules.checked:,} extractions were checked ({people}); {rules.wrong:,} are wrong.")
+    say_wrapped(
+        f"{rules.checked:,} extractions were checked ({people}); {rules.wrong:,} are wrong."
+    )
     rows = [
         ("recall below its bound, or a hit limit", rules.plain_share, rules.plain_caught),
         ("extraction_risk, as many records", rules.plain_share, rules.risk_caught),
@@ -32,7 +34,7 @@ def show_rules(rules: Rules) -> None:
     ]
     shown = [(rule, f"{judged or 0:.0%}", f"{caught or 0:.0%}") for rule, judged, caught in rows]
     table(("rule", "records judged", "wrong ones caught"), shown, numbers="judged caught")
-    say(SWITCH)
+    say_wrapped(SWITCH)
 
 
 def sentence(rules: Rules) -> str:

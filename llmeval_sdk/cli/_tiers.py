@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._output import heading, say_wrapped, table
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.tiers import Tiers
 
@@ -40,10 +40,10 @@ def show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
     table(titles, rows, numbers="records share mean cost")
     for tier in tiers:
         if tier.both or tier.unanswered:
-            say(_changed(tier))
+            say_wrapped(_changed(tier))
         if tier.left_out:
             where = f"{printable(tier.judge)} on {printable(tier.span_name or '-')}"
-            say(
+            say_wrapped(
                 f"{where}: {tier.left_out:,} records were decided without the images or files of"
                 " their request: a decision model reads text only."
             )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk._terminal import number, printable, seconds
+from llmeval_sdk._terminal import printable, seconds
 from llmeval_sdk.cli._options import open_store
-from llmeval_sdk.cli._output import heading, say, say_wrapped, table
+from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.cli._pricing import pricing
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.populations import PERIODS
@@ -53,7 +51,7 @@ def report_traffic(args: argparse.Namespace) -> int:
     if args.json:
         plain: dict[str, Any] = {"store": location, "since_ns": args.since}
         plain |= {"traffic": summed, "from_the_future": future, "alerts": alerts}
-        say(json.dumps(plain, default=asdict, allow_nan=False))
+        say_json(plain)
     else:
         say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
         _show_traffic(summed, future)
@@ -102,7 +100,7 @@ def _show_traffic(summed: Traffic, future: int = 0) -> None:
     table(
         titles,
         [_row(group) for group in shown],
-        numbers="span call request failed p50 p95 p99 out cost",
+        numbers="spans calls requests count failed p50 p95 p99 out cost",
     )
     for line in _notes(summed, len(summed.groups) - len(shown) - bool(summed.left_out), future):
         say_wrapped(printable(line, 1_000))
@@ -122,12 +120,12 @@ def _counted(groups: Sequence[TrafficGroup]) -> str:
 
 def _row(group: TrafficGroup) -> tuple[str, ...]:
     return (
-        group.key if group.key is not None else "-",
+        group.key if group.key is not None else "(none)",
         f"{group.count:,}" + (" calls" if group.unit == "call" and not group.count else ""),
         f"{group.error_rate:.1%}" if group.failed else "0",
         *_times(group.latency_seconds),
         _time(group.time_to_first_token_seconds),
-        "-" if group.tokens_per_second is None else number(group.tokens_per_second.p50),
+        "-" if group.tokens_per_second is None else f"{group.tokens_per_second.p50:,.0f}",
         f"{group.input_tokens:,}" if group.calls else "-",
         f"{group.output_tokens:,}" if group.calls else "-",
         _money(group),

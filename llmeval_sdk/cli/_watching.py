@@ -46,6 +46,8 @@ class Standing:
     """When the last verdict was given; 0 where there never was one."""
     notes: tuple[str, ...] = ()
     """What was recorded and is not counted."""
+    plain: bool = False
+    """Whether it compares what a window measured with its bound; ``mean`` is then that figure."""
 
 
 def look(
@@ -220,7 +222,7 @@ def _plain_standing(measured: Measured, alarm: PlainAlarm, now_ns: int) -> Stand
         state, detail = "silenced", f"{detail}, silenced until {moment(alarm.silenced_until_ns)}"
     return Standing(
         measured.alert, state, float(state in ("alarm", "silenced")), measured.value,
-        measured.count, alarm.since_ns or None, detail,
+        measured.count, alarm.since_ns or None, detail, plain=True,
     )  # fmt: skip
 
 

@@ -6,13 +6,14 @@ import argparse
 import signal
 import sys
 import threading
+from dataclasses import asdict
 from importlib import import_module
 from time import monotonic
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._options import Help
-from llmeval_sdk.cli._output import say
+from llmeval_sdk.cli._options import Help, add_json
+from llmeval_sdk.cli._output import say, say_json
 from llmeval_sdk.errors import ConfigurationError
 
 
@@ -49,6 +50,7 @@ def add(subparsers: Any) -> None:
         help="a module to import first, which declares the app's own evaluators; may be repeated",
     )
     parser.add_argument("--once", action="store_true", help="exit as soon as no record is waiting")
+    add_json(parser, "one object at the start and one at the end")
     parser.set_defaults(run=run)
 
 
@@ -71,15 +73,25 @@ def run(args: argparse.Namespace) -> int:
     ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
-    say(f"draining {spool}; exporters: {', '.join(pipeline.stats().exporters) or 'none'}")
+    exporters = list(pipeline.stats().exporters)
+    if args.json:
+        say_json({"spool": spool, "exporters": exporters})
+    else:
+        say(f"draining {spool}; exporters: {', '.join(exporters) or 'none'}")
     sys.stdout.flush()
     while not ending.wait(0.1):
         if args.once and pipeline.is_idle:
             break
     begun = monotonic()
     stats = runtime.shutdown(_FINISH_SECONDS)
+    taken, left, took = (
+        stats.spool.get("adopted", 0), stats.spool.get("left", 0), monotonic() - begun,
+    )  # fmt: skip
+    if args.json:
+        say_json({"taken": taken, "left": left, "end_seconds": took, **asdict(stats)})
+        return 0
     say(
-        f"took {stats.spool.get('adopted', 0)} records, delivered {stats.delivered}, "
-        f"left {stats.spool.get('left', 0)} in the spool; ended in {monotonic() - begun:.1f} s"
+        f"took {taken} records, delivered {stats.delivered}, left {left} in the spool;"
+        f" ended in {took:.1f} s"
     )
     return 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._labelled import LabelledRecords, add_source, labelled
-from llmeval_sdk.cli._options import Help
-from llmeval_sdk.cli._output import heading, say, say_wrapped, table
+from llmeval_sdk.cli._options import Help, add_json
+from llmeval_sdk.cli._output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Usage
 
@@ -107,7 +106,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--show", type=int, default=10, metavar="N", help="list N disagreements (default: 10)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -129,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             _print(name, found, collected, args)
     if args.json:
-        say(json.dumps(told if len(names) > 1 else next(iter(told.values())), allow_nan=False))
+        say_json(told if len(names) > 1 else next(iter(told.values())))
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import Counter
 from dataclasses import asdict
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk import config
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._labelled import add_source, labelled
-from llmeval_sdk.cli._options import Help
-from llmeval_sdk.cli._output import heading, say, say_wrapped, table
+from llmeval_sdk.cli._options import Help, add_json
+from llmeval_sdk.cli._output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.files import path_of
 
@@ -71,7 +70,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--remove", action="store_true", help="take this judge's calibration out of the file"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -95,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     accepted = not verdict
     if args.json:
         plain = {"accepted": accepted, "why_not": verdict, **asdict(fitted)}
-        say(json.dumps(plain, allow_nan=False))
+        say_json(plain)
     else:
         _print(args.evaluator, fitted, pairs, verdict)
     if accepted and not args.dry_run:

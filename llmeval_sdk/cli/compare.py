@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import heading, say, say_wrapped, table
+from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.store.comparison import VersionComparison, VersionDifference, compare
 from llmeval_sdk.store.versions import dimension
 from llmeval_sdk.store.words import moment
@@ -60,7 +59,7 @@ def add(subparsers: Any) -> None:
         metavar="VERSION",
         help="the version to compare the others with (default: the oldest)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         )  # fmt: skip
         location = reader.location
     if args.json:
-        say(json.dumps({"store": location, **asdict(comparison)}, allow_nan=False))
+        say_json({"store": location, **asdict(comparison)})
     else:
         say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
         _show(comparison)

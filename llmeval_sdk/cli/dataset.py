@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_store, open_store
-from llmeval_sdk.cli._output import say, table
+from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli._output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.walks import Query
@@ -105,7 +105,7 @@ def _action(
     parser.add_argument(
         "--folder", metavar="DIR", help="where the sets are (default: datasets beside the store)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
     parser.set_defaults(call=call)
     return parser
 
@@ -186,7 +186,7 @@ def _rows_of(path: Path) -> list[dict[str, Any]]:
 def _changed(args: argparse.Namespace, golden: GoldenSet, what: str, **more: Any) -> int:
     about = _about(golden)
     if args.json:
-        say(json.dumps({**about, **more}))
+        say_json({**about, **more})
     else:
         some = "row" if about["rows"] == 1 else "rows"
         say(f"{golden.name} v{about['version']:04}: {about['rows']:,} {some}; {what}")
@@ -200,7 +200,7 @@ def _list(args: argparse.Namespace) -> int:
     sets = golden_sets(args.folder)
     abouts = [_about(golden) for golden in sets]
     if args.json:
-        say(json.dumps(abouts))
+        say_json(abouts)
     elif abouts:
         rows = [
             (each["name"], f"{each['version']}", f"{each['expected']:,} of {each['rows']:,}")
@@ -208,7 +208,9 @@ def _list(args: argparse.Namespace) -> int:
         ]
         table(("set", "version", "rows with an expectation"), rows, numbers="version")
     else:
-        say("There is no golden set yet. `llmeval dataset add NAME ID` makes one of a trace.")
+        say_wrapped(
+            "There is no golden set yet. `llmeval dataset add NAME ID` makes one of a trace."
+        )
     return 0
 
 
@@ -216,7 +218,7 @@ def _show(args: argparse.Namespace) -> int:
     golden = _golden(args)
     rows = list(golden)
     if args.json:
-        say(json.dumps({"name": golden.name, "version": _number(golden), "rows": rows}))
+        say_json({"name": golden.name, "version": _number(golden), "rows": rows})
         return 0
     say(f"{golden.name} v{_number(golden):04}: {golden.path}")
     shown = [

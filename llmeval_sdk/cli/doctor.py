@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import sqlite3
 from collections.abc import Iterable
@@ -15,8 +14,8 @@ from llmeval_sdk.cli._checks import Finding
 from llmeval_sdk.cli._decisions import asked_of_a_judge_model, calibrated, decision_model
 from llmeval_sdk.cli._endpoint import JUDGES, endpoint
 from llmeval_sdk.cli._judge_provider import judge_provider, provider_endpoint, provider_findings
-from llmeval_sdk.cli._options import Help
-from llmeval_sdk.cli._output import columns, heading, say, say_wrapped, table
+from llmeval_sdk.cli._options import Help, add_json
+from llmeval_sdk.cli._output import columns, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 
@@ -54,7 +53,7 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="also check the judge fleet: queue, workers, versions, judges, key, clocks, account",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -161,7 +160,7 @@ def _print_json(
         "sections": found,
         "broken": broken,
     }
-    say(json.dumps(about))
+    say_json(about)
     return 1 if broken else 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_store, open_store
+from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli._output import heading, say, say_wrapped
 from llmeval_sdk.estimates.funnels import FAILED
 from llmeval_sdk.estimates.steps import step_of
@@ -53,7 +53,7 @@ def add(subparsers: Any) -> None:
         "--worst", metavar="EVALUATOR", help="the request that this evaluator scored worst"
     )
     add_store(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

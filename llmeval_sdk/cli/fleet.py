@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from socket import gethostname
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._options import Help
-from llmeval_sdk.cli._output import say
+from llmeval_sdk.cli._options import Help, add_json
+from llmeval_sdk.cli._output import say, say_json
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 
@@ -58,6 +59,7 @@ def add(subparsers: Any) -> None:
         "judgements at a time",
     )
     parser.add_argument("--name", help="the worker's name (default: the host and the process)")
+    add_json(parser, "the description of the worker")
     parser.set_defaults(run=run)
 
 
@@ -83,14 +85,22 @@ def run(args: argparse.Namespace) -> int:
     described = findings.described(
         settings, pipeline.plan, name=name, pool=args.pool, slots=args.concurrency
     )
+    if args.json:
+        say_json(described)
+    else:
+        _show(described)
+    sys.stdout.flush()
+    return serving.serve(settings, described, current=runtime.pipeline)
+
+
+def _show(described: Mapping[str, Any]) -> None:
     say(
-        f"worker {name}: {args.pool}, {args.concurrency} messages at a time, judge model "
-        f"{described['model'] or 'none'}; exporters: {', '.join(described['exporters'])}"
+        f"worker {described['name']}: {described['pool']}, {described['slots']} messages at a time,"
+        f" judge model {described['model'] or 'none'};"
+        f" exporters: {', '.join(described['exporters'])}"
     )
     for problem in described["problems"]:
         say(f"problem: {problem}")
-    sys.stdout.flush()
-    return serving.serve(settings, described, current=runtime.pipeline)
 
 
 def _configure(place: str | None) -> None:

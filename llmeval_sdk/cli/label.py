@@ -13,7 +13,7 @@ from typing import Any
 
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import say
+from llmeval_sdk.cli._output import say, say_json
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.estimates.labelling import Choice
 from llmeval_sdk.model import SpanData
@@ -133,7 +133,7 @@ def _count(text: str) -> int:
 def _list(waiting: Queue) -> None:
     for choice in waiting.waiting:
         row = {"span_id": choice.id, "inclusion_probability": choice.chance, "label": None}
-        say(json.dumps(row))
+        say_json(row)
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sqlite3
 import sys
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._options import Help, add_store, open_store
-from llmeval_sdk.cli._output import say
+from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli._output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable
@@ -67,7 +66,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -89,10 +88,10 @@ def run(args: argparse.Namespace) -> int:
     }  # fmt: skip
     if args.dry_run:
         if args.json:
-            say(json.dumps(about))
+            say_json(about)
             return 0
         over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
-        say(f"{path}: {too_old:,} of {spans:,} spans are older than {days:g} days{over}")
+        say_wrapped(f"{path}: {too_old:,} of {spans:,} spans are older than {days:g} days{over}")
         return 0
     writer = StoreWriter(path, size, days)
     try:
@@ -104,9 +103,9 @@ def run(args: argparse.Namespace) -> int:
     with open_store(str(path)) as reader:
         left = reader.counts().spans
     if args.json:
-        say(json.dumps({**about, "removed": spans - left, "bytes_now": _on_disk(path)}))
+        say_json({**about, "removed": spans - left, "bytes_now": _on_disk(path)})
         return 0
-    say(
+    say_wrapped(
         f"{path}: {spans - left:,} of {spans:,} spans went;"
         f" {_megabytes(before)} before, {_megabytes(_on_disk(path))} now"
     )
@@ -130,24 +129,24 @@ def _forget(args: argparse.Namespace) -> int:
         sys.stderr.write(f"llmeval prune: this is perhaps not all of that user: {UNREADABLE}\n")
     about = {"store": str(path), "dry_run": args.dry_run, "traces": found.traces}
     if args.dry_run and args.json:
-        say(json.dumps({**about, "spans": found.spans, "removed": 0}))
+        say_json({**about, "spans": found.spans, "removed": 0})
         return code
     if args.dry_run:
         is_are = "is" if found.traces == 1 else "are"
-        say(f"{path}: {_what(found)} {is_are} of that user")
+        say_wrapped(f"{path}: {_what(found)} {is_are} of that user")
         return code
     try:
         gone = _sum([forget(path, user) for user in users])
     except (OSError, sqlite3.Error, Unusable) as error:
         raise ConfigurationError(f"{path} cannot be written: {error}") from None
     if args.json:
-        say(json.dumps({**about, "spans": found.spans, "removed": gone.spans}))
+        say_json({**about, "spans": found.spans, "removed": gone.spans})
         return code
     if not gone.spans:
-        say(f"{path}: no span of that user, neither by the id nor by a hash of it")
+        say_wrapped(f"{path}: no span of that user, neither by the id nor by a hash of it")
     else:
-        say(f"{path}: {_what(gone)} of that user went")
-    say(
+        say_wrapped(f"{path}: {_what(gone)} of that user went")
+    say_wrapped(
         "What was sent to Datadog, to an OpenTelemetry backend or elsewhere is still there: this"
         " command deletes from the local store only. Open sessions are kept in a file of their own"
         " (and in Redis, with LLMEVAL_SHARED) until they are evaluated, and golden sets keep their"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,8 @@ from llmeval_sdk import config
 from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli._alerts import alert, courses, level_of
 from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_people, show_trend
-from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import heading, say, table
+from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.cli._scored import show_scores
 from llmeval_sdk.cli._tiers import show_tiers
@@ -131,7 +130,7 @@ def add(subparsers: Any) -> None:
         help="the feedback that corrects the means of the judges, or a file of labels, NAME.jsonl "
         "(default: for each judge the feedback with its own name)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -203,7 +202,7 @@ def run(args: argparse.Namespace) -> int:
             "traffic": summed,
             "alerts": _alerts(alerts, plain),
         }
-        say(json.dumps(summary, default=asdict, allow_nan=False))
+        say_json(summary)
         return _exit_code(alerts, plain)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     if scores:
@@ -214,7 +213,7 @@ def run(args: argparse.Namespace) -> int:
         show_judged(judged)
         show_people(judged, clicked)
         for name in stood_in:
-            say(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
+            say_wrapped(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
     show_tiers(tiered, judged)
     if compared.checked:
         show_rules(compared)
@@ -286,7 +285,8 @@ def _not_run(not_run: Sequence[NotRunSummary]) -> None:
     heading("Judges that did not run")
     rows = [(each.evaluator, each.reason, f"{each.count:,}", each.detail) for each in not_run]
     table(("judge", "reason", "count", "latest detail"), rows, numbers="count")
-    say("\n`llmeval explain --last` says what a reason means and what to do about it.")
+    say()
+    say_wrapped("`llmeval explain --last` says what a reason means and what to do about it.")
 
 
 def _lost(lost: losses.Losses) -> None:

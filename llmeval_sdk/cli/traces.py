@@ -11,8 +11,8 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import say, table
+from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli._output import say, say_json, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.said import has_abstained
@@ -65,7 +65,7 @@ def add(subparsers: Any) -> None:
         metavar="TIME",
         help="only requests from this time on: 90m, 24h, 7d or an ISO date",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"llmeval traces: some requests may be missing: {UNREADABLE}\n")
     if args.json:
         rows = [{**asdict(each), "scores": _plain(evaluations[each.span_id])} for each in requests]
-        say(json.dumps(rows, allow_nan=False))
+        say_json(rows)
     elif requests:
         _show(requests, evaluations, args.worst)
     else:

@@ -13,8 +13,8 @@ from types import FrameType
 from typing import Any
 
 from llmeval_sdk import _private, config
-from llmeval_sdk.cli._options import Help, add_store
-from llmeval_sdk.cli._output import say
+from llmeval_sdk.cli._options import Help, add_json, add_store
+from llmeval_sdk.cli._output import say, say_json
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.store.files import path_of
 
@@ -66,6 +66,7 @@ def add(subparsers: Any) -> None:
         help="the folder of saved offline reports that the page of experiments lists (default: "
         "reports beside the store, where `llmeval evaluate` saves them)",
     )  # fmt: skip
+    add_json(parser, "the address and the store")
     parser.set_defaults(run=run)
 
 
@@ -92,8 +93,11 @@ def run(args: argparse.Namespace) -> int:
         )
         app.begin()
         address = f"http://{HOST}:{port}/" + (f"?token={token}" if token else "")
-        say(address)
-        if not store.exists():
+        if args.json:
+            say_json({"address": address, "store": str(store)})
+        else:
+            say(address)
+        if not args.json and not store.exists():
             say(f"There is no store at {store} yet; the page says how one comes to be.")
         sys.stdout.flush()
         opened = None if args.no_open else _open(address, secret=token is not None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import asdict
@@ -13,8 +12,8 @@ from llmeval_sdk import config
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._alarm_telemetry import Telemetry
 from llmeval_sdk.cli._alerts import alert, alerts_of
-from llmeval_sdk.cli._options import Help, add_store, open_store, seconds, since
-from llmeval_sdk.cli._output import say, say_wrapped, table
+from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, seconds, since
+from llmeval_sdk.cli._output import say, say_json, say_wrapped, table
 from llmeval_sdk.cli._watch_state import LEASE_NS, AlertMessage, PlainAlarm, StateFile, WatchState
 from llmeval_sdk.cli._watching import Standing, look, ready
 from llmeval_sdk.cli._webhook import Webhook
@@ -100,7 +99,7 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="end the alarms of these alerts and begin again to gather evidence",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, one object per look")
+    add_json(parser, "one object per look")
     parser.set_defaults(run=run)
 
 
@@ -242,7 +241,7 @@ class _Rounds:
                 ],
                 "expired": [m.as_plain() for m in expired],
             }
-            say(json.dumps(shown))
+            say_json(shown)
         else:
             if self._args.once:
                 _show_standings(standings)
@@ -274,12 +273,12 @@ def _show_standings(standings: list[Standing]) -> None:
             standing.state,
             "-" if standing.mean is None else number(standing.mean),
             f"{standing.judged:,}",
-            f"{standing.evidence:.2g}",
+            "-" if standing.plain else f"{standing.evidence:.2g}",
             standing.detail,
         )
         for standing in standings
     ]
-    table(("alert", "state", "mean", "judged", "evidence", ""), rows, numbers="mean judged")
+    table(("alert", "state", "value", "counted", "evidence", ""), rows, numbers="value counted")
     for standing in standings:
         for note in standing.notes:
             say_wrapped(printable(f"{standing.alert}: {note}.", 1_000))

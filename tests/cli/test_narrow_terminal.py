@@ -1,4 +1,4 @@
-"""Every command is readable on a terminal of 80 columns: no line is longer, and nothing is lost."""
+"""Every command is readable on terminals of 80 and 60 columns: no line is longer, nothing is lost."""
 
 import re
 
@@ -31,15 +31,16 @@ def full(store):
         store.evaluation(span, "context_relevance", 0.1 + number / 20)
         store.evaluation(span, "broken_evaluator", None, error=Failure("timeout", "late " * 30))
         store.not_run(span, "correctness", "not_sampled", "rate 0.05 by the rule for correctness")
+    store.feedback(1, "thumbs", True)
     return store
 
 
 @pytest.fixture
 def terminal(full, tmp_path):
-    """Run a command on a terminal of 80 columns; returns what it printed."""
+    """Run a command on a terminal of so many columns; returns what it printed."""
 
-    def run(*args, codes=(0,), **env):
-        env = {"LLMEVAL_STORE": str(full.path), "COLUMNS": "80", "NO_COLOR": "1", **env}
+    def run(*args, columns=80, codes=(0,), **env):
+        env = {"LLMEVAL_STORE": str(full.path), "COLUMNS": str(columns), "NO_COLOR": "1", **env}
         done = run_command(*args, folder=tmp_path, env=env, terminal=True)
         assert done.returncode in codes, done.stdout + done.stderr
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
@@ -89,7 +90,9 @@ COMMANDS = {
     "traces --worst groundedness": ("groundedness", "answer_the_question_of_a_customer"),
     f"traces --worst {LONG}": (LONG,),
     "traces --failed": ("UpstreamServiceUnavailable",),
-    "report": (LONG, "context_relevance"),
+    "report": (LONG, "context_relevance", "thumbs"),
+    "report --by user": ("(none)", "12"),
+    "report --by tag:release --alert cost_usd.per_day>20": ("r-2026-11-21-with-a-long-name",),
     f"report --evaluator {LONG}": (LONG,),
     "explain --last": (LONG, "not_sampled", "since when is it so?"),
     "explain 0000000000000004": ("UpstreamServiceUnavailable",),
@@ -105,6 +108,7 @@ COMMANDS = {
     "evaluate --from-store --evaluators context_relevance": ("context_relevance",),
     "evaluate {rows} --evaluators exact_match --fail-under exact_match/average=0.9": ("FAILED",),
     "watch --once --alert groundedness<0.9 --alert latency_seconds.p95>2": ("groundedness<0.9",),
+    "watch --once --alert error_rate>0.02 --alert thumbs<0.9": ("error_rate>0.02",),
     f"watch --once --alert {LONG}<0.9": (LONG,),
     "agreement {labelled}": ("kappa", "labelled records"),
     "compare --by model": (LONG, "none of its requests has a model"),
@@ -119,21 +123,33 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+WORDS = ("explain", "doctor", "label", "demo")
+"""Commands that print words of more than 60 characters, such as paths and names of spans."""
+
+
+@pytest.mark.parametrize(
+    ("command", "columns"),
+    [
+        (command, columns)
+        for command in COMMANDS
+        for columns in (80, 60)
+        if columns == 80 or not command.startswith(WORDS)
+    ],
+)
 def test_no_line_is_longer_than_the_terminal(
-    terminal, rows, labelled, verdicts, full, tmp_path, command
+    terminal, rows, labelled, verdicts, full, tmp_path, command, columns
 ):
     """And what a reader needs is there whole, or its end is marked as cut."""
     if command.startswith("dataset") and "add" not in command:
         terminal("dataset", "add", "answers", "--last")
     files = command.replace("{rows}", str(rows)).replace("{labelled}", str(labelled))
     files = files.replace("{verdicts}", str(verdicts))
-    printed = terminal(*files.split(), codes=(0, 1, 2))
+    printed = terminal(*files.split(), columns=columns, codes=(0, 1, 2))
     places = (str(full.path.parent), str(tmp_path))
     too_long = [
         line
         for line in printed.splitlines()
-        if len(line) > 80 and not any(p in line for p in places)
+        if len(line) > columns and not any(p in line for p in places)
     ]
     assert too_long == []
     joined = re.sub(r"\s+", "", printed)

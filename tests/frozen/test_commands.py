@@ -105,6 +105,53 @@ def test_commands_that_look_at_a_store_keep_their_json(frozen, command, store, t
     frozen("looking.json", {name: shape(document) for name, document in documents.items()})
 
 
+def test_commands_on_traffic_and_verdicts_keep_their_json(frozen, command, store, rows, tmp_path):
+    """Those that sum up, compare, watch and estimate; a line of each where they print several."""
+    labelled = tmp_path / "labelled.jsonl"
+    labelled.write_text("".join(json.dumps(row) + "\n" for row in verdicts()))
+    on = ("--store", store)
+    names = ("--evaluators", "correctness")
+    priced = ("--price", "m=1,2", "--model-judge", "m")
+    runs = {
+        "report --by": (
+            "report",
+            "--by",
+            "user",
+            *on,
+            "--alert",
+            "latency_seconds.p95>1",
+            "--json",
+        ),
+        "watch": ("watch", "--once", *on, "--alert", "latency_seconds.p95>1", "--json"),
+        "compare": ("compare", "--by", "model", *on, "--json"),
+        "calibrate": ("calibrate", labelled, "--evaluator", "polite", "--dry-run", "--json"),
+        "evaluate --estimate": ("evaluate", rows, *names, *priced, "--estimate", "--json"),
+        "prune --user": ("prune", *on, "--user", "nobody", "--json"),
+        "label --list": ("label", *on, "--list"),
+    }
+    shapes = {}
+    for name, run in runs.items():
+        first, *_ = command(*run, exits=EXITS.get(name, 0)).splitlines() or [""]
+        shapes[name] = shape(json.loads(first))
+    frozen("traffic.json", shapes)
+
+
+def verdicts():
+    """Return labelled probabilities of which a calibration can be made."""
+    for number in range(10, 100):
+        label = "yes" if number > 50 else "no"
+        yield {
+            "request_id": f"r{number}",
+            "label": label,
+            "probability": number / 100,
+            "model": "m",
+        }
+
+
+EXITS = {"watch": 2, "compare": 2, "report --by": 2}
+"""Exit codes other than 0: the store is old, so that nothing of it can be decided today."""
+
+
 def test_doctor_keeps_its_sections_and_settings(frozen, command):
     """`doctor --all` goes through the same things, and shows every setting with its source."""
     titles, shown = [], []
