@@ -1,0 +1,248 @@
+"""The figures of traffic are those of its spans, in every grouping: a plain loop says the same."""
+
+import json
+import random
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from raw_store import RawStore
+
+from llmeval_sdk.model import JUDGE_TAG
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.traffic import Pricing, TrafficScope, traffic
+
+
+SECOND = 1_000_000_000
+MODELS = ("gpt-4o", "own-7b", "free", None)
+TAGS = (
+    '{"release":"1.4","user_id":"ann"}', '{"release":"1.5"}', '{"release":7,"user_id":null}',
+    '{"release":[1,"x"],"user_id":"b,\\n"}', '{"release":""}', "{", "[]", '"release"', None,
+    '{"say \\"when\\"":"now","release":true}', '{"a.b":{"release":"deep"},"user_id":"ßt"}',
+)  # fmt: skip
+GROUPINGS = ("name", "model", "request", "session", "user", "tag:release", 'tag:say "when"')
+
+
+class Price:
+    """Two dollars for a million tokens, and one for each that a cache had."""
+
+    def cost(self, usage, metrics):
+        """Return what calls cost."""
+        cached = metrics["cache_read_input_tokens"]
+        return (2 * (usage.input_tokens - cached + usage.output_tokens) + cached) / 1e6
+
+
+def spans(rng, begun, traces):
+    """Return the spans of traces with no first span, with one or several, and calls or none."""
+    made = []
+    for number in range(traces):
+        trace, at = f"{rng.getrandbits(128):032x}", begun + number * SECOND
+        for _ in range(rng.choice((0, 1, 1, 1, 1, 2, 3))):
+            root = span(rng, trace, at + rng.randrange(SECOND), parent_id=None)
+            made.append(root | {"name": rng.choice(("answer", "search"))})
+        for _ in range(rng.choice((0, 1, 1, 2, 4))):
+            call = span(rng, trace, at + rng.randrange(SECOND), parent_id="f" * 16)
+            made.append(call | used(rng, call["end_ns"] - call["start_ns"]))
+        if rng.random() < 0.2:
+            made.append(span(rng, trace, at, parent_id="f" * 16) | {"kind": "task"})
+        if rng.random() < 0.1:
+            judged = span(rng, trace, at, parent_id=rng.choice((None, "f" * 16)))
+            made.append(judged | used(rng, 9) | {"tags": json.dumps({JUDGE_TAG: "tone"})})
+    rng.shuffle(made)
+    return made
+
+
+def span(rng, trace, start, parent_id):
+    """Return a span of a kind that is no call of a model."""
+    took = rng.choice((rng.randrange(5 * SECOND), rng.randrange(100), 0, -rng.randrange(1, SECOND)))
+    return {
+        "trace_id": trace, "span_id": f"{rng.getrandbits(64):016x}", "parent_id": parent_id,
+        "name": rng.choice(("answer", "chat")), "kind": rng.choice(("workflow", "agent", None)),
+        "start_ns": start, "end_ns": start + took, "tags": rng.choice(TAGS),
+        "session_id": rng.choice((None, "chat-1", "chat-2")),
+        "error_type": rng.choice((None, None, None, "TimeoutError", "ValueError")),
+    }  # fmt: skip
+
+
+def used(rng, took):
+    """Return what a call of a model says of itself: often not all, and not always what can be."""
+    about = {"kind": rng.choice(("llm", "embedding")), "model_name": rng.choice(MODELS)}
+    if rng.random() < 0.2:
+        return about
+    tokens, answer = rng.randrange(900), rng.randrange(90)
+    about |= {"input_tokens": tokens, "output_tokens": answer, "total_tokens": tokens + answer}
+    about["cost_usd"] = rng.choice((None, rng.random()))
+    about["cache_read_input_tokens"] = rng.choice((None, 0, tokens // 2, 2 * tokens))
+    about["cache_write_input_tokens"] = rng.choice((None, 0, tokens // 3, tokens))
+    about["reasoning_output_tokens"] = rng.choice((None, answer // 2))
+    first = rng.choice((None, abs(took) / 2e9, abs(took) / 5e8))
+    return about | {"time_to_first_token": first}
+
+
+def value_of(row, by):
+    """Return what a span itself is grouped by, apart from its name or model."""
+    if by == "session":
+        return row["session_id"]
+    try:
+        tags = json.loads(row["tags"] or "null")
+    except ValueError:
+        return None
+    key = "user_id" if by == "user" else by.removeprefix("tag:")
+    value = tags.get(key) if isinstance(tags, dict) else None
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, separators=(",", ":"))
+    return None if value is None else str(int(value) if value is True else value)
+
+
+def in_order(row):
+    """Sort as the store does; of several first spans of a trace, calls belong to the last one."""
+    names = ("name", "kind", "model_name", "error_type", "start_ns", "end_ns")
+    return [(row.get(name) is not None, row.get(name) or "") for name in names]
+
+
+class Group:
+    """What a plain loop adds up."""
+
+    def __init__(self):
+        self.count = self.jumps = self.calls = self.unpriced = 0
+        self.errors, self.tokens, self.usd = Counter(), Counter(), None
+        self.durations, self.first, self.speeds = [], [], []
+
+    def add(self, row):
+        """Count a span."""
+        took = row["end_ns"] - row["start_ns"]
+        self.count += 1
+        self.jumps += took < 0
+        self.durations += [took] * (took >= 0)
+        self.errors += Counter([row["error_type"]] * (row["error_type"] is not None))
+
+    def add_stream(self, row):
+        """Add how soon and how fast a call answered."""
+        if row.get("time_to_first_token") is None:
+            return
+        first = int(row["time_to_first_token"] * 1e9)
+        after = row["end_ns"] - row["start_ns"] - first
+        self.first.append(first)
+        if row.get("output_tokens") and after > 0:
+            self.speeds.append(row["output_tokens"] * 10**12 // after)
+
+    def add_used(self, row, unpriced, *, anew):
+        """Add what a call used and cost; count it where that is not known."""
+        model, tokens = row["model_name"], row.get("input_tokens")
+        if tokens is None:
+            if row["error_type"] is None:
+                self.unpriced += 1
+                unpriced[model or "-"] += 1
+            return
+        self.calls += 1
+        read = min(row["cache_read_input_tokens"] or 0, tokens)
+        written = min(row["cache_write_input_tokens"] or 0, tokens - read)
+        self.tokens += Counter(
+            input_tokens=tokens, output_tokens=row["output_tokens"], cache_read_input_tokens=read,
+            cache_write_input_tokens=written,
+            reasoning_output_tokens=row["reasoning_output_tokens"] or 0,
+        )  # fmt: skip
+        usd = row["cost_usd"]
+        if model == "own-7b" and (usd is None or anew):
+            usd = (2 * (tokens - read + row["output_tokens"]) + read) / 1e6
+        if usd is None:
+            self.unpriced += 1
+            unpriced[model or "-"] += 1
+        else:
+            self.usd = (self.usd or 0.0) + usd
+
+
+def by_loop(rows, scope, by, *, anew):
+    """Return the groups, and the calls of unknown cost by model."""
+    rows = [row for row in rows if JUDGE_TAG not in (row["tags"] or "")]
+    rows = [row for row in rows if scope.since is None or row["start_ns"] >= scope.since]
+    rows = [row for row in rows if scope.until is None or row["start_ns"] < scope.until]
+    named = [row for row in rows if scope.span_name in (None, row["name"])]
+    is_call = {"llm", "embedding"}.__contains__
+    groups, unpriced = {}, Counter()
+    if by in ("name", "model"):
+        for row in named:
+            if by == "name" or is_call(row["kind"]):
+                group = groups.setdefault(row.get("name" if by == "name" else "model_name"), Group())
+                group.add(row)
+                group.add_stream(row)
+                if is_call(row["kind"]):
+                    group.add_used(row, unpriced, anew=anew)
+        return groups, unpriced
+    request_of = {}
+    for row in sorted(named, key=in_order):
+        if row["parent_id"] is None:
+            value = row["name"] if by == "request" else value_of(row, by)
+            request_of[row["trace_id"]] = value
+            groups.setdefault(value, Group()).add(row)
+    requested = set(groups)
+    for row in rows:
+        if not is_call(row["kind"]) or (scope.span_name and row["trace_id"] not in request_of):
+            continue
+        value = None if by == "request" else value_of(row, by)
+        value = request_of.get(row["trace_id"]) if value is None else value
+        group = groups.setdefault(value, Group())
+        if value not in requested:
+            group.add(row)
+        group.add_stream(row)
+        group.add_used(row, unpriced, anew=anew)
+    return groups, unpriced
+
+
+def quantiles(values, per_unit):
+    """Return p50, p95 and p99, interpolated."""
+    if not values:
+        return None
+    values, found = sorted(values), []
+    for share in (0.5, 0.95, 0.99):
+        place = share * (len(values) - 1)
+        low, high = values[int(place)], values[min(int(place) + 1, len(values) - 1)]
+        found.append(pytest.approx((low + (high - low) * (place % 1)) / per_unit, rel=1e-9))
+    return found
+
+
+def percentiles(found):
+    """Return three percentiles of a group as a list."""
+    return None if found is None else [found.p50, found.p95, found.p99]
+
+
+@pytest.fixture(params=range(3))
+def store(request, tmp_path):
+    """A random store, and its rows."""
+    raw = RawStore(tmp_path / "own" / "random.db", seed=request.param)
+    rows = spans(raw.rng, raw.now, 250)
+    raw.connection.execute("BEGIN")
+    for row in rows:
+        raw.insert("spans", **row)
+    raw.connection.execute("COMMIT")
+    raw.close()
+    return raw.path, rows, raw.now
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+@pytest.mark.parametrize("span_name", [None, "answer"])
+@pytest.mark.parametrize("anew", [False, True])
+def test_each_group_is_what_a_plain_loop_adds_up(store, by, span_name, anew):
+    """Latencies, failures, tokens, money and what has no price, of all spans and of a part."""
+    path, rows, now = store
+    prices = {"own-7b": Price()}
+    for since, until in ((None, None), (now + 60 * SECOND, now + 180 * SECOND)):
+        scope = TrafficScope(since, until, span_name)
+        pricing = Pricing(prices.get, (lambda _: True) if anew else None)
+        with closing(StoreReader(path)) as reader:
+            found = reader.read(lambda c, *given: traffic(c, scope, by, pricing))  # noqa: B023
+        expected, unpriced = by_loop(rows, scope, by, anew=anew)
+        assert {group.key for group in found.groups} == expected.keys()
+        assert found.unpriced_models == unpriced
+        for group in found.groups:
+            mine = expected[group.key]
+            assert (group.count, group.clock_jumps) == (mine.count, mine.jumps)
+            assert (group.error_types, group.failed) == (mine.errors, mine.errors.total())
+            assert percentiles(group.latency_seconds) == quantiles(mine.durations, 1e9)
+            assert percentiles(group.time_to_first_token_seconds) == quantiles(mine.first, 1e9)
+            assert percentiles(group.tokens_per_second) == quantiles(mine.speeds, 1e3)
+            assert (group.calls, group.unpriced_calls) == (mine.calls, mine.unpriced)
+            assert {name: getattr(group, name) for name in mine.tokens} == mine.tokens
+            assert group.cost_usd == (None if mine.usd is None else pytest.approx(mine.usd))
+        assert found.total.calls == sum(mine.calls for mine in expected.values())
+        assert found.total.unpriced_calls == unpriced.total()
