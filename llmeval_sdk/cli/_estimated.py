@@ -30,21 +30,21 @@ def show(estimate: CostEstimate, *, as_json: bool) -> int:
 def _models(estimate: CostEstimate) -> None:
     rows = [
         (
-            each.model,
-            "decisions" if each.is_decisions else "judgements",
-            f"{each.requests:,}",
-            f"{each.usage.input_tokens:,}",
-            f"{each.usage.output_tokens:,}",
-            f"{each.cached:,}",
-            _dollars(each.usage.cost_usd),
+            model.model,
+            "decisions" if model.is_decisions else "judgements",
+            f"{model.requests:,}",
+            f"{model.usage.input_tokens:,}",
+            f"{model.usage.output_tokens:,}",
+            f"{model.cached:,}",
+            _dollars(model.usage.cost_usd),
         )
-        for each in estimate.models
+        for model in estimate.models
     ]
     titles = ("model", "for", "requests", "input", "output", "cached", "cost")
     table(titles, rows, numbers=" ".join(titles[2:]))
     say("\nInput and output are tokens: of the input the most, at three characters a token.")
     say(f"Altogether about {_dollars(estimate.cost_usd)}, without retries.")
-    if any(each.usage.cost_usd is None for each in estimate.models):
+    if any(model.usage.cost_usd is None for model in estimate.models):
         say("Give the price of a model with --price 'MODEL=IN,OUT'.")
 
 

@@ -210,10 +210,10 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
     )
     rows = [
         (
-            f"{each.low:.1f} .. {each.high:.1f}", f"{each.count:,}", f"{each.probability:.2f}",
-            f"{each.good:.2f}", f"{each.interval[0]:.2f} .. {each.interval[1]:.2f}",
+            f"{row.low:.1f} .. {row.high:.1f}", f"{row.count:,}", f"{row.probability:.2f}",
+            f"{row.good:.2f}", f"{row.interval[0]:.2f} .. {row.interval[1]:.2f}",
         )
-        for each in reliability.bins
+        for row in reliability.bins
     ]  # fmt: skip
     columns = ("score", "records", "mean score", "people say yes", "95 % interval")
     table(columns, rows, numbers="records mean_score people_say_yes")
@@ -223,10 +223,10 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
     heading("Failures caught below a threshold")
     thresholds = [
         (
-            f"{each.threshold:.2f}", f"{each.recall:.0%}",
-            f"{each.interval[0]:.0%} .. {each.interval[1]:.0%}", f"{each.flagged:.0%}",
+            f"{row.threshold:.2f}", f"{row.recall:.0%}",
+            f"{row.interval[0]:.0%} .. {row.interval[1]:.0%}", f"{row.flagged:.0%}",
         )
-        for each in believed.caught
+        for row in believed.caught
     ]  # fmt: skip
     table(("threshold", "failures caught", "95 % interval", "of all flagged"), thresholds)
     best = believed.proposed
@@ -241,8 +241,8 @@ def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -
 def _cost(usage: Usage, records: int) -> str:
     if usage.cost_usd is None:
         return f"cost: {usage.total_tokens:,} tokens, price unknown (LLMEVAL_PRICES sets one)"
-    each = usage.cost_usd / max(records, 1)
-    return f"cost: {usage.total_tokens:,} tokens, ${usage.cost_usd:.4f}, ${each:.6f} a record"
+    per_record = usage.cost_usd / max(records, 1)
+    return f"cost: {usage.total_tokens:,} tokens, ${usage.cost_usd:.4f}, ${per_record:.6f} a record"
 
 
 def _figure(name: str, found: AgreementFigure, positive: str) -> tuple[str, str, str, str]:

@@ -226,17 +226,17 @@ def judge(
         registry.check_name(called)
         _check_parameters(called, function, parameters)
         default = needed
-        asked = None
+        template = None
         if question is not None:
-            asked = Template(question, per_chunk=unit == "chunk", where=f"the judge {called!r}")
-            default = tuple(dict.fromkeys((*default, *asked.needs)))
+            template = Template(question, per_chunk=unit == "chunk", where=f"the judge {called!r}")
+            default = tuple(dict.fromkeys((*default, *template.needs)))
         made: FunctionJudge[Any] = make(
             function,
             name=called,
             per=unit,
             version=version,
             needs=default if needs is None else needs,
-            question=asked,
+            question=template,
         )
         made.better = better
         registry.register(made)

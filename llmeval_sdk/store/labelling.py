@@ -37,7 +37,7 @@ class Queue:
     @property
     def waiting(self) -> tuple[Choice, ...]:
         """Those without a label."""
-        return tuple(each for each in self.chosen if each.id not in self.labelled)
+        return tuple(choice for choice in self.chosen if choice.id not in self.labelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ def queue(
     scores = reader.read(lambda c: scores_by_span(c, predictor)) if predictor else {}
     candidates: dict[str, Candidate] = {}
     outside = False
-    for each in reader.read(
+    for verdict in reader.read(
         lambda c: list(verdicts(c, EvaluationScope(since_ns, evaluator=judge)))
     ):
-        outside |= not 0 <= each.value <= 1
-        if each.span_id and each.chance:
-            score = scores.get(each.span_id)
-            candidates[each.span_id] = Candidate(each.span_id, each.value, each.chance, score)
+        outside |= not 0 <= verdict.value <= 1
+        if (span_id := verdict.span_id) and verdict.chance:
+            score = scores.get(span_id)
+            candidates[span_id] = Candidate(span_id, verdict.value, verdict.chance, score)
     if outside:
         raise ConfigurationError(f"scores of {judge} leave 0..1, so labels cannot correct them")
     if not candidates:
@@ -77,7 +77,7 @@ def queue(
         )
     labelled = reader.read(lambda connection: labels_of(connection, judge))
     chosen = choose(list(candidates.values()), min(max(count, 1), MOST), key=judge)
-    done = frozenset(each.id for each in chosen if each.id in labelled)
+    done = frozenset(choice.id for choice in chosen if choice.id in labelled)
     return Queue(judge, tuple(chosen), done)
 
 

@@ -80,9 +80,9 @@ class FeedbackApp:
             body += part
             if len(body) > MAX_BODY:
                 return self._refuse(413, "too long", "That is too long for feedback.")
-        said = _read(body)
-        token = _TOKEN.fullmatch(str(said.get("token", ""))) if said else None
-        if said is None or "value" not in said:
+        feedback = _read(body)
+        token = _TOKEN.fullmatch(str(feedback.get("token", ""))) if feedback else None
+        if feedback is None or "value" not in feedback:
             return self._refuse(
                 400, "malformed", 'Expected {"token": "…", "name": "thumbs", "value": true}.'
             )
@@ -91,9 +91,9 @@ class FeedbackApp:
         # After the token, so that forged ones lock nobody out.
         if not (self._limit.allows(token[2]) and self._of_all.allows("")):
             return self._refuse(429, "too many", "Too much feedback at once: try again later.")
-        return await run_in_threadpool(self._store, token[1], token[2], said)
+        return await run_in_threadpool(self._store, token[1], token[2], feedback)
 
-    def _store(self, trace_id: str, span_id: str, said: Mapping[str, Any]) -> Response:
+    def _store(self, trace_id: str, span_id: str, feedback: Mapping[str, Any]) -> Response:
         try:
             with self._readers.lend() as reader:
                 span = reader.span(span_id, trace_id)
@@ -103,7 +103,11 @@ class FeedbackApp:
                     "The span is not in the store: it has not arrived yet, or was pruned.",
                 )  # fmt: skip
             event = human_label(
-                span, said["name"], said["value"], explanation=said["reason"], source="user"
+                span,
+                feedback["name"],
+                feedback["value"],
+                explanation=feedback["reason"],
+                source="user",
             )
             add_feedback(self._readers.path, event)
         except (NoStoreError, ExportError):
@@ -148,12 +152,16 @@ def _sign(key: str, trace_id: str, span_id: str) -> str:
 def _read(body: bytes) -> dict[str, Any] | None:
     """Return the feedback that a request's body holds, or ``None`` if the body is malformed."""
     try:
-        said = json.loads(body)
+        feedback = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(feedback, dict):
         return None
-    name, value, reason = said.get("name", "thumbs"), said.get("value"), said.get("reason")
+    name, value, reason = (
+        feedback.get("name", "thumbs"),
+        feedback.get("value"),
+        feedback.get("reason"),
+    )
     is_number = isinstance(value, (int, float)) and abs(value) < 1e9
     is_word = isinstance(value, str) and 0 < len(value) <= MAX_WORD
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME:
@@ -165,7 +173,7 @@ def _read(body: bytes) -> dict[str, Any] | None:
     elif not isinstance(value, bool):
         value = float(value or 0)
     reason = reason and _encodable(reason[:MAX_REASON])
-    return {**said, "name": name, "value": value, "reason": reason}
+    return {**feedback, "name": name, "value": value, "reason": reason}
 
 
 def _encodable(text: str) -> str:
