@@ -17,5 +17,6 @@ class ServerlessSettings:
         "LLMEVAL_MODE",
         read=one_of("server", "serverless"),
         doc="`serverless` is for functions that are frozen between invocations: records are sent "
-        "within some hundredths of a second, and no thread wakes up while there are none.",
+        "within some hundredths of a second, no thread wakes up while there are none, and the time "
+        "of a judgement stands still while the process is frozen.",
     )

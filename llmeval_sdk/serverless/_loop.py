@@ -14,7 +14,7 @@ LATE_SECONDS = 0.5
 """How late a thread that is not frozen may wake up."""
 
 
-class _Watch(selectors.DefaultSelector):
+class _StepSelector(selectors.DefaultSelector):
     """A selector that adds up for how long the process was frozen while it waited."""
 
     frozen_seconds = 0.0
@@ -39,9 +39,9 @@ class ThawingLoop(DaemonLoop):
     """
 
     def __init__(self) -> None:
-        self._watch = _Watch()
-        super().__init__(self._watch)
+        self._stepping = _StepSelector()
+        super().__init__(self._stepping)
 
     def time(self) -> float:
         """Return monotonic seconds, less those in which the process was frozen."""
-        return super().time() - self._watch.frozen_seconds
+        return super().time() - self._stepping.frozen_seconds

@@ -48,7 +48,7 @@ def listed(value: Any) -> list[Any]:
 def answer(value: Any) -> str | None:  # noqa: PLR0911
     """Read the text of the last message of an answer; ``None`` where there is none."""
     if isinstance(value, str):
-        return None if is_repr(value) else value
+        return None if _is_repr(value) else value
     if isinstance(value, dict):
         for name in ("choices", "messages", "generations"):
             inner = value.get(name)
@@ -64,7 +64,7 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
             "content", "contents", "parts", "text", "output_text", "answer", "output", "response",
         ):  # fmt: skip
             text = text_of(value.get(name))
-            if text is not None and not is_repr(text):
+            if text is not None and not _is_repr(text):
                 return text
         return None
     if isinstance(value, list) and value and isinstance(value[-1], dict):
@@ -101,7 +101,7 @@ _IS_STREAM = re.compile("generator|stream", re.IGNORECASE)
 _MOST_PARTS = 100
 
 
-def is_repr(text: Any) -> bool:
+def _is_repr(text: Any) -> bool:
     """Say whether a text is what is printed for an object that is no text, such as a stream.
 
     Instrumentations write it where they look at a streamed answer before anybody has read it, and
@@ -118,10 +118,10 @@ def is_bare(value: Any) -> bool:
     """
     if isinstance(value, dict):
         fields = list(value.values())[:_MOST_PARTS]
-        is_named = any(is_repr(field) and _IS_STREAM.search(field) for field in fields)
+        is_named = any(_is_repr(field) and _IS_STREAM.search(field) for field in fields)
     else:
         parts = value[:_MOST_PARTS] if isinstance(value, list) else [value]
-        is_named = bool(parts) and all(map(is_repr, parts))
+        is_named = bool(parts) and all(map(_is_repr, parts))
     turns = listed(value)
     is_empty = not any(item for turn in turns for key, item in turn.items() if key != "role")
     return is_named or (bool(turns) and is_empty)

@@ -4,6 +4,8 @@ Their servers cannot be run here: the attributes are those that their own docume
 """
 
 import json
+import re
+from pathlib import Path
 
 from otlp_collector import attributes_of
 
@@ -12,14 +14,21 @@ from llmeval_sdk import runtime
 from llmeval_sdk.model import Prompt
 
 
-LANGSMITH = {
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "{url}/otel/v1/traces",
-    "OTEL_EXPORTER_OTLP_HEADERS": "x-api-key=lsv2_key,Langsmith-Project=my%20app",
-}
-BRAINTRUST = {
-    "OTEL_EXPORTER_OTLP_ENDPOINT": "{url}/otel",
-    "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20sk-1,x-bt-parent=project_name%3Amy-app",
-}
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "backends.md"
+
+
+def recipe(heading):
+    """Return what the page has its reader export below a heading, for the collector's address."""
+    section = PAGE.read_text("utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    exports = dict(re.findall(r'^export (OTEL_\w+)="?([^"\n]+)"?$', section, re.MULTILINE))
+    assert len(exports) == 2
+    return {
+        name: re.sub(r"^https://[^/]+", "{url}", value).replace("…", "key")
+        for name, value in exports.items()
+    }
+
+
+LANGSMITH, BRAINTRUST = recipe("LangSmith"), recipe("Braintrust")
 
 
 def send(collector, monkeypatch, variables):
@@ -51,7 +60,7 @@ def test_langsmith_gets_what_it_reads(collector, monkeypatch):
     spans = send(collector, monkeypatch, LANGSMITH)
     (path, headers, _) = collector.requests[0]
     assert path == "/otel/v1/traces"
-    assert (headers["x-api-key"], headers["langsmith-project"]) == ("lsv2_key", "my app")
+    assert (headers["x-api-key"], headers["langsmith-project"]) == ("lsv2_key", "my-app")
     kinds = {name: span["openinference.span.kind"] for name, span in spans.items()}
     assert kinds == {
         "invoke_workflow answer": "CHAIN", "retrieval search": "RETRIEVER", "chat gpt-4o": "LLM",
@@ -86,7 +95,7 @@ def test_braintrust_gets_what_it_reads(collector, monkeypatch):
     spans = send(collector, monkeypatch, BRAINTRUST)
     (path, headers, _) = collector.requests[0]
     assert path == "/otel/v1/traces"
-    assert headers["authorization"] == "Bearer sk-1"
+    assert headers["authorization"] == "Bearer sk-key"
     assert headers["x-bt-parent"] == "project_name:my-app"
     call = spans["chat gpt-4o"]
     assert call["gen_ai.operation.name"] == "chat"

@@ -546,3 +546,30 @@ def test_a_fork_leaves_what_was_settled_to_its_parent():
     assert float(os.read(reading, 100)) == 0.0
     own.write()
     assert own.used().usd == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("frozen", "left"), [(30, 550), (61, 600), (3 * DAY, 600)])
+def test_after_a_freeze_a_minute_holds_as_many_calls_as_ever(frozen, left):
+    """What was reserved ahead before the freeze is given back, and never comes on top."""
+    clock = Clock()
+    keep = keeper(clock, calls_per_minute=600)
+    for _ in range(50):
+        assert isinstance(keep.reserve("polite", ahead=True), Reservation)
+    assert keep.used().calls > 50
+    clock.now += frozen
+    granted = [keep.reserve("polite", ahead=True) for _ in range(700)]
+    assert sum(isinstance(one, Reservation) for one in granted) == left
+    assert keep.used().calls == 600
+
+
+def test_a_call_that_froze_beyond_its_hold_is_paid_on_the_day_it_was_made():
+    """The bill comes with the thaw: the same day has it, and the next one begins at nothing."""
+    clock = Clock()
+    keep = keeper(clock, usd_per_day=1.0)
+    calls = [keep.reserve("polite", usd=0.3) for _ in range(2)]
+    clock.now += HOLD_SECONDS + 60
+    keep.settle(calls[0], usd=0.2)
+    assert keep.used().usd == pytest.approx(0.2)
+    clock.now += DAY
+    keep.settle(calls[1], usd=0.2)
+    assert keep.used().usd == 0.0
