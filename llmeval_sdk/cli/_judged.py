@@ -10,7 +10,7 @@ from llmeval_sdk.estimates.correction import FEWEST, Correction
 from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import AlertCourse
-from llmeval_sdk.store.labels import Thumbs
+from llmeval_sdk.store.labels import Thumbs, about
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.words import moment, percent
 
@@ -56,11 +56,9 @@ def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> No
                 f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
             )
     for thumbs in clicked:
-        traces = "trace" if thumbs.count == 1 else "traces"
         say_wrapped(
-            f"{printable(thumbs.name)}: feedback on {thumbs.count:,} {traces},"
-            f" {thumbs.share:.1%} of all, mean {thumbs.mean:.2f}. It corrects nothing, because"
-            " users choose what they rate."
+            f"{printable(thumbs.name)}: feedback on {about(thumbs)}, mean {thumbs.mean:.2f}."
+            " It corrects nothing, because users choose what they rate."
         )
 
 

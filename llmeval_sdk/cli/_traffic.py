@@ -179,9 +179,12 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
         )
     jumps = sum(group.clock_jumps for group in summed.groups)
     if jumps:
-        yield f"{jumps:,} spans end before they begin, because a clock jumped; no latency has them."
+        yield (
+            "Spans that end before they begin, because a clock jumped, are in no latency; there"
+            f" {'is' if jumps == 1 else 'are'} {jumps:,}."
+        )
     if future:
-        yield f"{future:,} requests began in the future, by their clock."
+        yield f"Requests that began in the future, by their clock: {future:,}."
 
 
 def _show_plain_alerts(alerts: Sequence[Measured]) -> None:

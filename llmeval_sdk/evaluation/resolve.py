@@ -176,11 +176,10 @@ def read_by(
     ``planned`` are the evaluators that run anyway, as `considered_judges` returns the judges.
     """
     names = _names_read(escalations) - {evaluator.name for evaluator in planned}
-    evaluators = (resolve(name, settings) for name in sorted(names))
     return [
         evaluator
-        for evaluator in evaluators
-        if evaluator.kind == "heuristic" and not evaluator.automatic
+        for name in sorted(names)
+        if (evaluator := resolve(name, settings)).kind == "heuristic" and not evaluator.automatic
     ]
 
 
@@ -221,6 +220,8 @@ def _named(name: str) -> Any:
     """Find what a name or an address stands for."""
     family, colon, _ = name.partition(":")
     if colon and family not in registry.FAMILIES:
+        if registry.known(family):
+            raise ConfigurationError(f"{name!r}: {family} takes nothing after its name")
         return load(name)
     try:
         return registry.evaluator(name)
@@ -244,8 +245,7 @@ def load(address: str) -> Any:
         )
     try:
         return attrgetter(attribute)(import_module(module))
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"{address!r} cannot be loaded: {error}") from error
     except Exception as error:
-        kind = type(error).__name__
-        raise ConfigurationError(f"{address!r} cannot be loaded: {kind}: {error}") from error
+        plain = isinstance(error, (ImportError, AttributeError))
+        kind = "" if plain else f"{type(error).__name__}: "
+        raise ConfigurationError(f"{address!r} cannot be loaded: {kind}{error}") from error

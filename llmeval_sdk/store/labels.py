@@ -37,6 +37,9 @@ class Thumbs:
     mean: float
     share: float
     """The part of the traces, 0..1, whose users said anything."""
+    unmatched: int = 0
+    """How many are about a trace that the store does not have: unknown, or pruned. They are in the
+    mean, because somebody said so, and not in the share."""
 
 
 def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
@@ -62,24 +65,34 @@ def thumbs(
     connection: sqlite3.Connection, judges: set[str], since_ns: int | None = None
 ) -> list[Thumbs]:
     """Return what users clicked: all feedback that is no label of a judge."""
-    clicks: dict[str, dict[str, float]] = {}
-    for name, span_id, trace_id, value, metadata in connection.execute(_ALL, (since_ns or 0,)):
+    clicks: dict[str, dict[str, tuple[float, bool]]] = {}
+    for name, span_id, trace_id, value, metadata, matches in connection.execute(
+        _ALL, (since_ns or 0,)
+    ):
         number = _values.number(value)
         is_users = name not in judges or _object(metadata).get("source") == "user"
         if number is not None and is_users and 0 <= number <= 1:
-            clicks.setdefault(name, {})[trace_id or span_id] = number
+            clicks.setdefault(name, {})[trace_id or span_id] = number, bool(matches)
     if not clicks:
         return []
     (traces,) = connection.execute(_TRACES, (since_ns or 0,)).fetchone()
     return [
-        Thumbs(
-            name,
-            len(by_trace),
-            sum(by_trace.values()) / len(by_trace),
-            len(by_trace) / max(traces, len(by_trace)),
-        )
-        for name, by_trace in sorted(clicks.items())
+        _summed(name, list(by_trace.values()), traces) for name, by_trace in sorted(clicks.items())
     ]
+
+
+def _summed(name: str, said: list[tuple[float, bool]], traces: int) -> Thumbs:
+    """Sum up what was said under a name: numbers, and whether the store has their trace."""
+    matched = sum(matches for _, matches in said)
+    mean = sum(number for number, _ in said) / len(said)
+    return Thumbs(name, len(said), mean, matched / max(traces, matched, 1), len(said) - matched)
+
+
+def about(said: Thumbs) -> str:
+    """Say of how much of the traffic users said anything: ``3 traces, 1.2% of all``."""
+    unknown = f" ({said.unmatched:,} not in this store)" if said.unmatched else ""
+    traces = "trace" if said.count == 1 else "traces"
+    return f"{said.count:,} {traces}{unknown}, {said.share:.1%} of all"
 
 
 def labels_from(path: str) -> dict[str, Label]:
@@ -126,8 +139,10 @@ WHERE name = ? AND span_id != '' AND error_type IS NULL ORDER BY time_ns, seq
 """
 
 _ALL = """
-SELECT name, span_id, trace_id, value, metadata FROM feedback
-WHERE time_ns >= ? AND error_type IS NULL ORDER BY time_ns, seq
+SELECT name, span_id, trace_id, value, metadata,
+  EXISTS (SELECT 1 FROM spans WHERE spans.span_id = feedback.span_id)
+    OR EXISTS (SELECT 1 FROM spans WHERE spans.trace_id = feedback.trace_id)
+FROM feedback WHERE time_ns >= ? AND error_type IS NULL ORDER BY time_ns, seq
 """
 
 _TRACES = "SELECT count(*) FROM spans WHERE parent_id IS NULL AND start_ns >= ?"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from llmeval_sdk.store.course import Bound
-from llmeval_sdk.store.labels import Thumbs, thumbs
+from llmeval_sdk.store.labels import Thumbs, about, thumbs
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
 
 
@@ -115,9 +115,9 @@ def measure(
     results = []
     for bound in bounds:
         if bound.evaluator not in _READ:
-            about = None if span_name is not None else said.get(bound.evaluator)
+            clicks = None if span_name is not None else said.get(bound.evaluator)
             why = "nobody gave such feedback" if span_name is None else _OF_ALL_SPANS
-            results.append(_of_feedback(bound, about, window, why))
+            results.append(_of_feedback(bound, clicks, window, why))
             continue
         value = _READ[bound.evaluator](group, seconds)
         detail = ""
@@ -138,7 +138,7 @@ def _of_feedback(bound: Bound, said: Thumbs | None, window: tuple[int, int], why
     """Compare the mean of what users said with a bound; it corrects nothing, as they choose."""
     if said is None:
         return Measured(str(bound), None, None, 0, *window, why)
-    detail = f"feedback on {said.count:,} traces, {said.share:.1%} of all"
+    detail = f"feedback on {about(said)}"
     holds = _is_beyond(bound, said.mean)
     return Measured(str(bound), holds, said.mean, said.count, *window, detail)
 

@@ -178,8 +178,8 @@ def test_a_clock_that_jumps_is_counted_and_in_no_latency(llmeval, store):
     assert found["extract_field"]["latency_seconds"]["p50"] == 1.0
     assert told["from_the_future"] == 1
     text = llmeval("report", "--store", store.path, "--by", "request").stdout
-    assert "1 spans end before they begin" in text
-    assert "1 requests began in the future" in text
+    assert "no latency; there is 1." in text
+    assert "began in the future, by their clock: 1." in text
 
 
 def test_columns_with_foreign_types_are_survived(llmeval, store, calls):
@@ -221,6 +221,17 @@ def test_what_users_say_can_raise_an_alert(llmeval, store, calls, alert, code):
     assert done.returncode == code, done.stdout
     assert "it is 0.8" in done.stdout
     assert "feedback on 30 traces, 10.0% of all" in done.stdout
+
+
+def test_feedback_on_unknown_traces_is_told_apart(llmeval, store, calls):
+    """It may be about a pruned trace, or a wrong id: it is no part of the share, and counted."""
+    for number in (1, 2, 9_001):
+        store.feedback(number, "thumbs", True)
+    run = ("report", "--store", store.path, "--since", "2h", "--alert", "thumbs<0.9")
+    assert "feedback on 3 traces (1 not in this store), 0.7% of all" in llmeval(*run).stdout
+    (said,) = json.loads(llmeval(*run, "--json").stdout)["thumbs"]
+    assert (said["count"], said["unmatched"]) == (3, 1)
+    assert said["share"] == pytest.approx(2 / 300)
 
 
 def test_no_feedback_is_no_good_feedback(llmeval, store, calls):

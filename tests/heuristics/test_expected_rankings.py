@@ -3,6 +3,9 @@
 import pytest
 
 from llmeval_sdk import registry
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation.resolve import resolve
 from llmeval_sdk.model import Chunk, Record
 
 
@@ -78,3 +81,10 @@ def test_a_grade_of_zero_is_not_relevant():
     assert score("mrr", documents("a"), [Chunk("x", "a", score=0.0)]) is None
     both = [Chunk("x", "a", score=0.0), Chunk("x", "b", score=2.0)]
     assert score("precision_at_k:1", documents("a", "b"), both).value == 0.0
+
+
+@pytest.mark.parametrize("name", ["ndcg:3", "mrr:x", "exact_match:yes"])
+def test_what_has_no_parameter_says_so(name):
+    """And is not taken for the address of a module."""
+    with pytest.raises(ConfigurationError, match="takes nothing after its name"):
+        resolve(name, Settings())

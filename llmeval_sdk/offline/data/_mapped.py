@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -28,7 +28,7 @@ def mapped(data: Data, names: Mapping[str, str] | None) -> Data:
         return data
     unknown = [ours for ours in names.values() if ours not in READERS]
     if unknown:
-        shown = ", ".join(f"{ours!r} ({nearest(ours, READERS)})" for ours in unknown)
+        shown = ", ".join(_with_hint(ours, READERS) for ours in unknown)
         raise ConfigurationError(
             f"columns are mapped to {shown}, which evaluators do not read: a map is "
             "from the name in the data to one of " + ", ".join(READERS)
@@ -38,6 +38,12 @@ def mapped(data: Data, names: Mapping[str, str] | None) -> Data:
     if twice:
         raise ConfigurationError(f"{', '.join(map(repr, twice))}: mapped twice")
     return replace(data, rows=_renamed_rows(data.rows, names))
+
+
+def _with_hint(name: str, known: Iterable[str]) -> str:
+    """Quote a name that is not there, with the one that was probably meant."""
+    hint = nearest(name, known)
+    return f"{name!r} ({hint})" if hint.startswith("did you mean") else repr(name)
 
 
 LOOKED_AT = 100
@@ -57,7 +63,7 @@ def _renamed_rows(rows: Iterator[Located], names: Mapping[str, str]) -> Iterator
     missing = [name for name in names if name not in columns]
     if missing and columns:
         known = list(columns)[:LOOKED_AT]
-        shown = ", ".join(f"{name!r} ({nearest(name, known)})" for name in missing)
+        shown = ", ".join(_with_hint(name, known) for name in missing)
         raise DataError(f"the data has no column {shown}: it has {', '.join(map(repr, known))}")
     for number, place, row in chain(first, rows):
         yield Located(number, place, _renamed(row, names) if isinstance(row, Mapping) else row)
