@@ -186,7 +186,8 @@ def run(args: argparse.Namespace) -> int:
         judges = dict.fromkeys(each.judge for each in judged)
         stood_in = reader.read(lambda store: views.stood_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
-        location, scores, summed = reader.location, summaries.result(), traffic.result()
+        scores, summed = tuple(summaries.result()), traffic.result()
+        location = reader.location
     if args.json:
         summary = {
             "store": location,
