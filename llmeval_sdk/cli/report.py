@@ -160,8 +160,10 @@ def run(args: argparse.Namespace) -> int:
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
+        predictors = beside.submit(known.read_ahead, not_run)
         groups = known.groups(selection)
         summaries = beside.submit(known.summaries, selection)
+        predictors.result()
         judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
         clicked = reader.read(

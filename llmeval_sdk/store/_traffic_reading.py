@@ -60,7 +60,8 @@ class TrafficReading:
     def in_order(self, by: str) -> dict[str | None, str]:
         """Sum up by span name or model, in the order of the index; return what is counted."""
         units: dict[str | None, str] = {}
-        sql = _IN_ORDER.format(where=self._where)
+        where = f"{self._where} AND {_CALL}" if by == "model" else self._where
+        sql = _IN_ORDER.format(where=where)
         with _long_lists(self._connection):
             rows = self._connection.execute(sql, self._arguments).fetchall()
         for (
@@ -77,8 +78,6 @@ class TrafficReading:
             *rest,
         ) in rows:
             is_call = kind in _MODELS
-            if by == "model" and not is_call:
-                continue
             key = name if by == "name" else model
             units[key] = "call" if by == "model" else "span"
             group = self.sums.setdefault(key, TrafficSums())
