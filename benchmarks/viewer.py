@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
 
-from benchmarks.viewer_store import EVERYBODY, fill, fill_judged
+from benchmarks.viewer_store import EVERYBODY, TRACE_SPANS, fill, fill_judged
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
@@ -64,6 +64,9 @@ def main() -> None:
         with serving(path) as (port, started):
             row("start-up, to the first page", started * 1e3, 1_000)
             pages(port, path)
+        fill(small := Path(folder) / "small.db", TRACE_SPANS)
+        report(small, "report, of which start-up", bar=None)
+        report(path, f"report, {args.spans:,} spans")
         for by in GROUPINGS:
             report(path, f"report --by {by}, {args.spans:,} spans", "--by", by)
         growth(Path(folder) / "grown.db")
@@ -98,7 +101,7 @@ def growth(path: Path) -> None:
     )
 
 
-def report(path: Path, what: str, *options: str) -> None:
+def report(path: Path, what: str, *options: str, bar: float | None = 2_000) -> None:
     """Measure `llmeval report`: how long a person waits, and the processor time of all its threads.
 
     It reads on as many cores as there are. What else runs on the machine makes the wait longer, and
@@ -113,7 +116,7 @@ def report(path: Path, what: str, *options: str) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     note = f"{median(times):.2f} s of processor time"
-    row(what, median(waits) * 1e3, 2_000, note)
+    row(what, median(waits) * 1e3, bar, note)
 
 
 def row(what: str, milliseconds: float, bar: float | None, note: str = "") -> None:

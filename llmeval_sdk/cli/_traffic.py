@@ -62,8 +62,8 @@ def report_traffic(args: argparse.Namespace) -> int:
 def read_traffic(reader: StoreReader, args: argparse.Namespace) -> Traffic:
     """Sum up the spans that ``--since`` and ``--span-name`` select, in the groups of ``--by``.
 
-    They are grouped by name where ``--by`` is about the trend of the judges. It may be called beside
-    other readings: its connection is its own.
+    They are grouped by name where ``--by`` is about the trend of the judges. Its connection is its
+    own, so that a thread may do it beside other readings.
     """
     scope = TrafficScope(args.since, None, args.span_name)
     by = "name" if args.by in (None, *PERIODS) else args.by

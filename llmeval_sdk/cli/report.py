@@ -159,8 +159,10 @@ def run(args: argparse.Namespace) -> int:
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
+        predictors = beside.submit(known.read_ahead, not_run)
         groups = known.groups(selection)
         summaries = beside.submit(known.summaries, selection)
+        predictors.result()
         judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
         clicked = reader.read(
@@ -185,7 +187,8 @@ def run(args: argparse.Namespace) -> int:
         judges = dict.fromkeys(each.judge for each in judged)
         stood_in = reader.read(lambda store: views.stood_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
-        location, scores, summed = reader.location, summaries.result(), traffic.result()
+        scores, summed = tuple(summaries.result()), traffic.result()
+        location = reader.location
     if args.json:
         summary = {
             "store": location,

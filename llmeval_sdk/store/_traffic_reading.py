@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import JUDGE_TAG
 from llmeval_sdk.store._traffic_sums import CallTokens, Pricing, TrafficSums, cost_of, listed
+from llmeval_sdk.store.files import LIMIT_LENGTH
 
 
 TAG = "tag:"
@@ -58,7 +60,10 @@ class TrafficReading:
     def in_order(self, by: str) -> dict[str | None, str]:
         """Sum up by span name or model, in the order of the index; return what is counted."""
         units: dict[str | None, str] = {}
-        rows = self._connection.execute(_IN_ORDER.format(where=self._where), self._arguments)
+        where = f"{self._where} AND {_CALL}" if by == "model" else self._where
+        sql = _IN_ORDER.format(where=where)
+        with _long_lists(self._connection):
+            rows = self._connection.execute(sql, self._arguments).fetchall()
         for (
             name,
             kind,
@@ -73,8 +78,6 @@ class TrafficReading:
             *rest,
         ) in rows:
             is_call = kind in _MODELS
-            if by == "model" and not is_call:
-                continue
             key = name if by == "name" else model
             units[key] = "call" if by == "model" else "span"
             group = self.sums.setdefault(key, TrafficSums())
@@ -202,12 +205,27 @@ class TrafficReading:
         group.cost_usd = (group.cost_usd or 0.0) + (cost or 0.0)
 
 
+@contextmanager
+def _long_lists(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let SQLite join lists of numbers that are longer than any text that is read from the file."""
+    if not hasattr(connection, "setlimit"):  # before Python 3.11 nothing is limited
+        yield
+        return
+    longest = connection.setlimit(LIMIT_LENGTH, _LONGEST_LIST)
+    try:
+        yield
+    finally:
+        connection.setlimit(LIMIT_LENGTH, longest)
+
+
 def _add_stream(group: TrafficSums, first_ns: int, took_ns: int, output_tokens: int | None) -> None:
     group.first_tokens.append(first_ns)
     if output_tokens and took_ns > first_ns:
         group.speeds.append(int(output_tokens * 1_000_000_000_000 // (took_ns - first_ns)))
 
 
+_LONGEST_LIST = 1_000_000_000
+"""Bytes, the most that SQLite takes: 90 million durations."""
 _MODELS = frozenset(("llm", "embedding"))
 _CALL = "kind IN ('llm', 'embedding')"
 _TAG_OF = """CASE WHEN json_valid(tags) THEN CAST(json_extract(tags, '$."{tag}"') AS TEXT) END"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -88,28 +89,24 @@ def predicted(
         every_kind: whether heuristics count as judges.
         origin: what is subtracted from each verdict, as in `_samples.Judged`.
     """
-    tallies: dict[Key, Tally] = {}
-
-    def at(name: str, span_name: str | None, period: int | None) -> Tally:
-        return tallies.setdefault((name, span_name, period), Tally())
-
+    tallies: dict[Key, Tally] = defaultdict(Tally)
     for verdict in verdicts(connection, scope, every_kind=every_kind):
         score = scores.get(verdict.span_id)
         if verdict.chance and score is not None:
             begin = verdict.time_ns - verdict.time_ns % period_ns if period_ns else None
             seen = Seen(verdict.value - origin, verdict.chance, score)
-            at(verdict.judge, verdict.span_name, begin).add(seen)
+            tallies[verdict.judge, verdict.span_name, begin].add(seen)
     reasons = ",".join(f"'{reason}'" for reason in sorted(NOT_SELECTED))
     where, arguments = scope.where("evaluator", f"reason IN ({reasons})")
     period = period_sql(period_ns)
     passed_over = connection.execute(_PASSED_OVER.format(where, period=period), arguments)
-    of_key: dict[Key, list[float]] = {}
+    of_key: dict[Key, list[float]] = defaultdict(list)
     for name, span_name, begin, span_id in passed_over:
         if (score := scores.get(span_id)) is not None:
-            of_key.setdefault((name, span_name, begin), []).append(score)
+            of_key[name, span_name, begin].append(score)
     for key, xs in of_key.items():
         squares = sum(x * x for x in xs)
-        at(*key).join(Tally(count=len(xs), scored=len(xs), all_x=sum(xs), all_xx=squares))
+        tallies[key].join(Tally(count=len(xs), scored=len(xs), all_x=sum(xs), all_xx=squares))
     return tallies
 
 

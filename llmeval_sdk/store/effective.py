@@ -145,11 +145,15 @@ def decided(
     connection: sqlite3.Connection, judge: str, since_ns: int = 0, until_ns: int = _END_NS
 ) -> dict[str, float]:
     """Return the probabilities that decisions gave in the place of a judge, by span id."""
-    return dict(connection.execute(_DECIDED, (judge, since_ns, until_ns)).fetchall())
+    about = {"judge": judge, "since": since_ns, "until": until_ns}
+    return dict(connection.execute(_DECIDED, about).fetchall())
 
 
 _DECIDED = """
 SELECT span_id, probability FROM evaluations
-WHERE name = ? AND time_ns >= ? AND time_ns < ? AND evaluator_kind = 'decision'
-  AND probability IS NOT NULL AND span_id != ''
+WHERE name = :judge AND time_ns >= :since AND time_ns < :until AND evaluator_kind = 'decision'
+  AND probability IS NOT NULL AND span_id != '' AND EXISTS (
+    SELECT 1 FROM evaluations INDEXED BY evaluations_summed
+    WHERE name = :judge AND evaluator_kind = 'decision')
 """
+"""Most judges have no decisions, which the index alone says."""

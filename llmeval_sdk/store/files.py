@@ -20,7 +20,7 @@ WAL_BYTES = 16 << 20
 CACHE_KIB = 8_000
 LONGEST_VALUE = 64 << 20
 """Bytes of the longest text or row that is read."""
-_LIMIT_LENGTH = 0
+LIMIT_LENGTH = 0
 """SQLITE_LIMIT_LENGTH, which Python has a name for from 3.11 on."""
 
 
@@ -105,7 +105,7 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.execute(f"PRAGMA busy_timeout = {READ_WAIT_MS}").fetchall()
         connection.execute("PRAGMA read_uncommitted = 1")  # tells only where a cache is shared
         if hasattr(connection, "setlimit"):
-            connection.setlimit(_LIMIT_LENGTH, LONGEST_VALUE)
+            connection.setlimit(LIMIT_LENGTH, LONGEST_VALUE)
         if not _schema.version_of(connection):
             raise _schema.EmptyError("it holds nothing yet")  # noqa: TRY301
         _schema.refuse_programs(connection)

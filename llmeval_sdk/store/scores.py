@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from sqlite3 import Connection
 from typing import TypeAlias, TypeVar
 
 from llmeval_sdk import registry
+from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.effective import decided
 from llmeval_sdk.store.labels import Label, labels_of
@@ -17,6 +18,7 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.summary import (
     EvaluationScope,
     Group,
+    NotRunSummary,
     ScoreSummary,
     groups,
     score_summary,
@@ -84,6 +86,14 @@ class Scores:
             self._labelled[name] = self._reader.read(lambda c: labels_of(c, name))
         return self._labelled[name]
 
+    def read_ahead(self, not_run: Iterable[NotRunSummary]) -> None:
+        """Read what `of` returns for the judges that passed records over.
+
+        A thread may do so beside other readings that do not call `of`.
+        """
+        for judge in {each.evaluator for each in not_run if each.reason in NOT_SELECTED}:
+            self.of(judge)
+
     def of(self, judge: str) -> dict[str, float]:
         """Return the scores that say most about a judge's verdicts.
 
@@ -93,15 +103,19 @@ class Scores:
         if self._predictor is None:
             decisions = self._decided.get(judge)
             if decisions is None:
-                decisions = self._decided[judge] = self._reader.read(lambda c: decided(c, judge))
+                decisions = self._decided[judge] = self._read(lambda c: decided(c, judge))
             if decisions:
                 return decisions
         name = self._predictor or registry.predictor_of(judge)
         if name is None:
             return {}
         if name not in self._scores:
-            self._scores[name] = self._reader.read(lambda c: scores_by_span(c, name))
+            self._scores[name] = self._read(lambda c: scores_by_span(c, name))
         return self._scores[name]
+
+    def _read(self, reading: Callable[[Connection], _T]) -> _T:
+        with self._reader.another() as other:
+            return other.read(reading)
 
 
 def read_at_once(reader: StoreReader, readings: Sequence[Callable[[Connection], _T]]) -> list[_T]:

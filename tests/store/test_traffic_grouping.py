@@ -1,7 +1,7 @@
 """The figures of traffic are those of its spans, in every grouping: a plain loop says the same."""
 
 import json
-import random
+import sqlite3
 from collections import Counter
 from contextlib import closing
 
@@ -163,7 +163,8 @@ def by_loop(rows, scope, by, *, anew):
     if by in ("name", "model"):
         for row in named:
             if by == "name" or is_call(row["kind"]):
-                group = groups.setdefault(row.get("name" if by == "name" else "model_name"), Group())
+                key = row["name"] if by == "name" else row.get("model_name")
+                group = groups.setdefault(key, Group())
                 group.add(row)
                 group.add_stream(row)
                 if is_call(row["kind"]):
@@ -246,3 +247,21 @@ def test_each_group_is_what_a_plain_loop_adds_up(store, by, span_name, anew):
             assert group.cost_usd == (None if mine.usd is None else pytest.approx(mine.usd))
         assert found.total.calls == sum(mine.calls for mine in expected.values())
         assert found.total.unpriced_calls == unpriced.total()
+
+
+@pytest.mark.skipif(not hasattr(sqlite3.Connection, "setlimit"), reason="came with Python 3.11")
+def test_more_spans_than_the_longest_text_has_room_for_are_summed_up(tmp_path):
+    """Their durations are joined in one list, which may be longer than any text of the file."""
+    raw = RawStore(tmp_path / "own" / "one.db", seed=1)
+    for number in range(200):
+        raw.insert("spans", span_id=f"{number}", start_ns=raw.now, end_ns=raw.now + SECOND)
+    raw.close()
+
+    def count(connection):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000)
+        (group,) = traffic(connection).groups
+        assert connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == 1_000
+        return group.count
+
+    with closing(StoreReader(raw.path)) as reader:
+        assert reader.read(count) == 200
