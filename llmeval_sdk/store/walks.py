@@ -56,7 +56,7 @@ class Query:
     """Show the spans of a user, by any of the forms of the id; the tag is `user_id`."""
     tag: str | None = None
     tag_value: str | None = None
-    """Show the spans that have this tag, with this value if one is set."""
+    """Show the spans with this tag, and with this value if one is set."""
     model: str | None = None
     """Show the spans in whose trace this model was called."""
     slower_ns: int | None = None
@@ -84,7 +84,6 @@ class Place(NamedTuple):
 
 
 Arguments = dict[str, Any]
-
 JUDGE_TAG = f'"{model.JUDGE_TAG}"'
 """The tag that every span of a judge's own run has, as the stored JSON contains it."""
 
@@ -112,14 +111,10 @@ class Walk:
         way, sign = ("DESC", "<") if self.descending else ("ASC", ">")
         seq = f"{self.key[0]}.seq"
         sql = _CANDIDATES.format(
-            source=self.source,
-            where=self.where,
-            key=self.key,
-            seq=seq,
-            way=way,
+            source=self.source, where=self.where, key=self.key, seq=seq, way=way,
             beyond=f"AND ({self.key}, {seq}) {sign} (:key, :seq)" if after else "",
             matches=" AND ".join(("s.seq IS NOT NULL", *self.conditions)),
-        )
+        )  # fmt: skip
         return sql, {**self.arguments, **(after._asdict() if after else {})}
 
 
