@@ -155,6 +155,14 @@ def test_what_judges_cost_is_no_traffic_of_the_app(llmeval, store, calls):
         assert not {"groundedness", "judge-model", None} & found.keys()
 
 
+def test_a_tiny_cost_does_not_read_as_nothing(llmeval, store):
+    """Less than a hundredth of a cent is written with its digits."""
+    store.span("1" * 16, "chat", kind="llm", usage=Usage(9, 9, 18, 0.000017), model_name="m")
+    shown = llmeval("report", "--store", store.path, "--by", "model").stdout
+    assert "$1.7e-05" in shown
+    assert "$0.0000" not in shown
+
+
 def test_ten_thousand_values_of_a_tag_are_bounded(llmeval, store):
     """A thousand groups are told, the rest is added up in one, and nothing is missing."""
     for number in range(1, 3_001):

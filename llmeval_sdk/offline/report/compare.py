@@ -156,6 +156,9 @@ class Regression:
         return f"<Regression {printable(self.row.id, 60)}: {self.evaluator} {before} to {now}>"
 
 
+NOTHING_COMPARED = "no metric has a value in both reports: nothing was compared"
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What `Report.compare` found."""
@@ -188,7 +191,14 @@ class Comparison:
         said = [f"{self.pairs:,} rows in both, {only}; {self.regressed:,} rows got worse"]
         said += [f"{describe_change(each)} {each.verdict}" for each in self.changes[:MOST]]
         said += [f"{name}: rated rows before, and none of them now" for name in self.lost[:MOST]]
+        if self.is_empty:
+            said.append(NOTHING_COMPARED)
         return "\n".join(printable(line, 300) for line in said)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no metric could be compared, so that nothing is known of any."""
+        return not self.changes and not self.lost
 
     @property
     def worse(self) -> tuple[Change, ...]:
