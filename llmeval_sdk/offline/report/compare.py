@@ -14,7 +14,7 @@ from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report._outputs import contributions
 from llmeval_sdk.offline.report._pairs import ChangedRows, RowPair, change_of, row_keys, step_of
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import direction, goodness
+from llmeval_sdk.offline.report.summary import direction, goodness, plural
 
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ class Comparison:
     def __str__(self) -> str:
         """Say how each metric changed, and how many rows got worse."""
         only = f"{self.only_before:,} only before, {self.only_after:,} only now"
-        said = [f"{self.pairs:,} rows in both, {only}; {self.regressed:,} rows got worse"]
+        worse = plural(self.regressed, "row")
+        said = [f"{plural(self.pairs, 'row')} in both, {only}; {worse} got worse"]
         said += [f"{describe_change(each)} {each.verdict}" for each in self.changes[:MOST]]
         said += [f"{name}: rated rows before, and none of them now" for name in self.lost[:MOST]]
         if self.is_empty:
