@@ -242,6 +242,15 @@ def test_feedback_on_unknown_traces_is_told_apart(llmeval, store, calls):
     assert said["share"] == pytest.approx(2 / 300)
 
 
+@pytest.mark.parametrize("alert", ["latency_seconds.p42>2", "cost_usd.per_week>20"])
+def test_a_figure_that_is_not_measured_is_refused(llmeval, store, calls, alert):
+    """With the one that was probably meant; it could never be decided."""
+    for command in (("report",), ("watch", "--once")):
+        done = llmeval(*command, "--store", store.path, "--alert", alert)
+        assert done.returncode == 2
+        assert "is not measured: did you mean" in done.stderr
+
+
 def test_no_feedback_is_no_good_feedback(llmeval, store, calls):
     """An alert on thumbs that nobody gave cannot be decided."""
     done = llmeval("report", "--store", store.path, "--since", "2h", "--alert", "thumbs<0.9")
