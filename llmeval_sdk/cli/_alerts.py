@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from llmeval_sdk import registry
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.store.course import ALPHA, AlertCourse, Bound, Event
 from llmeval_sdk.store.hours import DAY_NS, Wanted, arrived, first_ns, hours, late, went_on
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.thresholds import METRICS
 
 
 FIRST_LOOK_NS = 30 * DAY_NS
@@ -24,6 +25,11 @@ def alert(text: str) -> Bound:
     parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
     if parts is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not an alert: expected 'groundedness<0.9'")
+    field, dot, _ = parts[1].partition(".")
+    if dot and parts[1] not in METRICS and any(name.startswith(f"{field}.") for name in METRICS):
+        raise argparse.ArgumentTypeError(
+            f"{parts[1]!r} is not measured: {nearest(parts[1], METRICS)}"
+        )
     return Bound(parts[1], parts[2], float(parts[3]))
 
 

@@ -132,9 +132,9 @@ def _print_worst(report: Report) -> None:
 
 
 def _print_comparison(compared: Comparison) -> None:
-    from llmeval_sdk.offline.report.summary import shown
+    from llmeval_sdk.offline.report.summary import plural, shown
 
-    heading(f"Against the baseline ({compared.pairs:,} rows in both)")
+    heading(f"Against the baseline ({plural(compared.pairs, 'row')} in both)")
     rows = [
         (
             change.path,
@@ -147,13 +147,14 @@ def _print_comparison(compared: Comparison) -> None:
         )
         for change in compared.changes
     ]
-    table(
-        ("metric", "before", "now", "difference", "95 % interval", "rows", ""),
-        rows,
-        numbers=_NUMBERS,
-    )
+    if rows:
+        table(
+            ("metric", "before", "now", "difference", "95 % interval", "rows", ""),
+            rows,
+            numbers=_NUMBERS,
+        )
     if compared.regressions:
-        heading(f"{compared.regressed:,} rows got worse")
+        heading(f"{plural(compared.regressed, 'row')} got worse")
         table(
             ("row", "evaluator", "before", "now"),
             [

@@ -31,6 +31,8 @@ from llmeval_sdk.store.words import moment
 MOST_ROWS = 50
 """How many groups a table shows; ``--json`` has a thousand."""
 DAY_NS = 86_400_000_000_000
+_LEAST_SHOWN = 0.0001
+"""US dollars that are written in full; less would read as nothing."""
 
 
 def report_traffic(args: argparse.Namespace) -> int:
@@ -143,7 +145,10 @@ def _time(of: Percentiles | None) -> str:
 def _money(group: TrafficGroup) -> str:
     if group.cost_usd is None:
         return "unknown" if group.unpriced_calls else "-"
-    return f"{'≥ ' if group.unpriced_calls else ''}${group.cost_usd:,.4f}"
+    sign = "≥ " if group.unpriced_calls else ""
+    if 0 < group.cost_usd < _LEAST_SHOWN:
+        return f"{sign}${group.cost_usd:.1e}"
+    return f"{sign}${group.cost_usd:,.4f}"
 
 
 def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:

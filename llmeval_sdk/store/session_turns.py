@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from llmeval_sdk.store._schema import MAY_BE_TURN
+from llmeval_sdk.store.encode import dumps
 
 
 PAGE_TURNS = 30
@@ -142,14 +143,22 @@ def sessions(
     connection: sqlite3.Connection,
     after: tuple[int, int] | None = None,
     *,
+    user: Sequence[str] | None = None,
     rows: int = PAGE_SESSIONS,
     seconds: float = PAGE_SECONDS,
 ) -> SessionPage:
-    """List sessions by their latest root span, as far as a page's time goes."""
+    """List sessions by their latest root span, as far as a page's time goes.
+
+    With the forms of a ``user``'s id, these are the sessions in which a root span has that user, by
+    the latest of those.
+    """
     deadline = time.monotonic() + seconds
     items: list[ListedSession] = []
     looked_at = 0
-    for seq, start, session_id, request, is_latest in connection.execute(_LATEST, after or _END):
+    start, seq = after or _END
+    sql = _LATEST if user is None else _LATEST_OF_USER
+    arguments = {"start": start, "seq": seq, "user": dumps(list(user or ()))}
+    for seq, start, session_id, request, is_latest in connection.execute(sql, arguments):
         looked_at += 1
         after = start, seq
         if is_latest:
@@ -161,6 +170,23 @@ def sessions(
     else:
         after = None
     return SessionPage(tuple(items), after, looked_at)
+
+
+def users_of(connection: sqlite3.Connection, span_ids: Sequence[str]) -> list[str]:
+    """Return the ids of the users whom some spans name, each once."""
+    marks = ",".join("?" * len(span_ids))
+    return [user for (user,) in connection.execute(_USERS.format(marks), span_ids)]
+
+
+def is_of_user(span: str) -> str:
+    """Return the condition in SQL under which a span, by its table's name, names a user.
+
+    The forms of the user's id are the argument ``user``, as a list in JSON.
+    """
+    forms = "(SELECT value FROM json_each(:user))"
+    return f"""(json_valid({span}.tags) AND (
+  CAST(json_extract({span}.tags, '$.user_id') AS TEXT) IN {forms}
+  OR CAST(json_extract({span}.tags, '$."user.id"') AS TEXT) IN {forms}))"""
 
 
 def is_turn(span: str) -> str:
@@ -219,11 +245,22 @@ SELECT name, error_type, start_ns FROM (
 """
 
 _END = 2**63 - 1, 2**63 - 1
-_LATEST = f"""
-SELECT seq, start_ns, session_id, substr(request, 1, 300), session_id IS NOT NULL AND seq = (
-  SELECT t.seq FROM spans t WHERE t.session_id = spans.session_id
-    AND {MAY_BE_TURN} AND t.parent_id IS NULL
-  ORDER BY t.start_ns DESC, t.end_ns DESC, t.seq DESC LIMIT 1)
-FROM spans WHERE parent_id IS NULL AND (start_ns, seq) < (?, ?)
+_LATEST_ROOTS = """
+SELECT seq, start_ns, session_id, substr(request, 1, 300),
+  CASE WHEN session_id IS NOT NULL AND {of_user} THEN seq = (
+    SELECT r.seq FROM spans r WHERE r.session_id = spans.session_id
+      AND {may_be_turn} AND r.parent_id IS NULL AND {same_user}
+    ORDER BY r.start_ns DESC, r.end_ns DESC, r.seq DESC LIMIT 1) END
+FROM spans WHERE parent_id IS NULL AND (start_ns, seq) < (:start, :seq)
 ORDER BY start_ns DESC, seq DESC
-"""  # noqa: S608
+"""
+_LATEST = _LATEST_ROOTS.format(of_user="1", same_user="1", may_be_turn=MAY_BE_TURN)
+_LATEST_OF_USER = _LATEST_ROOTS.format(
+    of_user=is_of_user("spans"), same_user=is_of_user("r"), may_be_turn=MAY_BE_TURN
+)
+
+_USERS = """
+SELECT DISTINCT CAST(t.value AS TEXT) FROM spans, json_each(
+  CASE WHEN json_valid(tags) THEN tags ELSE '{{}}' END) t
+WHERE span_id IN ({}) AND t.key IN ('user_id', 'user.id')
+"""

@@ -19,7 +19,7 @@ from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.store import pages, session_turns
 from llmeval_sdk.store.session_turns import PAGE_TURNS, SessionTurn, ToolUse
 from llmeval_sdk.store.session_verdicts import StoredSession, stored_sessions
-from llmeval_sdk.store.typed_ids import sessions_of
+from llmeval_sdk.store.typed_ids import UNREADABLE, forms, sessions_of, unreadable
 from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, cells_of_said
 from llmeval_sdk.viewer._content import Content, content_of, text_content
 from llmeval_sdk.viewer._readers import state_of
@@ -69,14 +69,23 @@ class SessionVerdict:
 def show_list(request: Request) -> Response:
     """Answer with the sessions of the store, the latest first."""
     after = _place(request.query_params.get("after"))
+    typed = request.query_params.get("user", "").strip()
+    user = forms(typed, runtime.settings()) if typed else None
     with request.app.state.site.readers.lend() as reader:
-        listed = reader.read(lambda c: session_turns.sessions(c, after))
+        listed = reader.read(lambda c: session_turns.sessions(c, after, user=user))
         rows = [
             (item, _newest(stored_sessions(reader, item.session_id, most=_LISTED_VERDICTS)))
             for item in listed.items
         ]
+        hidden = not rows and reader.read(
+            lambda c: unreadable(c, typed, settings=runtime.settings())
+        )
         state = reader.read(state_of)
-    return page(request, "sessions.html", rows=rows, listed=listed, after=after, state=state)
+    return page(
+        request, "sessions.html",
+        rows=rows, listed=listed, after=after, state=state, user=typed,
+        problem=f"Perhaps {UNREADABLE}." if hidden else "",
+    )  # fmt: skip
 
 
 def show(request: Request) -> Response:
@@ -93,6 +102,7 @@ def show(request: Request) -> Response:
         rows = reader.read(lambda c: session_turns.turns(c, session_id, first))
         tools = reader.read(lambda c: session_turns.tool_uses(c, [row.trace_id for row in rows]))
         said, people = reader.read(lambda c: pages.said_of(c, [row.span_id for row in rows]))
+        users = reader.read(lambda c: session_turns.users_of(c, [row.span_id for row in rows]))
         judged = stored_sessions(reader, session_id, most=_MOST_VERDICTS)
         state = reader.read(state_of)
     verdicts = _verdicts(judged)
@@ -118,7 +128,7 @@ def show(request: Request) -> Response:
     return page(
         request, "session.html",
         session_id=session_id, totals=totals, turns=turns, verdicts=verdicts, first=first,
-        page_turns=PAGE_TURNS, state=state,
+        page_turns=PAGE_TURNS, state=state, users=users,
     )  # fmt: skip
 
 

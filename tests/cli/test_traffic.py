@@ -155,6 +155,14 @@ def test_what_judges_cost_is_no_traffic_of_the_app(llmeval, store, calls):
         assert not {"groundedness", "judge-model", None} & found.keys()
 
 
+def test_a_tiny_cost_does_not_read_as_nothing(llmeval, store):
+    """Less than a hundredth of a cent is written with its digits."""
+    store.span("1" * 16, "chat", kind="llm", usage=Usage(9, 9, 18, 0.000017), model_name="m")
+    shown = llmeval("report", "--store", store.path, "--by", "model").stdout
+    assert "$1.7e-05" in shown
+    assert "$0.0000" not in shown
+
+
 def test_ten_thousand_values_of_a_tag_are_bounded(llmeval, store):
     """A thousand groups are told, the rest is added up in one, and nothing is missing."""
     for number in range(1, 3_001):
@@ -232,6 +240,15 @@ def test_feedback_on_unknown_traces_is_told_apart(llmeval, store, calls):
     (said,) = json.loads(llmeval(*run, "--json").stdout)["thumbs"]
     assert (said["count"], said["unmatched"]) == (3, 1)
     assert said["share"] == pytest.approx(2 / 300)
+
+
+@pytest.mark.parametrize("alert", ["latency_seconds.p42>2", "cost_usd.per_week>20"])
+def test_a_figure_that_is_not_measured_is_refused(llmeval, store, calls, alert):
+    """With the one that was probably meant; it could never be decided."""
+    for command in (("report",), ("watch", "--once")):
+        done = llmeval(*command, "--store", store.path, "--alert", alert)
+        assert done.returncode == 2
+        assert "is not measured: did you mean" in done.stderr
 
 
 def test_no_feedback_is_no_good_feedback(llmeval, store, calls):

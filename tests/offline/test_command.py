@@ -47,6 +47,16 @@ def test_a_file_is_evaluated_and_the_report_is_kept(run, rows, write, tmp_path):
     assert len(llmeval.Report.load(saved).rows) == 6
 
 
+def test_a_comparison_of_nothing_is_no_success(run, rows, write, tmp_path):
+    """A baseline without any metric of this run blames nothing, and the gate does not pass."""
+    before = tmp_path / "before.jsonl"
+    run(write(rows), "--evaluators", "exact_match", "--save", before)
+    code, out, _ = run(write(rows), "--evaluators", "document_recall", "--compare", before)
+    assert code == 1
+    assert "FAILED no metric has a value in both reports" in out
+    assert "no metric surely got worse" not in out
+
+
 def test_a_bound_that_is_missed_fails(run, rows, write, judge):
     """Exit code 1, and the line says by how much and over how many rows."""
     args = (write(rows), "--evaluators", "correctness", "--model-judge", "m")

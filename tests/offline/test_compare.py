@@ -251,3 +251,12 @@ def test_a_saved_report_says_of_what_data_and_when(tmp_path):
     assert begin <= loaded.run.created_ns <= time.time_ns()
     loaded.save(tmp_path / "copy.jsonl")
     assert llmeval.Report.load(tmp_path / "copy.jsonl").run == loaded.run
+
+
+def test_nothing_in_common_is_no_good_comparison():
+    """Where no metric has a value in both, it says so: no row that got worse is then no news."""
+    rows = [{"request_id": "a", "request": "q", "response": "x", "expected_response": "x"}]
+    rated = llmeval.evaluate(rows, evaluators=["exact_match"], progress=False)
+    unrated = llmeval.evaluate(rows, evaluators=["mrr"], progress=False)
+    assert "nothing was compared" in str(rated.compare(unrated))
+    assert "nothing was compared" not in str(rated.compare(rated))

@@ -119,6 +119,19 @@ def test_two_reports_stand_side_by_side_and_the_worst_change_comes_first(site, f
     assert re.search(r"exact_match\S* 0\.96 0\.96 =", told)
 
 
+def test_reports_without_a_common_metric_are_not_called_unchanged(site, folder):
+    """The page says that nothing was compared, or which evaluator rates nothing any more."""
+    saved(folder, "before", ["slate"])
+    saved(folder, "other", ["slate"], evaluators=["mrr"])
+    nothing = text_of(until_done(site, "/experiments/compare?a=other.jsonl&b=before.jsonl"))
+    assert "nothing was compared" in nothing
+    assert "1 row in both" in nothing
+    broken = {"model": lambda question: 1 / 0, "evaluators": ["exact_match"]}
+    saved(folder, "broken", ["slate"], **broken)
+    lost = text_of(until_done(site, "/experiments/compare?a=before.jsonl&b=broken.jsonl"))
+    assert "exact_match rated rows before, and none of them now" in lost
+
+
 def test_the_page_says_what_the_command_line_says(site, folder):
     """One question has one answer: the changes are those of `Report.compare`."""
     saved(folder, "before", ["slate"] * 60)

@@ -221,3 +221,24 @@ def test_a_list_of_a_session_shows_the_turns_that_its_page_shows(store):
         turns = reader.read(lambda c: turns_of(c, "s"))
     assert {item.span_id for item in listed} == {one.span_id for one in turns}
     assert len(turns) == 2
+
+
+def test_the_sessions_of_a_user_are_listed(store, site):
+    """By the latest request of that user in each; and the page of a session leads there."""
+    for number, (session, user) in enumerate((("a", "anna"), ("b", "ben"), ("c", "anna"))):
+        first = turn(store, session, number, tags={"user_id": user})
+        store.write(spans=[first, turn(store, session, number + 10)])
+    listed = site.get("/sessions", user="anna").text
+    assert re.findall(r'href="/session\?id=(.)"', listed) == ["c", "a"]
+    assert re.findall(r'href="/session\?id=(.)"', site.get("/sessions").text) == ["c", "b", "a"]
+    assert "No session of this user" in site.get("/sessions", user="nobody").text
+    assert 'href="/sessions?user=ben"' in site.get("/session", id="b").text
+
+
+def test_the_form_of_a_user_shows_what_was_typed_as_text(store, site):
+    """Whatever was typed; an id that nobody has is no error."""
+    chat(store)
+    for typed in (HOSTILE, "%", "'", "x" * 5_000):
+        page = site.get("/sessions", user=typed)
+        assert page.status == 200
+        assert "<script>" not in page.text

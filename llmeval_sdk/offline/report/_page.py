@@ -192,6 +192,6 @@ def _problems(report: Report) -> str:
 def _against(compared: Comparison) -> str:
     only = f"{compared.only_before:,} only there, {compared.only_after:,} only here"
     return (
-        f'<p class="soft">Against a baseline: {compared.pairs:,} rows in both, {only}.</p>'
+        f'<p class="soft">Against a baseline: {plural(compared.pairs, "row")} in both, {only}.</p>'
         + side_by_side(compared)
     )

@@ -14,7 +14,7 @@ from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report._outputs import contributions
 from llmeval_sdk.offline.report._pairs import ChangedRows, RowPair, change_of, row_keys, step_of
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import direction, goodness
+from llmeval_sdk.offline.report.summary import direction, goodness, plural
 
 
 if TYPE_CHECKING:
@@ -156,6 +156,9 @@ class Regression:
         return f"<Regression {printable(self.row.id, 60)}: {self.evaluator} {before} to {now}>"
 
 
+NOTHING_COMPARED = "no metric has a value in both reports: nothing was compared"
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What `Report.compare` found."""
@@ -185,10 +188,18 @@ class Comparison:
     def __str__(self) -> str:
         """Say how each metric changed, and how many rows got worse."""
         only = f"{self.only_before:,} only before, {self.only_after:,} only now"
-        said = [f"{self.pairs:,} rows in both, {only}; {self.regressed:,} rows got worse"]
+        worse = plural(self.regressed, "row")
+        said = [f"{plural(self.pairs, 'row')} in both, {only}; {worse} got worse"]
         said += [f"{describe_change(each)} {each.verdict}" for each in self.changes[:MOST]]
         said += [f"{name}: rated rows before, and none of them now" for name in self.lost[:MOST]]
+        if self.is_empty:
+            said.append(NOTHING_COMPARED)
         return "\n".join(printable(line, 300) for line in said)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no metric could be compared, so that nothing is known of any."""
+        return not self.changes and not self.lost
 
     @property
     def worse(self) -> tuple[Change, ...]:

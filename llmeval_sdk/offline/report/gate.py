@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.report._outputs import Output, metric_paths
-from llmeval_sdk.offline.report.compare import describe_change
+from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
 from llmeval_sdk.offline.report.summary import STOOD_IN, plural, stood_in
 
 
@@ -251,6 +251,9 @@ def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
             message = _describe_too_few(report, name, gate.min_rated)
             yield Check("FAILED", message, f"{name} rates {gate.min_rated:.0%} of rows", name)
             is_well = False
+    if compared.is_empty:
+        yield Check("FAILED", NOTHING_COMPARED, "a metric is compared")
+        is_well = False
     if is_well:
         rows = plural(compared.pairs, "row")
         message = f"no metric surely got worse than in the baseline ({rows})"
