@@ -199,3 +199,37 @@ def test_an_unknown_mode_is_said_and_changes_nothing(monkeypatch, caplog):
         llmeval.flush(5.0)
     assert "LLMEVAL_MODE='lambda'" in caplog.text
     assert "serverless" in caplog.text
+
+
+def test_a_coroutine_that_is_closed_ends_without_a_word():
+    """As that of a request whose event loop has ended: what closes it must not get an error."""
+
+    @flush_after
+    async def main():
+        answer("What is the roof made of?")
+        await asyncio.sleep(60)
+
+    async def close_in_the_middle():
+        running = main()
+        running.send(None)
+        running.close()
+
+    asyncio.run(close_in_the_middle())
+    llmeval.flush()
+    assert delivered() == 1
+
+
+def a_generator():
+    yield "Slate."
+
+
+async def an_async_generator():
+    yield "Slate."
+
+
+@pytest.mark.parametrize("handler", [a_generator, an_async_generator])
+@pytest.mark.parametrize("decorate", [lambda_handler, flush_after(timeout=1.0)])
+def test_a_generator_is_refused(decorate, handler):
+    """It runs after the call has returned, so that nothing of it would ever be flushed."""
+    with pytest.raises(ConfigurationError, match="generator"):
+        decorate(handler)
