@@ -90,9 +90,8 @@ class EvaluationScope(NamedTuple):
             else:
                 bounds[which.format(table="evaluations", name="?")] = self.evaluator
         present = {bound: value for bound, value in bounds.items() if value is not None}
-        texts = [*filter(None, conditions), *present]
-        arguments = [value for bound, value in present.items() for _ in range(bound.count("?"))]
-        return f"WHERE {' AND '.join(texts) or '1'}", tuple(arguments)
+        values = (value for bound, value in present.items() for _ in range(bound.count("?")))
+        return f"WHERE {' AND '.join(filter(None, (*conditions, *present))) or '1'}", tuple(values)
 
 
 class Group(NamedTuple):
