@@ -8,9 +8,12 @@ import threading
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk._process.threads import DaemonLoop
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters.memory import MemoryExporter
+from llmeval_sdk.pipeline import JudgesLoop
 from llmeval_sdk.serverless import flush_after, lambda_handler
+from llmeval_sdk.serverless._loop import ThawingLoop
 
 
 @llmeval.workflow
@@ -233,3 +236,11 @@ def test_a_generator_is_refused(decorate, handler):
     """It runs after the call has returned, so that nothing of it would ever be flushed."""
     with pytest.raises(ConfigurationError, match="generator"):
         decorate(handler)
+
+
+def test_a_process_that_is_no_function_any_more_has_the_plain_loop_again():
+    """Its judges need no loop that wakes up twice a second to look for a freeze."""
+    llmeval.configure(exporters=["memory"], mode="serverless")
+    assert JudgesLoop.new_loop is ThawingLoop
+    llmeval.configure(exporters=["memory"], mode="server")
+    assert JudgesLoop.new_loop is DaemonLoop
