@@ -44,6 +44,7 @@ def submit_evaluation(
         tags: Labels to filter by.
         metadata: Anything else worth keeping.
         timestamp_ms: When it was made, in milliseconds since the epoch; now by default.
+            A number that can be no such time, such as nanoseconds, counts as now.
         span_with_tag_value: In Datadog, instead of a span: a mapping of ``tag_key`` and
             ``tag_value`` that picks the span with this tag.
         eval_scope: In Datadog: ``span``, or ``trace`` together with the root span.
@@ -99,6 +100,7 @@ def submit_feedback(
         tags: Labels to filter by.
         metadata: Anything else worth keeping.
         timestamp_ms: When it was given, in milliseconds since the epoch; now by default.
+            A number that can be no such time, such as nanoseconds, counts as now.
         span_id: Instead of a span: its id.
         trace_id: Instead of a span, in Datadog: the trace that the feedback is about.
         session_id: Instead of a span, in Datadog: the session that the feedback is about.
@@ -146,8 +148,7 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
         if pipeline is None:
             return
         details = capture(metadata) if metadata else {}
-        if tags:
-            details = {**details, "tags": capture(tags)}
+        about = {"tags": tags or None, **about}
         given = {key: capture(item) for key, item in about.items() if item is not None}
         details = {**details, **given} if given else details
         if details and state.identities is not None:
@@ -161,7 +162,8 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
             metadata=details,
             evaluator_kind=kind,
         )
-        at = timestamp_ms * 1_000_000 if type(timestamp_ms) is int else time_ns()
+        is_time = type(timestamp_ms) is int and 0 <= timestamp_ms < 1 << 43  # 63 bits of ns
+        at = timestamp_ms * 1_000_000 if is_time else time_ns()
         serial = f"{target.span_id or 'none'}-{evaluation.name}-{new_span_id():016x}"
         pipeline.submit(EvaluationEvent(serial, target, evaluation, at))
     except Exception as error:

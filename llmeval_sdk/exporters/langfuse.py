@@ -192,8 +192,9 @@ def _own_attributes(span: SpanData) -> dict[str, Attribute]:
         attributes["langfuse.observation.cost_details"] = _content.dumps({"total": usage.cost_usd})
     if prompt is not None and prompt.id:
         attributes["langfuse.observation.prompt.name"] = prompt.id
-        if prompt.version and prompt.version.isdecimal():  # Langfuse numbers its versions
-            attributes["langfuse.observation.prompt.version"] = int(prompt.version)
+        version = prompt.version or ""
+        if version.isdecimal() and len(version) < 10:  # Langfuse numbers its versions
+            attributes["langfuse.observation.prompt.version"] = int(version)
     return attributes
 
 

@@ -118,6 +118,7 @@ def _provider() -> TracerProvider:
     provider = TracerProvider(
         sampler=ALWAYS_ON, id_generator=_Ids(), span_limits=limits, shutdown_on_exit=False
     )
+    provider._disabled = False  # OTEL_SDK_DISABLED is for what the app sends, not for its scores
     processor: Any = CallProcessor()
     provider.add_span_processor(processor)
     return provider

@@ -49,7 +49,7 @@ def lambda_handler(
 
     Raises:
         ConfigurationError: ``timeout`` or ``margin`` is no number of seconds, or what is decorated
-            cannot be called.
+            cannot be called or is a generator.
 
     Examples:
         >>> @lambda_handler
@@ -82,7 +82,7 @@ def flush_after(function: Any = None, /, *, timeout: float = TIMEOUT_SECONDS) ->
 
     Raises:
         ConfigurationError: ``timeout`` is no number of seconds, or what is decorated cannot be
-            called.
+            called or is a generator.
 
     Examples:
         >>> @flush_after(timeout=1.0)
@@ -133,7 +133,7 @@ def _decorated(
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         try:
             result = await handler(*args, **kwargs)
-        except asyncio.CancelledError:  # whoever cancels does not want to wait
+        except (asyncio.CancelledError, GeneratorExit):  # whoever stops it does not want to wait
             flushing.flush(0.0)
             raise
         except BaseException:
@@ -153,6 +153,11 @@ def _callable(handler: Any) -> Any:
         raise ConfigurationError(
             f"a {type(handler).__name__} cannot be decorated: decorate the handler, and name "
             "options by keyword, such as timeout=1.0"
+        )
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise ConfigurationError(
+            f"{handler.__name__} is a generator, which has recorded nothing yet when it is called: "
+            "decorate the function that reads it to its end"
         )
     return handler
 

@@ -194,8 +194,6 @@ def annotation_context(
     added = {"prompt": prompt, "tags": tags, "name": name, "metadata": metadata, **others}
     added.update(field_config=field_config, session_id=session_id, user_id=user_id)
     fields = {key: item for key, item in added.items() if item is not None}
-    if state.identities is not None:
-        fields = state.identities.without(fields)
     before = _inherited.get()
     _inherited.set((*before, fields))
     with ExitStack() as stack:
@@ -210,6 +208,8 @@ def annotation_context(
 def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, Any]) -> None:
     """Open another library's annotation context too, for the spans that it instruments."""
     try:
+        if state.identities is not None:
+            fields = state.identities.without(fields)
         stack.enter_context(neighbour.annotation_context(**fields))
     except Exception as error:
         if not swallow("annotation_context", error, calls_out=True):

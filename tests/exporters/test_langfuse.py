@@ -371,3 +371,13 @@ def test_the_stand_in_refuses_what_langfuse_refuses(change):
     check(VALID)
     with pytest.raises(Invalid):
         check({**VALID, **change})
+
+
+@pytest.mark.parametrize("version", ["9" * 5_000, "9" * 30, "v7", ""])
+def test_a_version_that_is_no_number_of_langfuse_costs_no_span(langfuse, version):
+    """Python refuses to read a number of so many digits, and no server could hold it."""
+    prompt = Prompt(id="roofs", version=version)
+    assert not exporter(langfuse).export(Batch((span("llm", prompt=prompt),)))
+    (sent,) = langfuse.spans.values()
+    assert sent["langfuse.observation.prompt.name"] == "roofs"
+    assert "langfuse.observation.prompt.version" not in sent

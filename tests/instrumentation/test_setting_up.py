@@ -9,7 +9,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import errors
 from llmeval_sdk._process import shield
-from llmeval_sdk.instrumentation import _libraries
+from llmeval_sdk.instrumentation import _libraries, _provider
 from llmeval_sdk.testing import capture
 
 
@@ -51,6 +51,16 @@ def test_a_setting_instruments_when_the_sdk_is_set_up(ask, provider):
         ask()
         seen.drain()
     assert len(seen.spans) == 1
+
+
+def test_calls_are_seen_where_the_app_has_turned_its_opentelemetry_off(ask, provider, monkeypatch):
+    """The variable of OpenTelemetry ends what the app sends, and nothing of ours."""
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    _provider._provider.cache_clear()
+    with capture(instrument=("openai",)) as seen:
+        ask()
+        seen.drain()
+    assert [span.kind for span in seen.spans] == ["llm"]
 
 
 def test_a_setting_that_cannot_be_followed_is_a_line_in_the_log(monkeypatch):

@@ -43,6 +43,16 @@ def test_a_name_and_the_provider_s_own_key_are_enough(monkeypatch, name, variabl
     assert llm.base_url.startswith("https://")
 
 
+def test_a_key_for_judges_that_was_given_in_code_is_used_beside_the_one_for_openai(monkeypatch):
+    """Also before the provider's own."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "of-the-app")
+    settings = from_environment(
+        judge_model="anthropic/claude-haiku-4-5", judge_api_key="for-judges"
+    )
+    assert configured_model(None, settings)._key.reveal() == "for-judges"
+
+
 def test_the_key_for_openai_goes_to_openai_only(monkeypatch):
     """Neither Anthropic nor Google is ever sent it; a key for judges is, and comes first."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")

@@ -10,6 +10,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
+from llmeval_sdk._process.shield import caught
 from llmeval_sdk.config.identities import IdentitySettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.protocols import ContextBridge
@@ -171,3 +172,27 @@ def test_a_long_id_is_cut_as_spans_cut_it_and_takes_no_memory():
     hashes = Identities(KEY)
     assert hashes.hashed("x" * 5_000) == hash_of("x" * 1_000)
     assert hashes._remembered.cache_info().currsize == 0
+
+
+class Unprintable:
+    def __str__(self):
+        raise ValueError("no text")
+
+
+ITSELF = {}
+ITSELF["tags"] = ITSELF
+
+
+@pytest.mark.parametrize(
+    "fields", [{"user_id": Unprintable()}, {"tags": {"user_id": Unprintable()}}, {"tags": ITSELF}]
+)
+def test_an_id_that_cannot_be_read_raises_nothing_into_the_app(fields, monkeypatch):
+    """The other library gets no annotation then, since it could hold the id."""
+    neighbour = Neighbour()
+    monkeypatch.setattr(state, "neighbours", [neighbour])
+    monkeypatch.setattr(state, "identities", Identities(KEY))
+    with llmeval.annotation_context(**fields):
+        answered = "Slate."
+    assert answered == "Slate."
+    assert not hasattr(neighbour, "fields")
+    assert caught.snapshot()["annotation_context"] >= 1

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from machine import crowding, is_in_time
@@ -332,6 +333,20 @@ def test_what_cannot_be_submitted_is_counted_and_never_raised(value):
         for event in seen.evaluations
     )
     assert result.problems["submit_evaluation: label or value cannot be used"] >= 1
+
+
+@pytest.mark.parametrize("far", [10**30, -1, 10**15])
+def test_a_time_that_nobody_could_mean_becomes_now(far):
+    """Such as nanoseconds in place of milliseconds: exporters could not write them as a date."""
+    before = time.time_ns()
+    with capture() as seen:
+        llmeval.submit_evaluation(label="mine", value=1.0, timestamp_ms=far)
+        llmeval.submit_evaluation(label="then", value=1.0, timestamp_ms=5)
+        seen.drain()
+    (now,) = [event for event in seen.evaluations if event.evaluation.name == "mine"]
+    (then,) = [event for event in seen.evaluations if event.evaluation.name == "then"]
+    assert before <= now.timestamp_ns <= time.time_ns()
+    assert then.timestamp_ns == 5_000_000
 
 
 def test_feedback_is_kept_apart():

@@ -8,9 +8,12 @@ import threading
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk._process.threads import DaemonLoop
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters.memory import MemoryExporter
+from llmeval_sdk.pipeline import JudgesLoop
 from llmeval_sdk.serverless import flush_after, lambda_handler
+from llmeval_sdk.serverless._loop import ThawingLoop
 
 
 @llmeval.workflow
@@ -199,3 +202,45 @@ def test_an_unknown_mode_is_said_and_changes_nothing(monkeypatch, caplog):
         llmeval.flush(5.0)
     assert "LLMEVAL_MODE='lambda'" in caplog.text
     assert "serverless" in caplog.text
+
+
+def test_a_coroutine_that_is_closed_ends_without_a_word():
+    """As that of a request whose event loop has ended: what closes it must not get an error."""
+
+    @flush_after
+    async def main():
+        answer("What is the roof made of?")
+        await asyncio.sleep(60)
+
+    async def close_in_the_middle():
+        running = main()
+        running.send(None)
+        running.close()
+
+    asyncio.run(close_in_the_middle())
+    llmeval.flush()
+    assert delivered() == 1
+
+
+def a_generator():
+    yield "Slate."
+
+
+async def an_async_generator():
+    yield "Slate."
+
+
+@pytest.mark.parametrize("handler", [a_generator, an_async_generator])
+@pytest.mark.parametrize("decorate", [lambda_handler, flush_after(timeout=1.0)])
+def test_a_generator_is_refused(decorate, handler):
+    """It runs after the call has returned, so that nothing of it would ever be flushed."""
+    with pytest.raises(ConfigurationError, match="generator"):
+        decorate(handler)
+
+
+def test_a_process_that_is_no_function_any_more_has_the_plain_loop_again():
+    """Its judges need no loop that wakes up twice a second to look for a freeze."""
+    llmeval.configure(exporters=["memory"], mode="serverless")
+    assert JudgesLoop.new_loop is ThawingLoop
+    llmeval.configure(exporters=["memory"], mode="server")
+    assert JudgesLoop.new_loop is DaemonLoop

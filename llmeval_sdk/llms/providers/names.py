@@ -138,7 +138,11 @@ def with_keys(settings: Settings, unused: Secret) -> Settings:
 
 def _key_of_judges(settings: Settings) -> Any:
     """Return the key that was given for judges; never the one that the app has for OpenAI."""
-    return None if source_of("judge_api_key") == "OPENAI_API_KEY" else settings.judge_api_key
+    key = settings.judge_api_key
+    is_openais = source_of("judge_api_key") == "OPENAI_API_KEY" and (
+        key == from_environment(problems=[]).judge_api_key
+    )
+    return None if is_openais else key
 
 
 def read(name: str, settings: Settings) -> tuple[str, str]:
