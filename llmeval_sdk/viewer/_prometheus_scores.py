@@ -7,14 +7,12 @@ prints, so a mean stands for all traffic and not only for what was judged.
 from __future__ import annotations
 
 import collections
-import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
@@ -112,7 +110,7 @@ class ScoreGauges:
         """Take over the figures of a store; where it cannot be read, the old ones stay."""
         try:
             figures = source.figures(location)
-        except (sqlite3.DatabaseError, ConfigurationError):
+        except Exception:  # whatever a damaged row leads to: the counters of this page still count
             self._failures.inc()
             return
         if figures is not self._shown:
