@@ -31,8 +31,8 @@ from llmeval_sdk.store.words import moment
 MOST_ROWS = 50
 """How many groups a table shows; ``--json`` has a thousand."""
 DAY_NS = 86_400_000_000_000
-_LEAST_SHOWN = 0.0001
-"""US dollars that are written in full; less would read as nothing."""
+_LEAST_SHOWN = 0.00005
+"""US dollars that are shown with four decimals; less would read as nothing."""
 
 
 def report_traffic(args: argparse.Namespace) -> int:
