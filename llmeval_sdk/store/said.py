@@ -1,6 +1,7 @@
 """What people said of spans, as lists filter by it and pages show its course.
 
-Of several things that were said of a span under one name, the latest counts.
+Of several things that were said of a span under one name, the latest counts. What was said of no
+span, but of a session, counts each time: nothing tells whose earlier word it would replace.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MOST_SAID = 10_000
 _THUMB = "thumb"
 LAST_SAID = """
 NOT EXISTS (SELECT 1 FROM feedback o WHERE o.span_id = {table}.span_id AND +o.name = {table}.name
-  AND (o.time_ns, o.seq) > ({table}.time_ns, {table}.seq))
+  AND {table}.span_id != '' AND (o.time_ns, o.seq) > ({table}.time_ns, {table}.seq))
 """
 """SQL: leaves out what somebody replaced by saying something else."""
 SAID_SO = f"ifnull({_THUMB}({{table}}.value) = :said_good, :said_good IS NULL)"
@@ -81,24 +82,27 @@ class Voices:
 def voices(connection: sqlite3.Connection, since_ns: int, until_ns: int) -> Voices:
     """Sum up what people said in a period, and in the one of the same length before it."""
     rows = connection.execute(_LATEST, (MOST_SAID + 1,)).fetchall()
-    capped = len(rows) > MOST_SAID and rows[MOST_SAID][0] >= since_ns
     start = 2 * since_ns - until_ns
-    last: dict[tuple[str, str], tuple[int, Any, str]] = {}
-    for time_ns, name, span_id, trace_id, value in sorted(rows[:MOST_SAID], key=lambda row: row[0]):
+    reaches_back = len(rows) <= MOST_SAID or rows[MOST_SAID][0] < start
+    capped = len(rows) > MOST_SAID and rows[MOST_SAID][0] >= since_ns
+    last: dict[tuple[str, str | int], tuple[int, Any, str]] = {}
+    for time_ns, seq, name, span_id, trace_id, value in sorted(rows[:MOST_SAID]):
         if start <= time_ns < until_ns:
-            last[name, span_id] = time_ns, value, trace_id or span_id
-    traces, names = set(), sorted({name for name, _ in last})
-    said = []
-    for name in names:
-        now = [(at, value) for (of, _), (at, value, _) in last.items()
-               if of == name and at >= since_ns]  # fmt: skip
-        earlier = [
-            value for (of, _), (at, value, _) in last.items() if of == name and at < since_ns
-        ]
-        times, values = tuple(at for at, _ in now), tuple(value for _, value in now)
-        said.append(SaidInPeriod(name, len(now), _mean(values), _mean(earlier), times, values))
-    traces = {trace for at, _, trace in last.values() if at >= since_ns}
-    return Voices(tuple(each for each in said if each.count), len(traces), capped)
+            last[name, span_id or seq] = time_ns, value, trace_id or span_id
+    now: dict[str, list[tuple[int, Any]]] = {}
+    earlier: dict[str, list[Any]] = {}
+    for (name, _), (time_ns, value, _) in last.items():
+        if time_ns >= since_ns:
+            now.setdefault(name, []).append((time_ns, value))
+        elif reaches_back:
+            earlier.setdefault(name, []).append(value)
+    by_name = []
+    for name, feedback in sorted(now.items()):
+        times, values = zip(*feedback, strict=True)
+        before = _mean(earlier.get(name, ()))
+        by_name.append(SaidInPeriod(name, len(values), _mean(values), before, times, values))
+    traces = {trace for time_ns, _, trace in last.values() if trace and time_ns >= since_ns}
+    return Voices(tuple(by_name), len(traces), capped)
 
 
 def _mean(values: Sequence[Any]) -> float | None:
@@ -114,7 +118,7 @@ ORDER BY time_ns DESC LIMIT :limit
 """  # noqa: S608 - constants
 
 _LATEST = """
-SELECT time_ns + 0, name, span_id, trace_id, value FROM feedback
+SELECT time_ns + 0, seq, name, span_id, trace_id, value FROM feedback
 WHERE error_type IS NULL ORDER BY seq DESC LIMIT ?
 """
 

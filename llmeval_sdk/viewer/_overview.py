@@ -77,10 +77,12 @@ def show(request: Request) -> Response:
         "Latency p95, seconds": _chart(by_hour, lambda hour: hour.percentile(0.95)),
         "Cost, US dollars": _chart(spent, lambda hour: hour.cost_usd),
     }
+    named = sorted(spoken.by_name, key=lambda said: (-said.count, said.name))
     return page(
         request, "overview.html", figures=figures, changed=changed, charts=charts,
         requests=_rows(requests), calls=_rows(calls), scores=scores,
-        spoken=spoken, opinions=[_opinion(each) for each in spoken.by_name],
+        spoken=spoken, opinions=[_opinion(said) for said in named[:MOST_ROWS]],
+        unshown=max(len(named) - MOST_ROWS, 0),
         asked=_sum(requests).count, ranges=tuple(RANGES), range=name, state=state,
     )  # fmt: skip
 

@@ -2,11 +2,18 @@
 
 import re
 import time
+from contextlib import closing
 
 import pytest
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Target
 from llmeval_sdk.store.feedback import add_feedback
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.said import recent_said, voices
+from llmeval_sdk.viewer._overview import MOST_ROWS
+
+
+HOUR_NS = 3_600 * 10**9
 
 
 def say(store, span, name, value, *, ago=0):
@@ -125,3 +132,50 @@ def test_feedback_has_a_page_of_its_own(spoken, store, site):
     say(store, spoken[0], "context_recall_heuristic", 0.2)
     assert "People: mean over time" in text_of(site.get("/scores/context_recall_heuristic"))
     assert site.get("/scores/nobody").status == 404
+
+
+def test_what_was_said_of_sessions_counts_each_time(store, site):
+    """Nothing tells whose earlier word it would replace, so no two are one."""
+    store.trace("request")
+    for number in range(10):
+        outcome = Evaluation("thumbs", number % 2 == 0, evaluator_kind="human")
+        at = time.time_ns() - number * 10**9
+        add_feedback(store.path, EvaluationEvent(f"session-{number}", Target(), outcome, at))
+    now = time.time_ns()
+    with closing(StoreReader(store.path)) as reader:
+        spoken = reader.read(lambda c: voices(c, now - HOUR_NS, now + HOUR_NS))
+        recent = reader.read(lambda c: recent_said(c, "thumbs", None))
+    (said,) = spoken.by_name
+    assert (said.count, said.mean, spoken.traces) == (10, 0.5, 0)
+    assert len(recent.values) == 10
+
+
+def test_the_overview_shows_the_names_with_most_feedback(store, site):
+    """A client that invents names makes no page that grows with them."""
+    span = store.trace("request")
+    for number in range(40):
+        say(store, span, f"name-{number:02}", True)
+    say(store, store.trace("another"), "name-39", True)
+    page = site.get("/overview")
+    names = set(re.findall(r"name-\d\d", page.text))
+    assert len(names) == MOST_ROWS
+    assert "name-39" in names
+    assert f"not shown: {40 - MOST_ROWS}." in page.text
+
+
+def test_a_period_that_was_not_read_whole_is_not_compared(store, monkeypatch):
+    """Where the limit cuts the period before, there is no mean of it."""
+    span = store.trace("request")
+    now = time.time_ns()
+    for ago in (5_000, 4_500, 4_000, 1):
+        say(store, store.trace(f"request {ago}"), "thumbs", ago != 4_500, ago=ago)
+    say(store, span, "thumbs", True, ago=2)
+
+    def before():
+        with closing(StoreReader(store.path)) as reader:
+            (said,) = reader.read(lambda c: voices(c, now - HOUR_NS, now + 10**9)).by_name
+        return said.before
+
+    assert before() == pytest.approx(2 / 3)
+    monkeypatch.setattr("llmeval_sdk.store.said.MOST_SAID", 3)
+    assert before() is None
