@@ -233,7 +233,8 @@ def _by(period: str) -> str:
     return "" if period == "NULL" else f", {period}"
 
 
-HAS_CHANCE = f"inclusion_probability > {LEAST_CHANCE}"
+HAS_CHANCE = f"(inclusion_probability > {LEAST_CHANCE} AND inclusion_probability <= 1)"
+"""A text, which only a file made by hand holds here, is larger than any number."""
 _IS_USABLE = "value BETWEEN -1e100 AND 1e100"
 """The square of such a score is a number; only a file made by hand holds others."""
 

@@ -8,10 +8,12 @@ from contextlib import closing
 
 import pytest
 from machine import is_within
+from summaries import score_summary
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Batch, Usage
 from llmeval_sdk.store.encode import dumps, loads
+from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -168,3 +170,17 @@ def test_a_store_with_programs_in_it_is_refused(path, writer, make, planted):
         other.execute(planted)
     with pytest.raises(ConfigurationError, match="views or triggers"):
         StoreReader(path)
+
+
+@pytest.mark.parametrize("chance", ["half", math.inf, 0, -1, b"1"])
+def test_an_inclusion_probability_that_is_none_costs_no_report(writer, make, chance):
+    """Only a file made by hand holds one; the verdict counts as one without a probability."""
+    span = make.span()
+    writer.write(Batch((span,), (make.evaluation(span, evaluator_kind="judge"),)))
+    with closing(sqlite3.connect(writer.path)) as raw, raw:
+        raw.execute("UPDATE evaluations SET inclusion_probability = ?", (chance,))
+    with closing(StoreReader(writer.path)) as reader:
+        (summary,) = score_summary(reader)
+        whole = overall(reader, (None, None, None, None), None, summary.evaluator)
+    assert summary.count == 1
+    assert whole.estimate is None or whole.estimate.judged == 0

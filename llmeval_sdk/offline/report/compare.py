@@ -224,7 +224,7 @@ def compare(
         import numpy as np
     except ImportError:
         raise missing_extra("comparing reports", "pandas", "numpy") from None
-    tick = tick or _ignore
+    tick = tick or (lambda _: None)
     where = {}
     for key, place, _ in row_keys(baseline):
         where[key] = place
@@ -270,10 +270,6 @@ def compare(
     regressions = tuple(each for _, _, each in _worst(regressions_found))
     about = (pairs, len(where), only_after, tuple(changes), regressions, regressed, tuple(lost))
     return Comparison(*about, rows=changed.read(baseline, report), changed=changed.count)
-
-
-def _ignore(_: int) -> None:
-    """Take notice of nothing."""
 
 
 def _worst(regressions: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
