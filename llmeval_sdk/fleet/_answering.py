@@ -86,6 +86,8 @@ class Answering(Judging):
             message = message_of(body, signed, self.key)
         except RefusedError as error:
             self._refuse(error)
+            if error.ids:  # only a message that is signed has any, and all have an outcome now
+                self.patiently(lambda: self._register.forget_message(signed))
             return
         if not self._loop.is_ready():
             raise GiveBackError("no thread can be started")

@@ -1,13 +1,18 @@
 """The register in Redis: each judgement is asked, claimed and settled once, and the account balances."""
 
+import json
 import random
 import threading
 import time
+from base64 import b64encode
 
 import pytest
 from fleet_parts import until
 
+from llmeval_sdk.config import Secret
+from llmeval_sdk.fleet._answering import Answering
 from llmeval_sdk.fleet._keys import JUDGEMENT, QUEUE_KEY, RESULTS
+from llmeval_sdk.fleet._message import signature
 from llmeval_sdk.fleet._register import HOLD_SECONDS, MAX_TRIES, Register
 
 
@@ -189,3 +194,21 @@ def test_a_message_that_was_answered_is_never_queued_again(broker, register):
     register.forget_message("copy")
     assert register.queue_again(0.0) == 0
     assert not redis.keys("llmeval.message.*")
+
+
+def test_a_message_that_is_refused_for_good_leaves_no_copy(broker, register):
+    """Its prompts do not stay in Redis; a forged message forgets no copy of another one."""
+    redis, key = broker.client(), Secret("a-key-that-only-tests-have")
+    judgement = "0" * 32
+    body = b64encode(json.dumps({"v": 999, "ids": [judgement]}).encode()).decode()
+    signed = signature(body, key)
+    register.put("m", [judgement], name=signed)
+    worker = object.__new__(Answering)
+    worker.key, worker._register = key, register
+    worker.answer("another text", signed)
+    assert redis.keys("llmeval.message.*")
+    worker.answer(body, signed)
+    assert not redis.keys("llmeval.message.*")
+    account = register.account()
+    assert dict(account.refused) == {"unknown_version": 1}
+    assert account.is_balanced
