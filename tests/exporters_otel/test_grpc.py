@@ -5,6 +5,7 @@ import sys
 from time import monotonic
 
 import pytest
+import wrapt
 
 
 pytest.importorskip("grpc", reason="needs grpcio")
@@ -305,3 +306,23 @@ def test_greenlets_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "gevent.monkey", Patched)
     with pytest.raises(ConfigurationError, match="http/protobuf with gevent"):
         make(from_environment({}, otlp_protocol="grpc"))
+
+
+def test_exports_are_not_in_the_apps_own_traces(far_end, monkeypatch):
+    """Tracing libraries wrap what makes a channel; they see the app's channels and not ours."""
+    import grpc
+
+    opened = []
+
+    def traced(make_channel, _, arguments, options):
+        opened.append(arguments)
+        return make_channel(*arguments, **options)
+
+    for name in ("insecure_channel", "secure_channel"):
+        wrapped = wrapt.FunctionWrapper(getattr(grpc, name), traced)
+        monkeypatch.setattr(grpc, name, wrapped)
+    sender = exporter(far_end)
+    sender.export(Batch((span(),)))
+    assert far_end.ask()["span_count"] == 1
+    sender.close(1.0)
+    assert opened == []

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
+from inspect import unwrap
 from pathlib import Path
 from threading import get_ident
 from time import monotonic
@@ -127,11 +128,13 @@ class GrpcEndpoint:
         self._channel, self._call = None, None
 
     def _open(self, grpc: Any) -> None:
+        """Connect past what tracing libraries wrap, or exports would be in the app's traces."""
         if self._credentials is None:
-            self._channel = grpc.insecure_channel(self._target, options=_OPTIONS)
+            self._channel = unwrap(grpc.insecure_channel)(self._target, options=_OPTIONS)
         else:
             credentials = grpc.ssl_channel_credentials(*self._credentials)
-            self._channel = grpc.secure_channel(self._target, credentials, options=_OPTIONS)
+            make_channel = unwrap(grpc.secure_channel)
+            self._channel = make_channel(self._target, credentials, options=_OPTIONS)
         self._call = self._channel.unary_unary(self._method)
 
 
