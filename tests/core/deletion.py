@@ -79,7 +79,7 @@ def holds_without(name: str) -> bool:
     deleted = set(PARTS) if name == "all" else built_upon(name)
     with tempfile.TemporaryDirectory(prefix="llmeval-core-") as folder:
         copy = Path(folder)
-        for part in ("llmeval_sdk", "tests"):
+        for part in ("llmeval_sdk", "tests", "docs"):  # tests follow recipes of pages
             ignore = shutil.ignore_patterns("__pycache__", "deletion.py")
             shutil.copytree(ROOT / part, copy / part, ignore=ignore)
         for file in ("pyproject.toml", "README.md"):
