@@ -147,3 +147,12 @@ def test_metadata_heuristics_run_inline_and_text_analysis_does_not():
         reads_text = name == "semantic_validation" or name.endswith("_risk")
         reads_steps = any(need.split("|")[0] == "steps" for need in heuristic.needs)
         assert heuristic.inline is not (reads_text or reads_steps)
+
+
+def test_a_format_that_cannot_be_compared_costs_no_score():
+    """What an app gives as a field's format may be any object."""
+    record = Record(
+        retrieved_context=(Chunk("Signed on 3 June 2015."),), field_config={"format": Raises()}
+    )
+    made = registry.evaluator("abstention_risk").evaluate(record)
+    assert made is None or made.error is None

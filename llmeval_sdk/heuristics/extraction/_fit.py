@@ -69,7 +69,7 @@ def measure(record: Record, reading: Reading, *, fits: bool | None) -> dict[str,
 def expected_kinds(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the kinds of value that a field's format or name calls for; empty where unknown."""
     form, name = config.get("format"), config.get("name")
-    if form in ("date", "money", "number"):
+    if type(form) is str and form in ("date", "money", "number"):
         return _DATE if form == "date" else _MONEY
     if not isinstance(name, str):
         return ()
