@@ -185,6 +185,21 @@ class PerLoop(Generic[_Client]):
             await client.close()
 
 
+class HasClients:
+    """A model that holds a client for each event loop."""
+
+    _clients: Any
+    """Its `PerLoop`."""
+
+    async def warm(self) -> None:
+        """Make the running loop's client now, so that no judgement pays for the imports."""
+        await self._clients.client()
+
+    async def aclose(self) -> None:
+        """Close the running loop's client; ``asyncio.run`` does it by itself."""
+        await self._clients.close()
+
+
 class Clients(PerLoop[HttpClient]):
     """The clients of one endpoint.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.llms._call import Call
-from llmeval_sdk.llms._clients import Clients, access, endpoint
+from llmeval_sdk.llms._clients import Clients, HasClients, access, endpoint
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import dialect
 from llmeval_sdk.llms._sending import Sender
@@ -16,7 +16,7 @@ from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.protocols import LLM
 
 
-class OpenAILLM(LLM):
+class OpenAILLM(HasClients, LLM):
     """A judge model that is reached by chat completions.
 
     Args:
@@ -80,14 +80,6 @@ class OpenAILLM(LLM):
             "parameters": self.parameters,
             "api_version": self._api_version,
         }
-
-    async def warm(self) -> None:
-        """Make the running loop's client now, so that no judgement pays for the imports."""
-        await self._clients.client()
-
-    async def aclose(self) -> None:
-        """Close the running loop's client; ``asyncio.run`` does it by itself."""
-        await self._clients.close()
 
     async def complete(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
-from llmeval_sdk.llms._clients import OPENAI_URL, Clients, Role, endpoint
+from llmeval_sdk.llms._clients import OPENAI_URL, Clients, HasClients, Role, endpoint
 from llmeval_sdk.llms.decisions._call import DecisionCall, size_of, tokens_of
 from llmeval_sdk.llms.decisions._reading import decoded, failed, unfit
 from llmeval_sdk.llms.decisions._wire import Limits, Wire
@@ -28,7 +28,7 @@ WIRES: Mapping[str, Wire] = {
 DECISION = Role("decision", "LLMEVAL_DECISION_BASE_URL", "LLMEVAL_DECISION_API_KEY")
 
 
-class HttpDecisions(DecisionModel):
+class HttpDecisions(HasClients, DecisionModel):
     """A decision model that is reached over HTTP.
 
     Args:
@@ -96,14 +96,6 @@ class HttpDecisions(DecisionModel):
     def base_url(self) -> str:
         """Where requests go, without the path."""
         return self._endpoint.base_url
-
-    async def warm(self) -> None:
-        """Make the running loop's client now, so that no decision pays for the imports."""
-        await self._clients.client()
-
-    async def aclose(self) -> None:
-        """Close the running loop's client; ``asyncio.run`` does it by itself."""
-        await self._clients.close()
 
     def refuses(self, question: Question) -> str | None:
         """Say why a question cannot be asked here; ``None`` where it can."""

@@ -13,7 +13,7 @@ from llmeval_sdk._process.threads import within
 from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.config.providers import ProviderSettings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.llms._clients import PerLoop, Role, check_address
+from llmeval_sdk.llms._clients import HasClients, PerLoop, Role, check_address
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import Dialect, fits, in_words
 from llmeval_sdk.llms._sending import Sender
@@ -67,7 +67,7 @@ class OpenClient(NamedTuple):
         await self.end()
 
 
-class ProviderLLM(LLM):
+class ProviderLLM(HasClients, LLM):
     """A judge model that is reached by its provider's own client.
 
     Its arguments are described by the models of each provider.
@@ -159,14 +159,6 @@ class ProviderLLM(LLM):
     @abstractmethod
     async def _send(self, client: Any, body: Mapping[str, Any], seconds: float) -> ProviderReply:
         """Send a request and read its answer; raises whatever the client raises."""
-
-    async def warm(self) -> None:
-        """Make the running loop's client now, so that no judgement pays for the imports."""
-        await self._clients.client()
-
-    async def aclose(self) -> None:
-        """Close the running loop's client; ``asyncio.run`` does it by itself."""
-        await self._clients.close()
 
     async def complete(
         self,

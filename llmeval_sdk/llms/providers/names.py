@@ -76,11 +76,11 @@ def from_name(name: str, settings: Settings) -> LLM | None:
     kind = PROVIDERS.get(provider)
     if kind is None:
         return None
-    own_key, base_url = kind.access(settings.of(ProviderSettings))
+    key, base_url = _access(kind, settings)
     return kind(
         model,
         base_url=base_url,
-        api_key=_key_of_judges(settings) or own_key,
+        api_key=key,
         timeout=settings.judge_timeout,
         prices=settings.prices or {},
     )
@@ -112,12 +112,12 @@ def reach_of(name: str, settings: Settings) -> Reach | None:
     kind = PROVIDERS.get(read(name, settings)[0])
     if kind is None:
         return None
-    own_key, base_url = kind.access(settings.of(ProviderSettings))
+    key, base_url = _access(kind, settings)
     return Reach(
         None if kind.is_installed() else f"llmeval-sdk[{kind.extra}]",
         kind.package,
         (kind.role.base_url, kind.role.api_key),
-        _key_of_judges(settings) or own_key,
+        key,
         base_url.rstrip("/") + kind.models_path,
         kind.key_header,
         kind.further_headers,
@@ -134,6 +134,12 @@ def with_keys(settings: Settings, unused: Secret) -> Settings:
         google_api_key=own.google_api_key or unused,
     )
     return replace(settings, extensions={**settings.extensions, ProviderSettings: own})
+
+
+def _access(kind: type[ProviderLLM], settings: Settings) -> tuple[Secret | None, str]:
+    """Return the key and the address of a provider; a key that was given for judges wins."""
+    own_key, base_url = kind.access(settings.of(ProviderSettings))
+    return _key_of_judges(settings) or own_key, base_url
 
 
 def _key_of_judges(settings: Settings) -> Any:
