@@ -17,9 +17,9 @@ from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.store._judged import Judged, Sums
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.summary import (
+    CHANCED,
     COUNTS,
     GROUP,
-    LEAST_CHANCE,
     EvaluationScope,
     Group,
     period_sql,
@@ -233,8 +233,6 @@ def _by(period: str) -> str:
     return "" if period == "NULL" else f", {period}"
 
 
-HAS_CHANCE = f"(inclusion_probability > {LEAST_CHANCE} AND inclusion_probability <= 1)"
-"""A text, which only a file made by hand holds here, is larger than any number."""
 _IS_USABLE = "value BETWEEN -1e100 AND 1e100"
 """The square of such a score is a number; only a file made by hand holds others."""
 
@@ -254,7 +252,7 @@ SELECT name, span_name, {{period}}, evaluator_version, count(*),
   sum((value - ?) * (value - ?) / (inclusion_probability * inclusion_probability)),
   sum(value >= {PASS}), sum((value >= {PASS}) / inclusion_probability)
 FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
-  AND {HAS_CHANCE} AND {_IS_USABLE}
+  AND {CHANCED} AND {_IS_USABLE}
 GROUP BY {GROUP} {{by_period}}
 """  # noqa: S608
 
@@ -276,7 +274,7 @@ SELECT name, span_name, {{period}}, evaluator_version, count(*),
   sum({_IS_USABLE}), min(CASE WHEN {_IS_USABLE} THEN value END),
   max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - ? END)
 FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
-  AND NOT (ifnull({HAS_CHANCE}, 0) AND {_IS_USABLE})
+  AND NOT (ifnull({CHANCED}, 0) AND {_IS_USABLE})
 GROUP BY {GROUP} {{by_period}}
 """  # noqa: S608
 """Scores without an inclusion probability, and what no estimate can use."""

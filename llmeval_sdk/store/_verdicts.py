@@ -12,9 +12,10 @@ from llmeval_sdk import _values
 from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.tally import Tally
-from llmeval_sdk.store._samples import HAS_CHANCE, Key
+from llmeval_sdk.store._samples import Key
 from llmeval_sdk.store._schema import WORD
-from llmeval_sdk.store.summary import GROUP, LEAST_CHANCE, EvaluationScope, period_sql
+from llmeval_sdk.store.effective import CHANCE
+from llmeval_sdk.store.summary import CHANCED, GROUP, EvaluationScope, period_sql
 
 
 IDS = 500
@@ -57,8 +58,7 @@ def verdicts(
         for name, span_name, time_ns, span_id, value, chance in rows:
             number = value if type(value) is float else _values.number(value)
             if number is not None:
-                known = chance if chance is not None and chance > LEAST_CHANCE else 0.0
-                yield Verdict(name, span_name, time_ns, span_id, number, known)
+                yield Verdict(name, span_name, time_ns, span_id, number, chance or 0.0)
 
 
 def usable(connection: sqlite3.Connection) -> dict[str, int]:
@@ -122,13 +122,14 @@ def _parts(spans: Collection[str]) -> Iterator[list[str]]:
         yield part
 
 
-_VERDICTS = """
-SELECT name, span_name, time_ns, span_id, value, inclusion_probability FROM evaluations {}
-"""
+_VERDICTS = f"""
+SELECT name, span_name, time_ns, span_id, value, {CHANCE.format(table="evaluations")}
+FROM evaluations {{}}
+"""  # noqa: S608 - constants
 
 _USABLE = f"""
 SELECT name, {WORD}, count(*) FROM evaluations
-WHERE evaluator_kind = 'judge' AND error_type IS NULL AND value IS NOT NULL AND {HAS_CHANCE}
+WHERE evaluator_kind = 'judge' AND error_type IS NULL AND value IS NOT NULL AND {CHANCED}
 GROUP BY {GROUP}, {WORD}
 """  # noqa: S608 - constants
 

@@ -31,6 +31,16 @@ COUNTS = f"""
 """  # noqa: S608 - constants
 """SQL: leaves out evaluations in whose place another one of the same name counts."""
 
+LEAST_CHANCE = 1e-9
+"""A smaller inclusion probability is none: one record would outweigh all others."""
+HAS_CHANCE = f"""
+({{table}}.inclusion_probability > {LEAST_CHANCE} AND {{table}}.inclusion_probability <= 1)
+"""
+"""SQL: whether an evaluation has an inclusion probability. A text, which only a file made by hand
+holds there, is larger than any number."""
+CHANCE = f"CASE WHEN {HAS_CHANCE} THEN {{table}}.inclusion_probability END"
+"""SQL: an evaluation's inclusion probability, or NULL."""
+
 UNJUDGED = """
 (evaluator_kind IS NOT 'decision' OR NOT (
   EXISTS (SELECT 1 FROM evaluations j WHERE j.span_id = {table}.span_id

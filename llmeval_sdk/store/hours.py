@@ -11,6 +11,7 @@ from llmeval_sdk import _values
 from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.steps import step_of
 from llmeval_sdk.store.effective import (
+    CHANCE,
     DECIDER,
     IS_NEWEST,
     MODEL,
@@ -206,7 +207,7 @@ def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], floa
     hour.versions.add(version_of(*version))
     hour.judged += 1
     hour.last_verdict_ns = max(hour.last_verdict_ns, time_ns)
-    hour.seen.append(Seen(number, min(chance, 1.0), predicted(span_id)))
+    hour.seen.append(Seen(number, chance, predicted(span_id)))
 
 
 def _finished(hour: Hour) -> Hour:
@@ -241,7 +242,7 @@ _OF_TIME = "{} = :name AND time_ns >= :start AND time_ns < :end"
 _LATE = _OF_TIME + " AND seq > :after"
 
 _SCORED = f"""
-SELECT time_ns, span_id, value, inclusion_probability, evaluator_version,
+SELECT time_ns, span_id, value, {CHANCE.format(table="evaluations")}, evaluator_version,
   {MODEL.format(table="evaluations")}, {DECIDER.format(table="evaluations")}
 FROM evaluations
 WHERE {{}} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)

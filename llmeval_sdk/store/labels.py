@@ -36,7 +36,7 @@ class Thumbs:
     count: int
     mean: float
     share: float
-    """The part of the traces, 0..1, whose users said anything."""
+    """The part of the traces, 0..1, whose users said anything; a session's counts as one."""
     unmatched: int = 0
     """How many are about a trace that the store does not have: unknown, or pruned. They are in the
     mean, because somebody said so, and not in the share."""
@@ -64,15 +64,18 @@ def read_label(value: Any, metadata: str | None) -> Label | None:
 def thumbs(
     connection: sqlite3.Connection, judges: set[str], since_ns: int | None = None
 ) -> list[Thumbs]:
-    """Return what users clicked: all feedback that is no label of a judge."""
-    clicks: dict[str, dict[str, tuple[float, bool]]] = {}
-    for name, span_id, trace_id, value, metadata, matches in connection.execute(
+    """Return what users clicked: all feedback that is no label of a judge.
+
+    Of what was said of one trace, the latest counts; what was said of a session counts each time.
+    """
+    clicks: dict[str, dict[str | int, tuple[float, bool]]] = {}
+    for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
         _ALL, (since_ns or 0,)
     ):
         number = _values.number(value)
         is_users = name not in judges or _object(metadata).get("source") == "user"
         if number is not None and is_users and 0 <= number <= 1:
-            clicks.setdefault(name, {})[trace_id or span_id] = number, bool(matches)
+            clicks.setdefault(name, {})[trace_id or span_id or seq] = number, bool(matches)
     if not clicks:
         return []
     (traces,) = connection.execute(_TRACES, (since_ns or 0,)).fetchone()
@@ -139,8 +142,8 @@ WHERE name = ? AND span_id != '' AND error_type IS NULL ORDER BY time_ns, seq
 """
 
 _ALL = """
-SELECT name, span_id, trace_id, value, metadata,
-  EXISTS (SELECT 1 FROM spans WHERE spans.span_id = feedback.span_id)
+SELECT seq, name, span_id, trace_id, value, metadata, ifnull(trace_id, '') = '' AND span_id = ''
+    OR EXISTS (SELECT 1 FROM spans WHERE spans.span_id = feedback.span_id)
     OR EXISTS (SELECT 1 FROM spans WHERE spans.trace_id = feedback.trace_id)
 FROM feedback WHERE time_ns >= ? AND error_type IS NULL ORDER BY time_ns, seq
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.caught import caught_at
-from llmeval_sdk.store.effective import UNJUDGED
+from llmeval_sdk.store.effective import CHANCE, UNJUDGED
 
 
 JUDGE = "extraction_correctness"
@@ -93,7 +93,7 @@ WITH checked AS (
   SELECT span_id, max(value) AS label, NULL AS verdict, NULL AS chance
   FROM feedback WHERE time_ns >= ? AND span_id != '' GROUP BY span_id
   UNION ALL
-  SELECT span_id, NULL, value, inclusion_probability
+  SELECT span_id, NULL, value, {CHANCE.format(table="evaluations")}
   FROM evaluations
   WHERE name = ? AND time_ns >= ? AND error_type IS NULL AND span_id != ''
     AND {UNJUDGED.format(table="evaluations")}

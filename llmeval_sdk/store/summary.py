@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk import _values
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.bins import BINS, has_bins
-from llmeval_sdk.store.effective import IS_FORMER, IS_NEWEST
+from llmeval_sdk.store.effective import HAS_CHANCE, IS_FORMER, IS_NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +239,8 @@ GROUP = "name, span_name, evaluator_kind, evaluator_version"
 A condition such as ``evaluator_kind = 'judge'`` needs a ``+`` before the column: SQLite leaves a
 column that is constant out of the grouping, and then takes the rest to be in no order.
 """
-LEAST_CHANCE = 1e-9
-"""A smaller inclusion probability is none: one record would outweigh all others."""
-COUNTS = f"error_type IS NULL AND value IS NOT NULL AND inclusion_probability > {LEAST_CHANCE}"
+CHANCED = HAS_CHANCE.format(table="evaluations")
+COUNTS = f"error_type IS NULL AND value IS NOT NULL AND {CHANCED}"
 
 _GROUPS = f"""
 SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),

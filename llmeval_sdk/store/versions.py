@@ -14,6 +14,7 @@ from llmeval_sdk.estimates.sequence import Seen
 from llmeval_sdk.estimates.steps import step_of
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.effective import (
+    CHANCE,
     DECIDER,
     IS_NEWEST,
     MODEL,
@@ -126,8 +127,8 @@ def collect(
     since = _one_judge(connection, evaluator, since_ns, until_ns, collected)
     period = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
     about = _predictions(connection, evaluator, since - HOUR_NS, until_ns)
-    version_sql, counts = _VERSION[_kind(by)], f"{_UNJUDGED} AND {_NEWEST}"
-    for row in connection.execute(_SCORED.format(version=version_sql, counts=counts), period):
+    version_sql = _VERSION[_kind(by)]
+    for row in connection.execute(_SCORED.format(version=version_sql), period):
         name, span_id, span_name, time_ns, language, value, chance, is_judge = row
         number = _values.number(value)
         if number is None:
@@ -139,9 +140,9 @@ def collect(
             collected.is_out_of_scale = True
         else:
             score, spoken = about.get(span_id, (None, None))
-            seen = Seen(number, min(chance or 1.0, 1.0), score)
             stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
-            _version_of(collected, name, time_ns).add(stratum, seen)
+            version = _version_of(collected, name, time_ns)
+            version.add(stratum, Seen(number, chance or 1.0, score))
     steps: dict[str, str | None] = {}
     for row in connection.execute(_NOT_RUN.format(version=version_sql), period):
         name, span_id, span_name, time_ns, language, reason = row
@@ -274,16 +275,14 @@ _VERSION = {
   FROM spans m WHERE m.trace_id = e.trace_id AND json_valid(m.prompt) ORDER BY p))""",
 }
 
-_SCORED = """
-SELECT {version}, e.span_id, e.span_name, e.time_ns,
+_SCORED = f"""
+SELECT {{version}}, e.span_id, e.span_name, e.time_ns,
   CASE WHEN json_valid(s.tags) THEN json_extract(s.tags, '$.language') END,
-  e.value, e.inclusion_probability, e.evaluator_kind = 'judge'
+  e.value, {CHANCE.format(table="e")}, e.evaluator_kind = 'judge'
 FROM evaluations e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
 WHERE e.name = :name AND e.time_ns >= :since AND e.time_ns < :until AND e.error_type IS NULL
-  AND {counts}
-"""
-_UNJUDGED = UNJUDGED.format(table="e")
-_NEWEST = IS_NEWEST.format(table="e", name=":name")
+  AND {UNJUDGED.format(table="e")} AND {IS_NEWEST.format(table="e", name=":name")}
+"""  # noqa: S608 - constants
 
 _NOT_RUN = """
 SELECT {version}, e.span_id, e.span_name, e.time_ns,

@@ -57,6 +57,21 @@ def test_labels_correct_the_mean_and_clicks_do_not(path):
     assert {each.name: each.mean for each in clicked} == {"groundedness": 0.0, "helpful": 1.0}
 
 
+def test_clicks_about_sessions_count_each_time(path):
+    """They name no trace, so none takes the place of another; nothing says that one is unknown."""
+    writer = StoreWriter(path, max_days=0)
+    outcomes = [Evaluation("thumbs", float(n % 2), evaluator_kind="human") for n in range(10)]
+    events = [
+        EvaluationEvent(f"s{n}", Target(), each, 5_000 + n) for n, each in enumerate(outcomes)
+    ]
+    writer.write(Batch(evaluations=tuple(events)))
+    writer.close()
+    with StoreReader(path) as reader:
+        clicked = reader.read(lambda c: thumbs(c, set()))
+    (said,) = (each for each in clicked if each.name == "thumbs")
+    assert (said.count, said.mean, said.unmatched) == (10, 0.5, 0)
+
+
 def test_labels_of_another_name_or_of_a_file_are_used_when_asked_for(path, tmp_path):
     """Named feedback, or JSON lines with the chance that a record was chosen."""
     file = tmp_path / "labels.jsonl"

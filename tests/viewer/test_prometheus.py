@@ -113,10 +113,10 @@ def test_figures_are_not_read_for_every_scrape():
 
 
 def test_a_damaged_row_costs_the_figures_of_scores_alone(serve, store):
-    """A chance that is no number makes sums that are none, and no counter is lost over that."""
+    """A version that is no text cannot be ordered, and no counter is lost over that."""
     metered_store.fill(store)
     with closing(sqlite3.connect(store.path)) as database:
-        database.execute("UPDATE evaluations SET inclusion_probability = 'half'")
+        database.execute("UPDATE evaluations SET evaluator_version = x'ff' WHERE seq = 1")
         database.commit()
     samples = scraped(serve(metrics=True))
     assert samples["llmeval_score_read_failures_total"] == 1
