@@ -100,7 +100,7 @@ def secrets(settings: Settings) -> set[str]:
 
 
 MADE = frozenset(("otlp", "phoenix", "mlflow", "langfuse"))
-"""Exporters that are made here to see whether they can be: making them does nothing else."""
+"""Exporters that the check constructs, to see whether that works. It has no other effect."""
 
 
 def exporters(settings: Settings) -> Iterator[Finding]:
@@ -173,7 +173,7 @@ def learning(settings: Settings) -> Iterator[Finding]:
 
 
 def instrumented(settings: Settings) -> Iterator[Finding]:
-    """Say which clients of models are instrumented, where that part is there."""
+    """Say which clients of models are instrumented, if the part that does it is installed."""
     if (findings := registry.part("llmeval_sdk.instrumentation.findings:findings")) is not None:
         for finding in findings(settings):
             yield Finding(*finding)

@@ -62,7 +62,7 @@ def endpoint(
     headers: Mapping[str, str] | None = None,
     key_refusals: Collection[int] = (401, 403),
 ) -> Finding:
-    """Ask a server which models it has; this shows whether the address and the key are right.
+    """Check an address and a key by asking the server for its list of models.
 
     Args:
         base_url: Where the server is; by default OpenAI's.

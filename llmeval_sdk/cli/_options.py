@@ -71,7 +71,7 @@ def add_store(parser: argparse._ActionsContainer) -> None:
 
 
 def add_json(parser: argparse._ActionsContainer, form: str = "") -> None:
-    """Add ``--json``, which every command has whose output a program may want to read."""
+    """Add ``--json``. Every command has it whose output a program may want to read."""
     parser.add_argument(
         "--json", action="store_true", help=f"print JSON instead of text{form and f', {form}'}"
     )

@@ -27,7 +27,7 @@ def say(text: str = "") -> None:
 
 
 def say_json(document: Any) -> None:
-    """Print a document as one line of JSON that every reader takes, without NaN.
+    """Print a document as one line of standard JSON, which has no NaN.
 
     Data classes are objects. What JSON has no form for, such as a date, is printed as its text.
     """
@@ -162,7 +162,7 @@ def _plain_columns(rows: list[list[str]], right: Sequence[bool] = ()) -> None:
 
 
 def _telling(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Leave out the columns in which no row says anything."""
+    """Leave out the columns that are empty in all rows."""
     kept = [number for number in range(len(titles)) if any(_says(row[number]) for row in rows)]
     return [titles[n] for n in kept], [[row[n] for n in kept] for row in rows]
 

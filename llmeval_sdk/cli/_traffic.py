@@ -32,7 +32,7 @@ MOST_ROWS = 50
 """How many groups a table shows; ``--json`` has a thousand."""
 DAY_NS = 86_400_000_000_000
 _LEAST_SHOWN = 0.00005
-"""US dollars that are shown with four decimals; less would read as nothing."""
+"""The smallest cost, in US dollars, that four decimals do not round to zero."""
 
 
 def report_traffic(args: argparse.Namespace) -> int:

@@ -47,7 +47,7 @@ class Standing:
     notes: tuple[str, ...] = ()
     """What was recorded and is not counted."""
     plain: bool = False
-    """Whether it compares what a window measured with its bound; ``mean`` is then that figure."""
+    """Whether the alert compares a plain figure of a window with its bound; ``mean`` holds it."""
 
 
 def look(
@@ -86,7 +86,7 @@ def look(
 def _change_sort(
     state: WatchState, plain: Sequence[Bound], scored: Sequence[Bound], now_ns: int
 ) -> dict[str, int]:
-    """Forget the memory of alerts whose sort has changed, but for until when they are silenced.
+    """Forget what alerts of a changed sort have gathered, but not until when they are silenced.
 
     Plain alerts get that time here; that of alerts on scores is returned by name.
 
@@ -108,7 +108,7 @@ def _change_sort(
 
 
 def _close(state: WatchState, name: str, about: str, now_ns: int, *, is_alarm: bool) -> None:
-    """Announce that an alarm is over because its bound is on something else from now on."""
+    """Announce that an alarm is over because its bound now compares something else: ``about``."""
     if is_alarm:
         text = f"{name}: the alarm is over; the bound is on {about} from now on"
         facts = {"alert": name, "at": moment(now_ns)}

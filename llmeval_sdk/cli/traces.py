@@ -70,7 +70,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list; 1 when there is nothing in it.
+    """Print the list and return the exit code, which is 1 if the list is empty.
 
     Where ids are hashed and the key is missing, nothing found is no answer but an error.
     """

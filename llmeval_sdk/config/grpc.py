@@ -1,4 +1,4 @@
-"""The settings of OTLP over gRPC."""
+"""The settings that only OTLP over gRPC has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _form(variable: str, doc: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcSettings:
-    """What OpenTelemetry's own variables say of gRPC alone."""
+    """Whether connections are encrypted, by OpenTelemetry's own variables."""
 
     otlp_insecure: bool = setting(
         False,

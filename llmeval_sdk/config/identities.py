@@ -1,4 +1,4 @@
-"""The setting of ids of people: users and sessions."""
+"""The setting that hides the ids of users and sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step of a funnel a reason kept a record from."""
+"""Names the step of the funnel at which a judgement that was not made was lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from llmeval_sdk.estimates.funnels import FAILED, NOT_BUDGETED, NOT_ELIGIBLE, NO
 
 
 def step_of(reason: str) -> str | None:
-    """Name the step of the funnel that a reason kept a record from; ``None`` for ``cached``."""
+    """Return the first step that a record with this reason missed; ``None`` for ``cached``."""
     return _STEP_OF.get(reason, "run")
 
 

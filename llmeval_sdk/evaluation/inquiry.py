@@ -127,7 +127,10 @@ class ModelReply(NamedTuple):
 async def answered(
     model: DecisionModel, inquiry: Inquiry, turnstile: Turnstile, until: float
 ) -> Decision:
-    """Ask a model, which has to return by then; one of the app may return anything."""
+    """Ask a model, which has to answer by ``until``, a time of the running loop.
+
+    The answer is checked, because a model of the app's own may return anything.
+    """
     place, deadline = further_place.set(turnstile.further_place), answer_by.set(until)
     try:
         decision: Any = await model.decide(inquiry.data(), inquiry.questions)

@@ -58,7 +58,7 @@ class ScoreApiExporter(StepwiseExporter):
         self._client.close()
 
     def after_fork(self) -> None:
-        """Begin anew in a child."""
+        """Leave the parent's connections alone, and open others when they are needed."""
         super().after_fork()
         self._writer.after_fork()
         self._client.forget()

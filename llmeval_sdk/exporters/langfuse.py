@@ -38,17 +38,17 @@ from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData
 SCORES = "/api/public/scores"
 OTEL = "/api/public/otel/v1/traces"
 INGESTION_VERSION = "4"
-"""Asks Langfuse to show spans at once; without this header they may wait for ten minutes."""
+"""The header with which Langfuse shows spans at once. Without it that may take ten minutes."""
 MAX_BODY = 900_000
-"""How many bytes of scores go in one request; Langfuse takes a megabyte."""
+"""The most bytes of scores in one request. Langfuse refuses bodies of more than a megabyte."""
 MAX_CATEGORY = 500
-"""How many characters a category may have."""
+"""The most characters of a category that Langfuse accepts."""
 _TYPES = {
     "workflow": "chain", "task": "span", "retrieval": "retriever", "llm": "generation",
     "tool": "tool", "agent": "agent", "embedding": "embedding",
 }  # fmt: skip
 DIVIDE = ServerAnswer(413, {}, b"")
-"""Has a step divided, and each half sent alone."""
+"""The answer on which a step is divided into halves that are sent one after the other."""
 _SPAN_ATTRIBUTE, _KEY, _VALUE = tag(9, 2), tag(1, 2), tag(2, 2)
 
 
@@ -107,7 +107,7 @@ class LangfuseExporter(ScoreApiExporter):
         return super().explain(answer)[:200] + (hint if answer.status in (401, 403) else "")
 
     def _post(self, scores: list[dict[str, Any]]) -> ServerAnswer:
-        """Send scores as a list, or a single one alone where the server takes no lists."""
+        """Send scores as a list. A server that takes no lists is sent each score by itself."""
         if self._takes_lists:
             answer = self._client.call("POST", SCORES, scores)
             self._has_taken_a_list |= answer.ok
@@ -202,7 +202,7 @@ def _own_attributes(span: SpanData) -> dict[str, Attribute]:
 
 
 def _subject(event: EvaluationEvent, spans: _RecentSpans) -> dict[str, Any] | None:
-    """Return the id of a score and what it is about; ``None`` where that is nothing."""
+    """Return a score's id and its trace or session; ``None`` if it names neither."""
     evaluation, target = event.evaluation, event.target
     if (session_id := session_of(event)) is not None:  # each of its pauses has a verdict
         parts = ("session", session_id, evaluation.name, evaluation.metadata.get("period"))

@@ -213,7 +213,7 @@ class _MessageWork:
             self._end_finished(0.0 if self._left else _LOOK_SECONDS)
 
     def _end_finished(self, seconds: float) -> None:
-        """End the judgements that have finished; wait so many seconds for the first."""
+        """Deal with judgements that have finished; wait up to ``seconds`` for the first."""
         with suppress(Empty):
             while True:
                 asked, future = self._ended.get(timeout=seconds)

@@ -19,7 +19,7 @@ BUDGET_SECONDS = 30.0
 
 
 REDELIVERY_SECONDS = 10.0
-"""How much later than its visibility ends Celery has queued a message anew, if it has one."""
+"""Seconds after the visibility timeout by which Celery has queued an unanswered message again."""
 
 
 def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable[[], Any]) -> int:

@@ -46,7 +46,7 @@ class _Inside(Branch):
 
 
 class _CallReading:
-    """Reads one call once: in the worker, or before that where the app asks for a score."""
+    """Reads a call once: in the worker, or earlier if the app asks for a score."""
 
     __slots__ = ("_lock", "_read", "_spans")
 
@@ -68,7 +68,8 @@ class _CallReading:
 
 
 MOST_PENDING = 10_000
-"""Calls that may wait to be read while the app might ask for a score of the span around them."""
+"""The most spans whose unread calls are remembered, in case the app asks for a score of one.
+The worker reads the calls of the others all the same."""
 
 
 class CallProcessor(EvaluationSpanProcessor):
@@ -77,7 +78,7 @@ class CallProcessor(EvaluationSpanProcessor):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._pending: dict[int, list[_CallReading]] = {}
-        """What is still to be read, by the number of the span that evaluates it."""
+        """The calls that are not read yet, by the number of the span that evaluates them."""
 
     def read_now(self, span: Span) -> None:
         """Read the calls of a span that the worker has not read yet."""
@@ -151,7 +152,7 @@ def _takes(ours: Span) -> bool:
 
 
 def _may_wait(span: Any, ours: Span, target: Recorder) -> bool:
-    """Say whether a call that ended can be read in the background, which is what most cost.
+    """Say whether a call that ended can be read in the background; reading costs the most.
 
     What it tells must be there when its request is scored there, and nobody may want it earlier:
     no span of a model call, no evaluated step that passes it on when it ends.

@@ -26,7 +26,7 @@ _taken: set[str] = set()
 
 
 _FLAGS = ("_datadog_patch", "__datadog_patch")
-"""What ddtrace's integrations set on a module that they have patched."""
+"""The attributes by which ddtrace marks a module that it has patched."""
 
 
 def sees(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Worked examples of a user for `ContextRecall`: checked, and quoted so that they order nothing."""
+"""Checks the worked examples of `ContextRecall` and quotes them, so that they give no orders."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_examples(examples: Any) -> tuple[Example, ...]:
 
 
 def digest_of(examples: Sequence[Example]) -> str:
-    """Tell examples from others, in a few characters."""
+    """Return a short digest that differs for different examples."""
     text = json.dumps([(example.given, example.answer) for example in examples])
     return blake2b(text.encode(), digest_size=6).hexdigest()
 
@@ -107,7 +107,7 @@ def _passages(example: RecallExample) -> Sequence[str]:
 
 
 def _quoted(example: RecallExample) -> Example:
-    """Quote what others may have written: one line each, which neither ends nor begins anything."""
+    """Quote what others may have written, each text on one line that opens or closes no section."""
     chunks = {f"chunk {place}": text for place, text in enumerate(_passages(example), 1)}
     texts = {
         "request": example.input,

@@ -54,7 +54,7 @@ class SavedReports:
         self._read: dict[tuple[str, Any], SavedReport] = {}
 
     def listed(self, *, seconds: float = 1.0) -> Listing:
-        """Read what the newest reports say, within a time; the next call goes on from there."""
+        """Read the newest reports, for a limited time. The next call reads those that are left."""
         deadline = time.monotonic() + seconds
         candidates = sorted(self._candidates(), key=lambda each: (-each[1], each[0]))
         reports, read = [], {}
@@ -189,7 +189,7 @@ class SavedReports:
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Say of anything that goes wrong that this report cannot be read."""
+    """Turn any failure inside the block into a `DataError` that names the report."""
     try:
         yield
     except LlmevalError:
@@ -200,7 +200,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 def _scores(aggregate: Aggregate) -> Iterator[EvaluatorMean]:
-    """Yield the first metric of each evaluator, which of categories is the most frequent one."""
+    """Yield one metric of each evaluator: of categories, the most frequent one."""
     for name, tally in aggregate.tallies.items():
         means = tally.means()
         paths = [path for path in means if not path.endswith(PROBABILITY)]

@@ -109,7 +109,7 @@ class Pipeline:
 
     @property
     def reads_at_once(self) -> bool:
-        """Whether all that is left to a span has to be there the moment it ends."""
+        """Whether something reads a span, with all that was left to it, the moment it ends."""
         return self._intake.reads_at_once
 
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:

@@ -19,11 +19,11 @@ from llmeval_sdk.config.identities import IdentitySettings
 
 
 KEYS = frozenset(("user_id", "user.id", "session_id", "session.id"))
-"""Tags, and names in a score's metadata, whose values are such ids."""
+"""The tags, and the keys of a score's metadata, that hold such ids."""
 MOST_CACHED = 4_096
 """Hashes that are remembered: one costs 1.5 µs, and a lookup a tenth of that."""
 MAX_ID = 1_000
-"""Characters of a session's id that a span has."""
+"""The most characters of an id; a span cuts a session's id there too."""
 LONGEST_CACHED = 100
 """Longer ids are rare, and would take the memory of many."""
 _HASHED = re.compile(r"hmac-[0-9a-f]{32}")

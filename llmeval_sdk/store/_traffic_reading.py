@@ -207,7 +207,7 @@ class TrafficReading:
 
 @contextmanager
 def _long_lists(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let SQLite join lists of numbers that are longer than any text that is read from the file."""
+    """Let SQLite join long lists of numbers; the limit for stored texts holds again afterwards."""
     if not hasattr(connection, "setlimit"):  # before Python 3.11 nothing is limited
         yield
         return

@@ -1,4 +1,4 @@
-"""Reads evaluations that `store.encode.sparse` wrote and JSON has carried."""
+"""Reads evaluations from the JSON that `store.encode.sparse` made of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llmeval_sdk.model import Evaluation, Failure, Usage
 
 
 def evaluation_from(plain: dict[str, Any]) -> Evaluation:
-    """Read an evaluation that `sparse` wrote and JSON has carried."""
+    """Make an evaluation of what `sparse` wrote, after it was parsed as JSON."""
     for name, kind in (("usage", Usage), ("error", Failure)):
         if plain.get(name) is not None:
             plain[name] = kind(**plain[name])

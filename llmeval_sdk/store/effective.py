@@ -166,4 +166,4 @@ WHERE name = :judge AND time_ns >= :since AND time_ns < :until AND evaluator_kin
     SELECT 1 FROM evaluations INDEXED BY evaluations_summed
     WHERE name = :judge AND evaluator_kind = 'decision')
 """
-"""Most judges have no decisions, which the index alone says."""
+"""The index alone tells that a judge has no decisions, as most have none."""

@@ -104,7 +104,7 @@ class HourlyTraffic:
         return self._place is not None and self._place[1] == store
 
     def expect(self, store: str) -> None:
-        """Note that a store does not exist yet, so that all that it will hold has yet to arrive."""
+        """Note that a store does not exist yet: everything that it will hold is to be counted."""
         with self._lock:
             if self._place is None:
                 self._place = 0, store

@@ -52,7 +52,7 @@ class Filters:
     query: Query
     after: Place | None
     columns: tuple[str, ...]
-    """The evaluators whose scores are shown; those that the address names, if any."""
+    """The evaluators whose scores are shown. An address that names evaluators decides which."""
     problems: tuple[str, ...] = field(default=())
     refused: bool = False
     """A filter makes no sense. The list is empty then, because showing everything would mislead."""

@@ -43,7 +43,7 @@ _OPTIONS = (
 _RETRYABLE = frozenset(
     ("cancelled", "deadline_exceeded", "aborted", "out_of_range", "unavailable", "data_loss")
 )
-"""What the OTLP specification allows to be sent again without a word from the server."""
+"""The codes after which the OTLP specification lets a client send the same data again."""
 _UNREACHABLE = ("failed to connect", "errors resolving", "DNS resolution failed")
 _LOST = ("Stream removed", "Socket closed", "Connection reset", "GOAWAY", "Broken pipe")
 _KEY = re.compile(r"[a-z0-9_.-]+")
@@ -88,7 +88,7 @@ class GrpcEndpoint:
         self._channel: Any = None
         self._call: Any = None
         self.sender = self
-        """What holds the connection."""
+        """The object that holds the connection: this one."""
 
     def send(self, body: bytes) -> ServerAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
@@ -128,7 +128,10 @@ class GrpcEndpoint:
         self._channel, self._call = None, None
 
     def _open(self, grpc: Any) -> None:
-        """Connect past what tracing libraries wrap, or exports would be in the app's traces."""
+        """Connect by gRPC's own functions.
+
+        Tracing libraries put others in their place, which would add exports to the app's traces.
+        """
         if self._credentials is None:
             self._channel = unwrap(grpc.insecure_channel)(self._target, options=_OPTIONS)
         else:
@@ -211,7 +214,7 @@ def _content(path: str | None) -> bytes | None:
 
 
 def _is_cooperative() -> bool:
-    """Return whether threads were made greenlets, which a wait inside gRPC would all stop."""
+    """Return whether threads are greenlets here. A wait inside gRPC would stop all of them."""
     gevent, eventlet = sys.modules.get("gevent.monkey"), sys.modules.get("eventlet.patcher")
     return (gevent is not None and gevent.is_module_patched("threading")) or (
         eventlet is not None and eventlet.is_monkey_patched("thread")

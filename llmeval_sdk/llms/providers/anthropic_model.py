@@ -1,4 +1,4 @@
-"""Judge models of Anthropic."""
+"""The judge model that asks Anthropic's API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FINISHED = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
-"""What reasons to stop mean; any other is ``stop``."""
+"""What Anthropic's reasons to stop are called here; any other one is ``stop``."""
 _UNTRACED = {"traces": {"enabled": False}, "propagation": False}
 
 

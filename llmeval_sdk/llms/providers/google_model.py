@@ -1,4 +1,4 @@
-"""Judge models of Google."""
+"""The judge model that asks Google's API."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from llmeval_sdk.protocols import LLM
 
 
 THINKING_TOKENS = 4096
-"""Room for what a model thinks before it answers, which its limit of tokens counts as well."""
+"""Tokens that a model may think with before it answers. They count towards its limit of tokens."""
 
 
 class ProviderReply(NamedTuple):
@@ -43,7 +43,7 @@ class _Manner(Dialect):
     """What has been learned about one model; ``step`` is 0 for a strict schema, 1 for words."""
 
     has_room: bool = True
-    """Whether the model lets an answer be as long as the thoughts need."""
+    """Whether the model accepts a limit of tokens that includes room for its thoughts."""
 
     def give_way(self, error: CallFailed) -> bool:
         complaint = str(error).lower()
@@ -242,7 +242,7 @@ class ProviderLLM(HasClients, LLM):
         return await self._send((await self._clients.client()).client, body, seconds)
 
     def _used(self, replies: Sequence[ProviderReply]) -> Usage | None:
-        """Add up what was used; with its cost where a cache changed that, else the caller knows."""
+        """Add up what was used, with the cost if a cache changed it. Else the caller knows it."""
         if not replies:
             return None
         used = sum((reply.usage for reply in replies[1:]), replies[0].usage)

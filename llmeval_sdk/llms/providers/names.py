@@ -45,7 +45,7 @@ _BASE_URLS = {
     "llama_cpp": "http://<host>:8080/v1",
     "lm_studio": "http://<host>:1234/v1",
 }
-"""The OpenAI-compatible servers that prefixes of other gateways stand for."""
+"""The addresses of the OpenAI-compatible servers behind the prefixes of other gateways."""
 _OTHER_SPELLINGS = {
     "bedrock_converse": "bedrock",
     "fireworks": "fireworks_ai",
