@@ -30,6 +30,19 @@ def trace(count):
         answer(str(number))
 
 
+def slowly_scored():
+    """Configure a heuristic that takes 5 ms for each record; returns the exporter."""
+
+    @llmeval.heuristic
+    def slow(record):
+        time.sleep(0.005)
+        return 1.0
+
+    exporter = Exporter()
+    llmeval.configure(exporters=[exporter], evaluators=[slow])
+    return exporter
+
+
 def account(exporter):
     stats = llmeval.stats()
     each = stats.exporters[exporter.name]
@@ -199,14 +212,7 @@ def test_configuring_again_loses_nothing_in_flight():
 
 def test_a_flush_ends_although_the_load_does_not():
     """More comes in than can be scored: a flush waits for what came before it, not for an end."""
-
-    @llmeval.heuristic
-    def slow(record):
-        time.sleep(0.005)
-        return 1.0
-
-    exporter = Exporter()
-    llmeval.configure(exporters=[exporter], evaluators=[slow])
+    exporter = slowly_scored()
     over = threading.Event()
 
     def load():
@@ -259,14 +265,7 @@ def test_after_shutdown_records_are_dropped_and_counted():
 
 def test_the_account_of_the_end_covers_what_the_worker_had_not_reached():
     """With a backlog at the deadline, every record is in the account that shutdown returns."""
-
-    @llmeval.heuristic
-    def slow(record):
-        time.sleep(0.005)
-        return 1.0
-
-    exporter = Exporter()
-    llmeval.configure(exporters=[exporter], evaluators=[slow])
+    slowly_scored()
     trace(200)
     llmeval.shutdown(0.1)
     stats = runtime.pipeline().stats()

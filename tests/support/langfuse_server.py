@@ -11,11 +11,11 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
+from http_thread import served_by
 from otlp_collector import attributes_of
 
 
@@ -173,17 +173,8 @@ def _handler(server):
 def langfuse_server(generation=4, **options):
     """Run one for the block, and fail if a request was not valid."""
     server = LangfuseServer(generation, **options)
-    http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
-    http.daemon_threads = True
-    server.url = f"http://127.0.0.1:{http.server_port}"
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with served_by(_handler(server)) as server.url:
         yield server
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
     assert not server.problems
 
 

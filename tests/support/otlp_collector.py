@@ -6,9 +6,10 @@ import gzip
 import json
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from time import monotonic, sleep
 
+from http_thread import served_by
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
@@ -179,15 +180,8 @@ def running_collector():
     """Run a collector for the block."""
     collector = Collector()
     collector.released = threading.Event()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(collector))
-    server.daemon_threads = True
-    collector.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield collector
-    finally:
-        collector.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served_by(_handler(collector)) as collector.url:
+        try:
+            yield collector
+        finally:
+            collector.released.set()
