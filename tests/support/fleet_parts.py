@@ -36,7 +36,7 @@ def until(condition, what, *, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} within {seconds:g} s")
+            raise AssertionError(f"{what} within {seconds:g} s: {value}")
         time.sleep(0.05)
     return value
 
