@@ -94,8 +94,7 @@ class Evaluating:
             if span.kind == "llm" and span.prompt is not None:
                 self._consider_for_prompt(subject, target)
             return
-        inline = span.scored or ()
-        for evaluation in inline:
+        for evaluation in span.scored or ():
             self._counts.add("inline")
             self._outlet.emit(addressed(evaluation, target))
         record = span.record or record_of(
@@ -105,7 +104,7 @@ class Evaluating:
         if plan.sessions is not None and subject.is_whole:
             subject.judgements += plan.sessions.note(span, record, in_spool=subject.in_spool)
         requested = plan.named(span.spec.evaluators)
-        evaluations = {evaluation.name: evaluation for evaluation in inline}
+        evaluations = {evaluation.name: evaluation for evaluation in span.scored or ()}
         if subject.is_whole:
             self._emit(self._score(record, evaluations, requested), target, evaluations)
         named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
@@ -125,9 +124,8 @@ class Evaluating:
         for evaluation in scores:
             evaluations[evaluation.name] = evaluation
             self._counts.add("background")
-            event = addressed(evaluation, target)
-            is_ours = evaluation.name in HEURISTICS
-            (self._outlet.emit if is_ours else self._outlet.emit_written)(event)
+            emit = self._outlet.emit if evaluation.name in HEURISTICS else self._outlet.emit_written
+            emit(addressed(evaluation, target))
 
     def _hand_on(self, subject: Subject) -> Target:
         span = subject.span

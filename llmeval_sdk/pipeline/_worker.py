@@ -130,6 +130,8 @@ class Worker:
             except BaseException as error:
                 if not swallow("worker", error):
                     raise
+            if barriers and self._plan.sessions is not None:
+                self._plan.sessions.write()
             self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.done.set()

@@ -141,6 +141,11 @@ class Sessions:
             self._begin_anew()
         return self._guarded(lambda: self._work(monotonic()))
 
+    def write(self) -> None:
+        """Write all turns that wait, so that a killed process leaves them to others."""
+        while self._pending and self._guarded(self._write):
+            pass
+
     def _guarded(self, work: Callable[[], bool]) -> bool:
         """Do a piece of work; a file that cannot be used is counted and told.
 

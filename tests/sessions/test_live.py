@@ -8,6 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
+from llmeval_sdk.sessions._closing import Sessions
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.session_verdicts import stored_sessions
 
@@ -68,6 +69,16 @@ def test_a_session_is_judged_when_idle_on_its_last_root_span(live):
         assert stats.sessions["turns"] == 3
         assert stats.sessions["evaluated"] == 1
         assert stats.judged["goal_reached"] == 1
+
+
+def test_turns_are_in_the_file_once_the_app_has_flushed(live, monkeypatch):
+    """Whoever comes after a killed process finds them, also those of a burst."""
+    monkeypatch.setattr(Sessions, "study", lambda _: False)  # or it writes them a moment later
+    with live.capture("goal_reached") as captured:
+        live.talk("s1", *(f"{turn}?" for turn in range(250)))
+        assert captured.drain().complete
+        with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
+            assert database.execute("SELECT count(*) FROM turns").fetchone() == (250,)
 
 
 def test_a_session_that_resumes_is_judged_again_and_the_history_stays(live):
