@@ -27,9 +27,9 @@ SAID = "The game was played in 1967. It was won by the Jets. Q: when was the fir
 @pytest.fixture(scope="module")
 def driver(agent, tmp_path_factory):
     """Return a function that runs the driver under ``llmeval run``."""
-    folder = tmp_path_factory.mktemp("guide")
 
     def run(*arguments, command=RUN, **variables):
+        folder = tmp_path_factory.mktemp("guide")  # its own budget: runs within a minute share one
         with JudgeServer(answer) as judge, JudgeServer(lambda request: SAID) as app:
             environment = {
                 "APP_MODEL": app.base_url,
