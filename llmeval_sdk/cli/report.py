@@ -27,15 +27,12 @@ from llmeval_sdk.cli._traffic import (
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.course import AlertCourse
+from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.labels import labels_from, thumbs
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import LabelSource, Scores
-from llmeval_sdk.store.summary import (
-    EvaluationScope,
-    NotRunSummary,
-    not_run_summary,
-)
+from llmeval_sdk.store.summary import NotRunSummary, not_run_summary
 from llmeval_sdk.store.thresholds import Measured, split
 from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.traffic import check
@@ -159,8 +156,8 @@ def run(args: argparse.Namespace) -> int:
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
-        predictors = beside.submit(known.read_ahead, not_run)
-        groups = known.groups(selection)
+        predictors = beside.submit(known.read_ahead, not_run, selection)
+        groups = known.groups(selection, has_digits=True)
         summaries = beside.submit(known.summaries, selection)
         predictors.result()
         judged = populations(reader, selection, known)

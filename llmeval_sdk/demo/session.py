@@ -26,8 +26,8 @@ from llmeval_sdk.demo.show import read
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.policy.escalation import default_escalation
 from llmeval_sdk.store import encode
+from llmeval_sdk.store.groups import EvaluationScope, groups
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import EvaluationScope, groups
 from llmeval_sdk.store.tiers import tiers as tiers_of
 from llmeval_sdk.testing.decision_server import DecisionServer
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer

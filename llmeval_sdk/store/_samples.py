@@ -16,14 +16,7 @@ from llmeval_sdk.estimates.correction import PASS
 from llmeval_sdk.estimates.funnels import NOT_SELECTED
 from llmeval_sdk.store._judged import Judged, Sums
 from llmeval_sdk.store._schema import WORD
-from llmeval_sdk.store.summary import (
-    CHANCED,
-    COUNTS,
-    GROUP,
-    EvaluationScope,
-    Group,
-    period_sql,
-)
+from llmeval_sdk.store.groups import CHANCED, COUNTS, GROUP, EvaluationScope, Group, period_sql
 
 
 Key = tuple[str, str | None, int | None]

@@ -15,7 +15,7 @@ from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store._samples import Key
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.effective import CHANCE
-from llmeval_sdk.store.summary import CHANCED, GROUP, EvaluationScope, period_sql
+from llmeval_sdk.store.groups import CHANCED, GROUP, EvaluationScope, period_sql
 
 
 IDS = 500

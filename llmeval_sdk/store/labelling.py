@@ -13,9 +13,9 @@ from llmeval_sdk.model import Chunk, SpanData
 from llmeval_sdk.store._verdicts import scores_by_span, usable, verdicts
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import EvaluationScope
 
 
 PLANNED = 100

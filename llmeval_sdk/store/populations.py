@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from sqlite3 import Connection
@@ -22,11 +22,11 @@ from llmeval_sdk.store._samples import (
     judged,
     judged_by_model,
 )
-from llmeval_sdk.store._verdicts import Verdict, predicted, verdicts
+from llmeval_sdk.store._verdicts import Verdict, verdicts
+from llmeval_sdk.store.groups import EvaluationScope, Group
 from llmeval_sdk.store.labels import Label
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import Scores, read_at_once
-from llmeval_sdk.store.summary import EvaluationScope, Group
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
 
 
@@ -120,13 +120,12 @@ def _estimated(
         mine = {key: sample for key, sample in samples.items() if key[0] == judge}
         narrow = scope._replace(evaluator=judge)
         all_kinds = all_names and judge not in by_model
-        by_span = scores.of(judge) if any(map(_can_be_assisted, mine.values())) else {}
-        if by_span:
-            read: Callable[[Connection], dict[Key, Tally]] = partial(
-                predicted, scope=narrow, scores=by_span, period_ns=period_ns, every_kind=all_kinds,
+        if any(map(_can_be_assisted, mine.values())) and scores.of(judge):
+            tallies = scores.predicted(
+                narrow, period_ns=period_ns, every_kind=all_kinds,
                 origin=next(iter(mine.values())).origin,
             )  # fmt: skip
-            for key, tally in reader.read(read).items():
+            for key, tally in tallies.items():
                 known.setdefault(place(key), Tally()).join(tally)
         labels = scores.labels(judge)
         if labels and any(sample.tally.judged for sample in mine.values()):

@@ -7,22 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from sqlite3 import Connection
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk.estimates.funnels import NOT_SELECTED
-from llmeval_sdk.store._verdicts import scores_by_span
+from llmeval_sdk.estimates.tally import Tally
+from llmeval_sdk.store._samples import Key
+from llmeval_sdk.store._verdicts import predicted, scores_by_span
 from llmeval_sdk.store.effective import decided
+from llmeval_sdk.store.groups import EvaluationScope, Group, groups
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import (
-    EvaluationScope,
-    Group,
-    NotRunSummary,
-    ScoreSummary,
-    groups,
-    score_summary,
-)
+from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary, score_summary
 from llmeval_sdk.store.views import names_in
 
 
@@ -52,17 +48,24 @@ class Scores:
         self._decided: dict[str, dict[str, float]] = {}
         self._scores: dict[str, dict[str, float]] = {}
         self._groups: dict[tuple[EvaluationScope, int], list[Group]] = {}
+        self._predicted: dict[tuple[Any, ...], dict[Key, Tally]] = {}
         self._labelled: dict[str, Mapping[str, Label]] = {}
 
-    def groups(self, scope: EvaluationScope, period_ns: int = 0) -> list[Group]:
-        """Return what the evaluations of a scope add up to."""
+    def groups(
+        self, scope: EvaluationScope, period_ns: int = 0, *, has_digits: bool = False
+    ) -> list[Group]:
+        """Return what the evaluations of a scope add up to.
+
+        ``has_digits`` is worth it where `summaries` follows: only the first reading counts.
+        """
         key = scope, period_ns
         if key not in self._groups:
             scopes = [scope]
             if scope.evaluator is None:
                 names = self._reader.read(lambda c: names_in(c, "evaluations", "name"))
                 scopes = [scope._replace(evaluator=name) for name in names]
-            readings = [partial(groups, scope=scope, period_ns=period_ns) for scope in scopes]
+            reading = partial(groups, period_ns=period_ns, has_digits=has_digits)
+            readings = [partial(reading, scope=scope) for scope in scopes]
             found = read_at_once(self._reader, readings)
             self._groups[key] = [part for parts in found for part in parts]
         return self._groups[key]
@@ -86,13 +89,35 @@ class Scores:
             self._labelled[name] = self._reader.read(lambda c: labels_of(c, name))
         return self._labelled[name]
 
-    def read_ahead(self, not_run: Iterable[NotRunSummary]) -> None:
-        """Read what `of` returns for the judges that passed records over.
+    def read_ahead(self, not_run: Iterable[NotRunSummary], scope: EvaluationScope) -> None:
+        """Read what `of` and `predicted` return for the judges that passed records over.
 
-        A thread may do so beside other readings that do not call `of`.
+        A thread may do so beside other readings that call neither of them.
         """
         for judge in {each.evaluator for each in not_run if each.reason in NOT_SELECTED}:
-            self.of(judge)
+            if self.of(judge):
+                self.predicted(scope._replace(evaluator=judge))
+
+    def predicted(
+        self,
+        scope: EvaluationScope,
+        *,
+        period_ns: int = 0,
+        every_kind: bool = False,
+        origin: float = 0.0,
+    ) -> dict[Key, Tally]:
+        """Return the sums over the records of one judge that have a score of `of`.
+
+        See `_verdicts.predicted`; ``scope`` names the judge.
+        """
+        key = scope, period_ns, every_kind, origin
+        if key not in self._predicted:
+            reading = partial(
+                predicted, scope=scope, scores=self.of(scope.evaluator or ""), period_ns=period_ns,
+                every_kind=every_kind, origin=origin,
+            )  # fmt: skip
+            self._predicted[key] = self._read(reading)
+        return self._predicted[key]
 
     def of(self, judge: str) -> dict[str, float]:
         """Return the scores that say most about a judge's verdicts.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmeval_sdk import _values
-from llmeval_sdk.store.summary import EvaluationScope, Group
+from llmeval_sdk.store.groups import EvaluationScope, Group
 
 
 @dataclass(slots=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from llmeval_sdk.estimates.funnels import STEPS
+from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import Scores
-from llmeval_sdk.store.summary import EvaluationScope
 from llmeval_sdk.viewer._background import Background, BackgroundTask
 
 

@@ -11,11 +11,11 @@ from llmeval_sdk.cli import _watching
 from llmeval_sdk.model import Usage
 from llmeval_sdk.store import hours, pages, versions, views
 from llmeval_sdk.store.course import AlertCourse, Bound
+from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import Scores
 from llmeval_sdk.store.session_verdicts import stored_sessions
-from llmeval_sdk.store.summary import EvaluationScope
 from llmeval_sdk.store.walks import Query
 
 

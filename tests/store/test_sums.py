@@ -18,11 +18,11 @@ from llmeval_sdk.store import _samples
 from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.bins import bin_of
 from llmeval_sdk.store.effective import LEAST_CHANCE
+from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import over_time, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import Scores
-from llmeval_sdk.store.summary import EvaluationScope
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")

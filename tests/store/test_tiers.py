@@ -6,10 +6,10 @@ import pytest
 
 from llmeval_sdk.model import Batch, Failure
 from llmeval_sdk.store import hours
+from llmeval_sdk.store.groups import EvaluationScope, groups
 from llmeval_sdk.store.pages import said_of
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import EvaluationScope, groups
 from llmeval_sdk.store.tiers import tiers
 
 

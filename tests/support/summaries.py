@@ -1,14 +1,21 @@
 """What the report reads of a store, in one call each."""
 
 from llmeval_sdk.store import summary
+from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.scores import Scores
-from llmeval_sdk.store.summary import EvaluationScope
 
 
 def score_summary(reader, *scope, **named):
-    """Summarise scores by evaluator and span name; the scope is that of `EvaluationScope`."""
+    """Summarise scores by evaluator and span name; the scope is that of `EvaluationScope`.
+
+    Histograms that are counted with the sums are those that take a pass of their own.
+    """
     of = EvaluationScope(*scope, **named)
-    return tuple(Scores(reader).summaries(of))
+    summaries = tuple(Scores(reader).summaries(of))
+    known = Scores(reader)
+    known.groups(of, has_digits=True)
+    assert tuple(known.summaries(of)) == summaries
+    return summaries
 
 
 def not_run_summary(reader, **named):

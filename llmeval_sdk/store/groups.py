@@ -1,0 +1,151 @@
+"""What the evaluations of a store add up to in SQL, by evaluator, span name, version and word."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, NamedTuple
+
+from llmeval_sdk.store._schema import WORD
+from llmeval_sdk.store.bins import BINS, DIGIT
+from llmeval_sdk.store.effective import HAS_CHANCE, IS_FORMER, IS_NEWEST
+
+
+class EvaluationScope(NamedTuple):
+    """Which evaluations, or which judgements that did not run, are summed up.
+
+    ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    evaluator: str | None = None
+    span_name: str | None = None
+
+    def where(
+        self, evaluator: str, *conditions: str, former: bool = False
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition in SQL, and its arguments.
+
+        Of evaluations, those are left out in whose place a newer one of the same session counts.
+
+        Args:
+            evaluator: the column that names the evaluator: ``name`` in the table of evaluations.
+            conditions: further conditions, which come first; an empty one is none.
+            former: whether only the evaluations are meant that are otherwise left out.
+        """
+        by_seq = "+" if former else ""  # few rows are former ones: SQLite is to look up just those
+        bounds = {
+            f"{by_seq}{evaluator} = ?": self.evaluator,
+            "+span_name = ?": self.span_name,  # + keeps SQLite from sorting what is in order
+            "time_ns >= ?": self.since,
+            "time_ns < ?": self.until,
+        }
+        if evaluator == "name":
+            which = IS_FORMER if former else IS_NEWEST
+            if self.evaluator is None:
+                conditions = (*conditions, which.format(table="evaluations", name="name"))
+            else:
+                bounds[which.format(table="evaluations", name="?")] = self.evaluator
+        present = {bound: value for bound, value in bounds.items() if value is not None}
+        values = (value for bound, value in present.items() for _ in range(bound.count("?")))
+        return f"WHERE {' AND '.join(filter(None, (*conditions, *present))) or '1'}", tuple(values)
+
+
+class Group(NamedTuple):
+    """What the evaluations of one evaluator, span name, kind, version and word add up to.
+
+    All scores of a group stand in one `Group` whose ``word`` is ``None``, with the evaluations that
+    have no value.
+    """
+
+    name: str
+    span_name: str | None
+    evaluator_kind: str
+    version: str | None
+    period: int | None
+    word: Any
+    """A category, 1 or 0 for pass and fail, or ``None``."""
+    rows: int
+    values: int
+    errors: int
+    not_applicable: int
+    low: Any
+    high: Any
+    total: float
+    """The sum of the scores, where ``word`` is ``None``."""
+    cost_usd: float | None
+    total_tokens: int | None
+    known: int | None
+    """How many have an inclusion probability, and neither an error nor no value."""
+    probable: int
+    """How many say how likely the outcome is good."""
+    probability: float | None
+    """The sum of those probabilities."""
+    sampled: int | None
+    """How many have another inclusion probability than 1; ``None`` where nothing has any."""
+    digits: str | None = None
+    """The tenth of the range from 0 to 1 in which each score lies, where `groups` was asked for it;
+    scores outside of it count as its ends."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every inclusion probability is 1, so that nothing has to be weighted."""
+        return self.sampled == 0
+
+
+def period_sql(period_ns: int) -> str:
+    """Return the beginning of a record's period in SQL, or NULL where all times are one."""
+    return f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+
+
+def groups(
+    connection: sqlite3.Connection,
+    scope: EvaluationScope,
+    period_ns: int = 0,
+    *,
+    has_digits: bool = False,
+) -> list[Group]:
+    """Add up the evaluations of a scope, in one pass over them.
+
+    The index ``evaluations_summed`` has them in the order of their groups. Without it SQLite would
+    sort the rows first, which takes longer than all the rest. What former verdicts on sessions used
+    stands in groups without rows: they count no more, and were paid for. With ``has_digits``, most
+    histograms need no pass of their own.
+    """
+    where, arguments = scope.where("name")
+    period = period_sql(period_ns)
+    by_period = f", {period}" if period_ns else ""
+    digits = _DIGITS if has_digits else "NULL"
+    sql = _GROUPS.format(where=where, period=period, by_period=by_period, digits=digits)
+    counting = [Group(*row) for row in connection.execute(sql, arguments)]
+    where, arguments = scope.where("name", "cost_usd IS NOT NULL", former=True)
+    sql = _FORMER.format(where=where, period=period, by_period=by_period)
+    return counting + [Group(*row) for row in connection.execute(sql, arguments)]
+
+
+GROUP = "name, span_name, evaluator_kind, evaluator_version"
+"""The beginning of the index, in whose order nothing has to be sorted.
+
+A condition such as ``evaluator_kind = 'judge'`` needs a ``+`` before the column: SQLite leaves a
+column that is constant out of the grouping, and then takes the rest to be in no order.
+"""
+CHANCED = HAS_CHANCE.format(table="evaluations")
+COUNTS = f"error_type IS NULL AND value IS NOT NULL AND {CHANCED}"
+
+_DIGITS = f"""
+group_concat(CASE WHEN {WORD} IS NULL THEN {DIGIT.format(low=0.0, scale=float(BINS))} END, '')
+"""
+
+_GROUPS = f"""
+SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
+  count(*) - count(ifnull(value, error_type)), min(value), max(value), total(value),
+  sum(cost_usd), sum(total_tokens), sum({COUNTS}), count(probability), sum(probability),
+  sum(inclusion_probability <> 1), {{digits}}
+FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
+"""  # noqa: S608 - constants
+
+_FORMER = f"""
+SELECT {GROUP}, {{period}}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(total_tokens),
+  0, 0, NULL, NULL, NULL
+FROM evaluations {{where}} GROUP BY {GROUP} {{by_period}}
+"""  # noqa: S608
