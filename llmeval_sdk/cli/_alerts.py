@@ -6,6 +6,7 @@ import argparse
 import re
 import sqlite3
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from llmeval_sdk import registry
@@ -14,6 +15,7 @@ from llmeval_sdk.store.course import ALPHA, AlertCourse, Bound, Event
 from llmeval_sdk.store.hours import DAY_NS, Wanted, arrived, first_ns, hours, late, went_on
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.thresholds import METRICS
+from llmeval_sdk.store.views import names_in
 
 
 FIRST_LOOK_NS = 30 * DAY_NS
@@ -118,4 +120,17 @@ def courses(
             reader, course, now_ns, level_of(len(followed)),
             span_name=span_name, predictor=predictor,
         )  # fmt: skip
+        if not course.judged:
+            course.problem = course.problem or reader.read(partial(_misspelt, course.bound))
     return followed
+
+
+def _misspelt(bound: Bound, connection: sqlite3.Connection) -> str:
+    """Say which name was probably meant, where neither the store nor this SDK has an evaluator."""
+    name = bound.evaluator
+    stored = {*names_in(connection, "evaluations", "name")}
+    stored.update(names_in(connection, "not_run", "evaluator"))
+    if name in stored or registry.known(name) is not None:
+        return ""
+    hint = nearest(name, {*METRICS, *stored, *registry.JUDGES})
+    return f"nothing in the store is named {name!r}{f': {hint}' if hint.startswith('did') else ''}"

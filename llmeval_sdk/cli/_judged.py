@@ -111,7 +111,7 @@ def show_alert(course: AlertCourse, population: Population, level: float) -> Non
             standing += f"; {why}"
     elif why:
         standing = f"cannot be decided ({why}"
-        if needed and not course.judged:
+        if needed and not (course.judged or course.problem):
             standing += f"; about {needed:,} judged requests would show a drop of five points"
         standing += ")"
     elif needed is None:

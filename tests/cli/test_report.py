@@ -291,6 +291,26 @@ def test_ratings_of_a_judge_speak_for_all_traffic(llmeval, store):
     assert "0.917 [0." in llmeval("report", "--store", store.path).stdout
 
 
+@pytest.mark.parametrize(
+    ("alert", "words"),
+    [
+        ("eror_rate>0.1", "nothing in the store is named 'eror_rate': did you mean 'error_rate'?"),
+        ("contxt_precision<0.5", "nothing in the store is named 'contxt_precision': did you mean"),
+        ("something_else_entirely<0.5", "nothing in the store is named 'something_else_entirely'"),
+        ("correctness<0.5", "nothing was judged"),
+        ("groundedness<0.5", "nothing was judged"),
+    ],
+)
+def test_an_alert_on_a_name_that_nobody_knows_says_so(llmeval, store, alert, words):
+    """A judge that is known, and judged nothing here, is no mistake."""
+    fill(store)
+    done = llmeval("report", "--store", store.path, "--alert", alert)
+    assert done.returncode == 2
+    said = " ".join(done.stdout.split())
+    assert f"cannot be decided ({words}" in said
+    assert ("would show a drop" in said) == (words == "nothing was judged")
+
+
 def test_without_a_control_sample_nothing_is_said_about_the_rest(llmeval, store):
     """Judged records that were all certain to be judged cannot stand for those that never were."""
     judge(store, control=0.0)
