@@ -126,7 +126,7 @@ def courses(
 
 
 def _misspelt(bound: Bound, connection: sqlite3.Connection) -> str:
-    """Say which name was probably meant, where neither the store nor this SDK has an evaluator."""
+    """Say so where neither the store nor this SDK has an evaluator of the name that is bound."""
     name = bound.evaluator
     stored = {*names_in(connection, "evaluations", "name")}
     stored.update(names_in(connection, "not_run", "evaluator"))
