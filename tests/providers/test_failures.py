@@ -211,6 +211,15 @@ def test_odd_answers_are_no_verdict(serve, ask, provider, body, type):
     assert failure(lambda: ask(server)).type == type
 
 
+def test_tokens_of_a_google_answer_without_a_candidate_are_counted(serve, ask):
+    """They are paid for, as those of any other answer that is no verdict."""
+    body = {"candidates": [], "usageMetadata": {"promptTokenCount": 9, "totalTokenCount": 9}}
+    server = serve("google", *[ServedAnswer(200, json.dumps(body).encode())] * 6)
+    error = failure(lambda: ask(server))
+    assert error.type == "malformed"
+    assert error.usage.total_tokens == 9 * server.calls
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_is_read_of_an_answer_is_bounded(serve, ask, provider):
     """Neither a huge answer nor a compressed one fills the memory."""

@@ -161,12 +161,7 @@ def _untraced() -> Iterator[None]:
 
 
 def _read(answer: Any) -> ProviderReply:
-    """Read an answer.
-
-    Raises:
-        CallFailed: ``refused``, where the prompt was blocked; ``malformed``, where there is no
-            candidate.
-    """
+    """Read an answer; one without a candidate has no text, unless the prompt was blocked."""
     counts = getattr(answer, "usage_metadata", None)
     given = tokens_of(counts, "prompt_token_count") + tokens_of(
         counts, "tool_use_prompt_token_count"
@@ -184,9 +179,8 @@ def _read(answer: Any) -> ProviderReply:
     candidates = getattr(answer, "candidates", None)
     if not candidates:
         feedback = getattr(answer, "prompt_feedback", None)
-        if _name(getattr(feedback, "block_reason", None)):
-            return reply._replace(finish_reason="refusal")
-        raise CallFailed("malformed", "the server's answer has no candidate")
+        is_blocked = _name(getattr(feedback, "block_reason", None))
+        return reply._replace(finish_reason="refusal") if is_blocked else reply
     ended = _name(getattr(candidates[0], "finish_reason", None))
     parts = getattr(getattr(candidates[0], "content", None), "parts", None) or ()
     texts = (part.text for part in parts if not getattr(part, "thought", None))
