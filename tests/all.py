@@ -70,7 +70,9 @@ def main(arguments):
     arguments += [f"--ignore={place}" for place in ignored]
     if "--of-every-python" in ours:
         arguments += OF_EVERY_PYTHON
-    names_tests = any(not part.startswith("-") or part == "--lf" for part in arguments)
+    names_tests = any(
+        not part.startswith("-") or part in ("--lf", "--last-failed") for part in arguments
+    )
     apart = [re.sub(r"^(--junitxml=.*)\.xml$", r"\1-alone.xml", part) for part in arguments]
     parts = (
         [*(FOUR_TESTS if "--waiting" in ours else TWO_FILES), "-m", "not alone", *arguments],
