@@ -94,10 +94,14 @@ def missing_extra(feature: str, extra: str, package: str) -> MissingExtraError:
     return error
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known name a wrong one probably meant, as the end of an error message."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ask whether the known name that is most like a wrong one was meant; empty if none is."""
     import difflib
 
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `did_you_mean`, or else all known names, as the end of an error message."""
+    return did_you_mean(name, names := sorted(known)) or f"known: {', '.join(names)}"

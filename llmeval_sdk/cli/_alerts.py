@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from llmeval_sdk import registry
-from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.errors import ConfigurationError, did_you_mean, nearest
 from llmeval_sdk.store.course import ALPHA, AlertCourse, Bound, Event
 from llmeval_sdk.store.hours import DAY_NS, Wanted, arrived, first_ns, hours, late, went_on
 from llmeval_sdk.store.reader import StoreReader
@@ -121,16 +121,16 @@ def courses(
             span_name=span_name, predictor=predictor,
         )  # fmt: skip
         if not course.judged:
-            course.problem = course.problem or reader.read(partial(_misspelt, course.bound))
+            name = course.bound.evaluator
+            course.problem = course.problem or reader.read(partial(_unknown, name))
     return followed
 
 
-def _misspelt(bound: Bound, connection: sqlite3.Connection) -> str:
-    """Say so where neither the store nor this SDK has an evaluator of the name that is bound."""
-    name = bound.evaluator
+def _unknown(name: str, connection: sqlite3.Connection) -> str:
+    """Say that no evaluator has this name; empty if one in the store or of this SDK has it."""
     stored = {*names_in(connection, "evaluations", "name")}
     stored.update(names_in(connection, "not_run", "evaluator"))
     if name in stored or registry.known(name) is not None:
         return ""
-    hint = nearest(name, {*METRICS, *stored, *registry.JUDGES})
-    return f"nothing in the store is named {name!r}{f': {hint}' if hint.startswith('did') else ''}"
+    hint = did_you_mean(name, {*METRICS, *stored, *registry.JUDGES})
+    return f"nothing in the store is named {name!r}{hint and f': {hint}'}"

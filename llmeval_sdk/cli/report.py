@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
         labels = labels_from(args.labels) if is_file else args.labels
         known = Scores(reader, args.predictor, labels)
         predictors = beside.submit(known.read_ahead, not_run, selection)
-        groups = known.groups(selection, has_digits=True)
+        groups = known.groups(selection, with_digits=True)
         summaries = beside.submit(known.summaries, selection)
         predictors.result()
         judged = populations(reader, selection, known)

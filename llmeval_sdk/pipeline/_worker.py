@@ -126,12 +126,12 @@ class Worker:
             try:
                 self._drain()
                 self._tend()
+                if barriers and self._plan.sessions is not None:
+                    self._plan.sessions.write()
                 self._often()
             except BaseException as error:
                 if not swallow("worker", error):
                     raise
-            if barriers and self._plan.sessions is not None:
-                self._plan.sessions.write()
             self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.done.set()
@@ -143,8 +143,7 @@ class Worker:
         for part in (self._plan.learning, self._plan.sessions):
             while part is not None and not self._barriers and part.study():
                 self._rest()
-                if monotonic() > until:
-                    is_busy = True
+                if is_busy := monotonic() > until:
                     break
         return is_busy
 

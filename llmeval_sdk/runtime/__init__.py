@@ -119,8 +119,8 @@ def configure(
 def flush(timeout: float = 10.0) -> Stats:
     """Wait until everything that was recorded so far is scored, judged and delivered.
 
-    It never raises. Sessions are evaluated when they are idle, which this does not wait for: their
-    turns are in a file then.
+    It never raises. It does not wait until open sessions are idle and evaluated, only until their
+    turns are in the file from which that happens later.
 
     Args:
         timeout: How many seconds to wait at most.

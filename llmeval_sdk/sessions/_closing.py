@@ -142,7 +142,12 @@ class Sessions:
         return self._guarded(lambda: self._work(monotonic()))
 
     def write(self) -> None:
-        """Write all turns that wait, so that a killed process leaves them to others."""
+        """Write all turns that wait, so that a killed process leaves them to others.
+
+        Turns that cannot be written now go on waiting; ``file failed`` counts the attempts.
+        """
+        if os.getpid() != self._pid:
+            self._begin_anew()
         while self._pending and self._guarded(self._write):
             pass
 

@@ -1,4 +1,4 @@
-"""What the evaluations of a store add up to in SQL, by evaluator, span name, version and word."""
+"""Sums over the evaluations of a store, which SQL makes by evaluator, span name and word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llmeval_sdk.store.effective import HAS_CHANCE, IS_FORMER, IS_NEWEST
 
 
 class EvaluationScope(NamedTuple):
-    """Which evaluations, or which judgements that did not run, are summed up.
+    """Selects the evaluations, or the judgements that did not run, that are summed up.
 
     ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
     """
@@ -24,14 +24,14 @@ class EvaluationScope(NamedTuple):
     def where(
         self, evaluator: str, *conditions: str, former: bool = False
     ) -> tuple[str, tuple[Any, ...]]:
-        """Return the condition in SQL, and its arguments.
+        """Return a WHERE clause in SQL, and its arguments.
 
-        Of evaluations, those are left out in whose place a newer one of the same session counts.
+        Only the newest evaluation of a session is selected, because it replaces the former ones.
 
         Args:
             evaluator: the column that names the evaluator: ``name`` in the table of evaluations.
-            conditions: further conditions, which come first; an empty one is none.
-            former: whether only the evaluations are meant that are otherwise left out.
+            conditions: further conditions, which come first; empty ones are ignored.
+            former: whether to select the replaced evaluations of sessions instead.
         """
         by_seq = "+" if former else ""  # few rows are former ones: SQLite is to look up just those
         bounds = {
@@ -52,10 +52,10 @@ class EvaluationScope(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What the evaluations of one evaluator, span name, kind, version and word add up to.
+    """Sums over the evaluations that share an evaluator, span name, kind, version and word.
 
-    All scores of a group stand in one `Group` whose ``word`` is ``None``, with the evaluations that
-    have no value.
+    The scores, which are no words, share one `Group` whose ``word`` is ``None``. The evaluations
+    that have no value are in it as well.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Group(NamedTuple):
     version: str | None
     period: int | None
     word: Any
-    """A category, 1 or 0 for pass and fail, or ``None``."""
+    """The category that was given, 1 for pass or 0 for fail; ``None`` for scores."""
     rows: int
     values: int
     errors: int
@@ -76,16 +76,17 @@ class Group(NamedTuple):
     cost_usd: float | None
     total_tokens: int | None
     known: int | None
-    """How many have an inclusion probability, and neither an error nor no value."""
+    """How many have an inclusion probability and a value, and no error."""
     probable: int
-    """How many say how likely the outcome is good."""
+    """How many have a ``probability``, which says how likely the outcome is good."""
     probability: float | None
-    """The sum of those probabilities."""
+    """The sum of these probabilities."""
     sampled: int | None
-    """How many have another inclusion probability than 1; ``None`` where nothing has any."""
+    """How many have an inclusion probability other than 1; ``None`` if no evaluation has one."""
     digits: str | None = None
-    """The tenth of the range from 0 to 1 in which each score lies, where `groups` was asked for it;
-    scores outside of it count as its ends."""
+    """For each score one digit: the tenth of the range from 0 to 1 in which it lies. A score
+    outside of that range has the digit of the nearer end. ``None`` unless `groups` was asked for
+    digits."""
 
     @property
     def is_whole(self) -> bool:
@@ -94,7 +95,7 @@ class Group(NamedTuple):
 
 
 def period_sql(period_ns: int) -> str:
-    """Return the beginning of a record's period in SQL, or NULL where all times are one."""
+    """Return SQL for the start of a record's period; NULL where all times are one period."""
     return f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
 
 
@@ -103,19 +104,21 @@ def groups(
     scope: EvaluationScope,
     period_ns: int = 0,
     *,
-    has_digits: bool = False,
+    with_digits: bool = False,
 ) -> list[Group]:
-    """Add up the evaluations of a scope, in one pass over them.
+    """Sum up the evaluations of a scope in one pass.
 
     The index ``evaluations_summed`` has them in the order of their groups. Without it SQLite would
-    sort the rows first, which takes longer than all the rest. What former verdicts on sessions used
-    stands in groups without rows: they count no more, and were paid for. With ``has_digits``, most
-    histograms need no pass of their own.
+    sort the rows first, which takes longer than all the rest. Former verdicts on sessions no longer
+    count, but they were paid for: their costs and tokens are in groups that have no rows.
+
+    With ``with_digits``, groups also have the digits of their scores, from which the histograms of
+    scores between 0 and 1 are made without another pass.
     """
     where, arguments = scope.where("name")
     period = period_sql(period_ns)
     by_period = f", {period}" if period_ns else ""
-    digits = _DIGITS if has_digits else "NULL"
+    digits = _DIGITS if with_digits else "NULL"
     sql = _GROUPS.format(where=where, period=period, by_period=by_period, digits=digits)
     counting = [Group(*row) for row in connection.execute(sql, arguments)]
     where, arguments = scope.where("name", "cost_usd IS NOT NULL", former=True)

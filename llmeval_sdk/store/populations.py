@@ -122,7 +122,7 @@ def _estimated(
         all_kinds = all_names and judge not in by_model
         if any(map(_can_be_assisted, mine.values())) and scores.of(judge):
             tallies = scores.predicted(
-                narrow, period_ns=period_ns, every_kind=all_kinds,
+                judge, scope, period_ns=period_ns, every_kind=all_kinds,
                 origin=next(iter(mine.values())).origin,
             )  # fmt: skip
             for key, tally in tallies.items():

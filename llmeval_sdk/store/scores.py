@@ -52,11 +52,12 @@ class Scores:
         self._labelled: dict[str, Mapping[str, Label]] = {}
 
     def groups(
-        self, scope: EvaluationScope, period_ns: int = 0, *, has_digits: bool = False
+        self, scope: EvaluationScope, period_ns: int = 0, *, with_digits: bool = False
     ) -> list[Group]:
-        """Return what the evaluations of a scope add up to.
+        """Return the sums over the evaluations of a scope, which are read once.
 
-        ``has_digits`` is worth it where `summaries` follows: only the first reading counts.
+        Ask for digits (see `groups`) with the first call, if `summaries` is called later: it makes
+        its histograms of them. Without digits it reads the scores again, to the same result.
         """
         key = scope, period_ns
         if key not in self._groups:
@@ -64,7 +65,7 @@ class Scores:
             if scope.evaluator is None:
                 names = self._reader.read(lambda c: names_in(c, "evaluations", "name"))
                 scopes = [scope._replace(evaluator=name) for name in names]
-            reading = partial(groups, period_ns=period_ns, has_digits=has_digits)
+            reading = partial(groups, period_ns=period_ns, with_digits=with_digits)
             readings = [partial(reading, scope=scope) for scope in scopes]
             found = read_at_once(self._reader, readings)
             self._groups[key] = [part for parts in found for part in parts]
@@ -90,31 +91,32 @@ class Scores:
         return self._labelled[name]
 
     def read_ahead(self, not_run: Iterable[NotRunSummary], scope: EvaluationScope) -> None:
-        """Read what `of` and `predicted` return for the judges that passed records over.
+        """Have `of` and `predicted` ready for the judges that did not judge every record.
 
-        A thread may do so beside other readings that call neither of them.
+        Another thread may call this, as long as no thread calls these two meanwhile.
         """
         for judge in {each.evaluator for each in not_run if each.reason in NOT_SELECTED}:
             if self.of(judge):
-                self.predicted(scope._replace(evaluator=judge))
+                self.predicted(judge, scope)
 
     def predicted(
         self,
+        judge: str,
         scope: EvaluationScope,
         *,
         period_ns: int = 0,
         every_kind: bool = False,
         origin: float = 0.0,
     ) -> dict[Key, Tally]:
-        """Return the sums over the records of one judge that have a score of `of`.
+        """Return sums over the records, judged or not, that have one of the scores from `of`.
 
-        See `_verdicts.predicted`; ``scope`` names the judge.
+        They are read once. `_verdicts.predicted` makes them, and describes the arguments.
         """
-        key = scope, period_ns, every_kind, origin
+        key = judge, scope, period_ns, every_kind, origin
         if key not in self._predicted:
             reading = partial(
-                predicted, scope=scope, scores=self.of(scope.evaluator or ""), period_ns=period_ns,
-                every_kind=every_kind, origin=origin,
+                predicted, scope=scope._replace(evaluator=judge), scores=self.of(judge),
+                period_ns=period_ns, every_kind=every_kind, origin=origin,
             )  # fmt: skip
             self._predicted[key] = self._read(reading)
         return self._predicted[key]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from llmeval_sdk import _values
-from llmeval_sdk.store.bins import BINS, DIGIT, counted, has_bins
+from llmeval_sdk.store.bins import BINS, DIGIT, has_bins, histogram_of
 from llmeval_sdk.store.groups import EvaluationScope, Group
 
 
@@ -66,8 +66,8 @@ class _Summed:
     tokens: int = 0
     probable: int = 0
     probability: float = 0.0
-    histogram: list[int] | None = field(default_factory=lambda: [0] * BINS)
-    """Of the range from 0 to 1; ``None`` where it takes a pass of its own."""
+    digits: list[str | None] = field(default_factory=list)
+    """Those of each group with scores; ``None`` for a group that was read without them."""
 
     def add(self, group: Group) -> None:
         """Add what one version said, or said in one word."""
@@ -78,7 +78,7 @@ class _Summed:
             self.scores += group.values
             self.total += group.total
             self.low, self.high = min(self.low, group.low), max(self.high, group.high)
-            self._add_digits(group.digits)
+            self.digits.append(group.digits)
         self.errors += group.errors
         self.not_applicable += group.not_applicable
         self.tokens += group.total_tokens or 0
@@ -86,14 +86,6 @@ class _Summed:
         self.probability += group.probability or 0.0
         if group.cost_usd is not None:
             self.cost = (self.cost or 0.0) + group.cost_usd
-
-    def _add_digits(self, digits: str | None) -> None:
-        if self.histogram is not None and digits is not None and self.low >= 0 and self.high <= 1:
-            self.histogram = [
-                count + more for count, more in zip(self.histogram, counted(digits), strict=True)
-            ]
-        else:
-            self.histogram = None
 
     def mean(self) -> float | None:
         """Return the mean, or ``None`` if any answer is neither a number nor neutral."""
@@ -159,7 +151,10 @@ def _summary(
     low, high = (group.low, group.high) if group.scores else (None, None)
     if low is not None and high is not None and low >= 0 and high <= 1:
         low, high = 0.0, 1.0
-    histogram = tuple(group.histogram) if group.histogram is not None and group.scores else None
+    if (low, high) == (0.0, 1.0) and None not in group.digits:
+        histogram = histogram_of("".join(filter(None, group.digits)))
+    else:
+        histogram = _histogram(connection, scope, key, low, high)
     return ScoreSummary(
         evaluator,
         kind,
@@ -170,7 +165,7 @@ def _summary(
         mean=group.mean(),
         low=low,
         high=high,
-        histogram=histogram or _histogram(connection, scope, key, low, high),
+        histogram=histogram,
         categories=dict(sorted(group.categories.items(), key=lambda item: (-item[1], item[0]))),
         cost_usd=group.cost,
         total_tokens=group.tokens,
@@ -192,7 +187,7 @@ def _histogram(
     scale = low, BINS / ((high - low) or 1.0)
     query = _BINS.format(where=where), (*scale, *which, *arguments)
     (digits,) = connection.execute(*query).fetchone()
-    return counted(digits or "")
+    return histogram_of(digits or "")
 
 
 _BINS = f"""

@@ -103,6 +103,21 @@ def test_a_fork_leaves_sessions_in_memory_as_they_are(make):
     assert noted(sessions) == 1
 
 
+def test_a_child_that_flushes_leaves_its_parents_turns_to_the_parent(make):
+    """Turns that wait to be written are those of the process that noted them."""
+    sessions = make()
+    sessions.note(span_of("s0"), RECORD, in_spool=False)  # the next turns wait for a burst
+    for _ in range(3):
+        sessions.note(span_of("s1"), RECORD, in_spool=False)
+
+    def flushes():
+        sessions.write()
+        return noted(sessions) == 0 and "file failed" not in sessions.stats()
+
+    assert in_child(flushes)
+    assert noted(sessions) == 3
+
+
 def test_a_child_that_just_ends_leaves_its_parents_leases_alone(make):
     """It gives back what it took itself, which is nothing."""
     sessions = make()

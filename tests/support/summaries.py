@@ -8,12 +8,12 @@ from llmeval_sdk.store.scores import Scores
 def score_summary(reader, *scope, **named):
     """Summarise scores by evaluator and span name; the scope is that of `EvaluationScope`.
 
-    Histograms that are counted with the sums are those that take a pass of their own.
+    Histograms have to be the same, whether digits were read with the sums or in another pass.
     """
     of = EvaluationScope(*scope, **named)
     summaries = tuple(Scores(reader).summaries(of))
     known = Scores(reader)
-    known.groups(of, has_digits=True)
+    known.groups(of, with_digits=True)
     assert tuple(known.summaries(of)) == summaries
     return summaries
 

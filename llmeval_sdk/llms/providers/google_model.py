@@ -161,7 +161,7 @@ def _untraced() -> Iterator[None]:
 
 
 def _read(answer: Any) -> ProviderReply:
-    """Read an answer; one without a candidate has no text, unless the prompt was blocked."""
+    """Read an answer. Without a candidate it has no text; a blocked prompt makes it a refusal."""
     counts = getattr(answer, "usage_metadata", None)
     given = tokens_of(counts, "prompt_token_count") + tokens_of(
         counts, "tool_use_prompt_token_count"
@@ -179,7 +179,7 @@ def _read(answer: Any) -> ProviderReply:
     candidates = getattr(answer, "candidates", None)
     if not candidates:
         feedback = getattr(answer, "prompt_feedback", None)
-        is_blocked = _name(getattr(feedback, "block_reason", None))
+        is_blocked = bool(_name(getattr(feedback, "block_reason", None)))
         return reply._replace(finish_reason="refusal") if is_blocked else reply
     ended = _name(getattr(candidates[0], "finish_reason", None))
     parts = getattr(getattr(candidates[0], "content", None), "parts", None) or ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from llmeval_sdk.errors import ConfigurationError, DataError, nearest
+from llmeval_sdk.errors import ConfigurationError, DataError, did_you_mean
 from llmeval_sdk.offline.data._record import READERS
 from llmeval_sdk.offline.data.source import Data, Located
 
@@ -42,8 +42,8 @@ def mapped(data: Data, names: Mapping[str, str] | None) -> Data:
 
 def _with_hint(name: str, known: Iterable[str]) -> str:
     """Quote a name that is not there, with the one that was probably meant."""
-    hint = nearest(name, known)
-    return f"{name!r} ({hint})" if hint.startswith("did you mean") else repr(name)
+    hint = did_you_mean(name, known)
+    return f"{name!r} ({hint})" if hint else repr(name)
 
 
 LOOKED_AT = 100
