@@ -42,3 +42,8 @@ def number(value: float) -> str:
     if abs(value) < 1e15 and value == int(value) and abs(value) > 1:
         return f"{int(value):,}"
     return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.3g}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Count something: ``1 row``, ``1,200 rows``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from llmeval_sdk import config, registry
+from llmeval_sdk._terminal import plural
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.files import path_of, refusal
@@ -219,7 +220,7 @@ def store(settings: Settings) -> Finding:
                 counts = reader.counts()
         except ConfigurationError as error:
             return Finding(False, str(path), str(error))
-        held = f"{counts.spans:,} spans, {counts.evaluations:,} evaluations"
+        held = f"{plural(counts.spans, 'span')}, {plural(counts.evaluations, 'evaluation')}"
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             return Finding(False, str(path), f"{held}, but it cannot be written: memory only")
         return Finding(True, str(path), f"{held}, can be written")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._terminal import printable, score
+from llmeval_sdk._terminal import plural, printable, score
 from llmeval_sdk.cli._output import heading, say, say_json, table
 from llmeval_sdk.errors import ConfigurationError
 
@@ -107,9 +107,8 @@ def _print(outcome: EvaluateRun) -> None:
     for name, account in report.delivery.items():
         lost = "".join(f", {times:,} dropped ({why})" for why, times in account.dropped.items())
         waiting = f", {account.undelivered:,} not delivered" if account.undelivered else ""
-        say(
-            f"{name}: {account.delivered:,} of {account.created:,} records delivered{lost}{waiting}"
-        )
+        records = plural(account.created, "record")
+        say(f"{name}: {account.delivered:,} of {records} delivered{lost}{waiting}")
     say(f"\nsaved to {outcome.saved}")
 
 
@@ -132,7 +131,7 @@ def _print_worst(report: Report) -> None:
 
 
 def _print_comparison(compared: Comparison) -> None:
-    from llmeval_sdk.offline.report.summary import plural, shown
+    from llmeval_sdk.offline.report.summary import shown
 
     heading(f"Against the baseline ({plural(compared.pairs, 'row')} in both)")
     rows = [

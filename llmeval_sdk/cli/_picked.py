@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from llmeval_sdk import _values
+from llmeval_sdk._terminal import printable
+from llmeval_sdk.errors import did_you_mean
 from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.lookup import SpanRef
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.typed_ids import forms
-from llmeval_sdk.store.walks import Place, Query
+from llmeval_sdk.store.walks import Order, Place, Query
 
 
 LOOKED_AT = 2_000
@@ -26,26 +28,34 @@ def listed(reader: StoreReader, query: Query, count: int) -> list[ListedSpan]:
     return list(found.items)
 
 
-def of_session(
-    reader: StoreReader, query: Query, session: str | None, count: int
-) -> list[ListedSpan]:
-    """Return the newest spans of a query in a session, in whichever form the store holds its id."""
-    queries = [replace(query, session=form) for form in forms(session)] if session else [query]
+def of_session(query: Query, session: str | None) -> list[Query]:
+    """Limit a query to a session, in whichever form the store holds its id."""
+    return [replace(query, session=form) for form in forms(session)] if session else [query]
+
+
+def newest(reader: StoreReader, queries: Sequence[Query], count: int) -> list[ListedSpan]:
+    """Return the newest spans of some queries."""
     items = [item for query in queries for item in listed(reader, query, count)]
     return sorted(items, key=lambda item: (item.start_ns, item.seq), reverse=True)[:count]
 
 
 def worst(
-    reader: StoreReader, evaluator: str, count: int, since: int | None = None
+    reader: StoreReader, evaluator: str, count: int, queries: Sequence[Query] = (Query(),)
 ) -> list[ListedSpan]:
     """Return the spans that an evaluator scored worst, the worst first; neutral ones are none."""
     known = reader.read(views.known_names)  # which also says which values are better
-    order = "highest" if _values.high_is_bad(evaluator) else "lowest"
     if evaluator in known.numeric:
-        query = Query(order=order, order_by=evaluator, since=since)  # type: ignore[arg-type]
-        return listed(reader, query, count)
+        highest = _values.high_is_bad(evaluator)
+        order: Order = "highest" if highest else "lowest"
+        ordered = [replace(query, order=order, order_by=evaluator) for query in queries]
+        found = [item for query in ordered for item in listed(reader, query, count)]
+        if len(ordered) > 1:
+            scores = said_of(reader, found)
+            found.sort(key=lambda item: scores[item.span_id][evaluator].value, reverse=highest)
+        return found[:count]
     rated: list[tuple[float, ListedSpan]] = []
-    for items in _pages(reader, Query(evaluator=evaluator, since=since)):
+    every = (replace(query, evaluator=evaluator) for query in queries)
+    for items in (items for query in every for items in _pages(reader, query)):
         scores = said_of(reader, items)
         for item in items:
             score = scores[item.span_id].get(evaluator)
@@ -53,6 +63,13 @@ def worst(
             if good is not None:
                 rated.append((good, item))
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
+
+
+def unscored(reader: StoreReader, evaluator: str) -> str:
+    """Say that an evaluator scored no request of a store, and which one was probably meant."""
+    known = reader.read(views.known_names).evaluators
+    hint = "" if evaluator in known else did_you_mean(evaluator, known)
+    return f"{printable(evaluator, 80)} has scored no request of this store{hint and f': {hint}'}"
 
 
 def said_of(reader: StoreReader, items: list[ListedSpan]) -> dict[str, dict[str, Said]]:

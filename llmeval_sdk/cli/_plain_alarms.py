@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from llmeval_sdk._terminal import plural
 from llmeval_sdk.cli._pricing import pricing
 from llmeval_sdk.cli._watch_state import AlertMessage, PlainAlarm, WatchState
 from llmeval_sdk.store.course import Bound
@@ -34,7 +35,7 @@ def look_at_traffic(
 def _put(state: WatchState, result: Measured, kind: str, now_ns: int) -> None:
     value = "nothing" if result.value is None else f"{result.value:.4g}"
     window = f"from {moment(result.since_ns)} to {moment(result.until_ns)}"
-    measured = f"it was {value} {window}, over {result.count:,} requests"
+    measured = f"it was {value} {window}, over {plural(result.count, 'request')}"
     word = "ALARM" if kind == "raised" else "the alarm is over"
     text = f"{word} {result.alert}: {measured}"
     if kind == "over":

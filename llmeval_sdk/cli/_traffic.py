@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from llmeval_sdk._terminal import printable, seconds
+from llmeval_sdk._terminal import plural, printable, seconds
 from llmeval_sdk.cli._options import open_store
 from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.cli._pricing import pricing
@@ -159,13 +159,15 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
             f" {len(summed.groups) - bool(summed.left_out):,} and adds up the rest."
         )
     if total.calls:
-        parts = [f"{total.calls:,} model calls with {total.input_tokens:,} tokens in"]
+        parts = [f"{plural(total.count, 'model call')} with {total.input_tokens:,} tokens in"]
         cached = total.cache_read_input_tokens
         if cached:
             parts.append(f"of which a cache had {cached:,}")
         parts.append(f"{total.output_tokens:,} out")
         if total.reasoning_output_tokens:
             parts.append(f"of which {total.reasoning_output_tokens:,} were reasoning")
+        if silent := total.count - total.calls:
+            parts[-1] += f" (those of {plural(silent, 'call')} are unknown)"
         yield f"In all: {', '.join(parts)}; cost {_money(total)}."
     errors = [(kind, times) for group in summed.groups for kind, times in group.error_types.items()]
     if errors:
@@ -174,14 +176,7 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
             by_type[kind] = by_type.get(kind, 0) + times
         most = sorted(by_type.items(), key=lambda item: -item[1])[:6]
         yield "Failures: " + ", ".join(f"{kind} {times:,}" for kind, times in most) + "."
-    if summed.unpriced_models:
-        models = ", ".join(
-            f"{model} ({times:,} calls)" for model, times in summed.unpriced_models.items()
-        )
-        yield (
-            f"No cost is known for {models}: their cost is not in these figures. Name it with"
-            " --prices or LLMEVAL_PRICES, as in 'my-model=0.5,1.5'."
-        )
+    yield from _of_unknown_cost(summed)
     jumps = sum(group.clock_jumps for group in summed.groups)
     if jumps:
         yield (
@@ -190,6 +185,24 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
         )
     if future:
         yield f"Requests that began in the future, by their clock: {future:,}."
+
+
+def _of_unknown_cost(summed: Traffic) -> Iterator[str]:
+    if summed.unpriced_models:
+        yield (
+            f"No price is known for {_models(summed.unpriced_models)}: what they cost is not in"
+            " these figures. Name it with --prices or LLMEVAL_PRICES, as in 'my-model=0.5,1.5'."
+        )
+    if summed.silent_models:
+        yield (
+            f"No usage is known for {_models(summed.silent_models)}: what they cost is not in"
+            " these figures. Record it with annotate(usage=...); some providers tell it of a stream"
+            " only when asked."
+        )
+
+
+def _models(calls: Mapping[str, int]) -> str:
+    return ", ".join(f"{model} ({plural(times, 'call')})" for model, times in calls.items())
 
 
 def _show_plain_alerts(alerts: Sequence[Measured]) -> None:
@@ -208,7 +221,7 @@ def _show_plain_alerts(alerts: Sequence[Measured]) -> None:
 
 
 def _of(alert: Measured) -> str:
-    return f"{alert.count:,} requests" if "feedback" not in alert.detail else "what users said"
+    return plural(alert.count, "request") if "feedback" not in alert.detail else "what users said"
 
 
 def _exit_code(alerts: Sequence[Measured]) -> int:

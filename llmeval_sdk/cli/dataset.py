@@ -132,7 +132,7 @@ def _picked_ids(reader: StoreReader, args: argparse.Namespace) -> list[str]:
     if args.worst:
         worst = _picked.worst(reader, args.worst, 1)
         if not worst:
-            raise ConfigurationError(f"{printable(args.worst)} has scored no request of this store")
+            raise ConfigurationError(_picked.unscored(reader, args.worst))
         spans += worst
     return [span.span_id for span in spans]
 

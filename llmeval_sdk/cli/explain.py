@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
 def _pick(reader: StoreReader, worst: str | None) -> int:
     found = _picked.worst(reader, worst, 1) if worst else _picked.listed(reader, Query(), 1)
     if not found:
-        asked = f"{printable(worst)} has scored" if worst else "was traced"
-        say(f"There is no request that {asked} in {printable(reader.location)}.")
+        why = _picked.unscored(reader, worst) if worst else "no request was traced"
+        say_wrapped(f"{printable(reader.location)}: {why}")
         return 1
     span = found[0]
     _explain(reader, SpanRef(span.trace_id, span.span_id, span.name, span.start_ns))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk._terminal import plural
 from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli._output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
@@ -91,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
             say_json(about)
             return 0
         over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
-        say_wrapped(f"{path}: {too_old:,} of {spans:,} spans are older than {days:g} days{over}")
+        say_wrapped(
+            f"{path}: {too_old:,} of {plural(spans, 'span')} older than {days:g} days{over}"
+        )
         return 0
     writer = StoreWriter(path, size, days)
     try:
@@ -106,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         say_json({**about, "removed": spans - left, "bytes_now": _on_disk(path)})
         return 0
     say_wrapped(
-        f"{path}: {spans - left:,} of {spans:,} spans went;"
+        f"{path}: {spans - left:,} of {plural(spans, 'span')} went;"
         f" {_megabytes(before)} before, {_megabytes(_on_disk(path))} now"
     )
     return 0
@@ -156,8 +159,6 @@ def _forget(args: argparse.Namespace) -> int:
 
 
 def _what(amount: Forgotten) -> str:
-    from llmeval_sdk.offline.report.summary import plural
-
     return f"{plural(amount.traces, 'trace')} with {plural(amount.spans, 'span')}"
 
 

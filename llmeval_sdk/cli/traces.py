@@ -12,9 +12,10 @@ from llmeval_sdk import _values
 from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
-from llmeval_sdk.cli._output import say, say_json, table
+from llmeval_sdk.cli._output import say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.pages import ListedSpan, Said
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.said import has_abstained
 from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.walks import Query
@@ -74,18 +75,16 @@ def run(args: argparse.Namespace) -> int:
 
     Where ids are hashed and the key is missing, nothing found is no answer but an error.
     """
-    if args.worst and (args.session or args.user):
-        raise ConfigurationError("--worst looks at all requests: it takes no --session or --user")
     with open_store(args.store) as reader:
-        hidden = False
+        query = Query(since=args.since, failed=args.failed, user=args.user and forms(args.user))
+        queries = _picked.of_session(query, args.session)
         if args.worst:
-            requests = _picked.worst(reader, args.worst, args.limit, args.since)
+            requests = _picked.worst(reader, args.worst, args.limit, queries)
         else:
-            query = Query(since=args.since, failed=args.failed, user=args.user and forms(args.user))
-            requests = _picked.of_session(reader, query, args.session, args.limit)
-            hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
+            requests = _picked.newest(reader, queries, args.limit)
+        hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
         evaluations = _picked.said_of(reader, requests)
-        where = reader.location
+        why = "" if requests else _none(reader, args)
     if hidden and not requests:
         raise ConfigurationError(f"no request was found by the id as it is, but {UNREADABLE}")
     if hidden:
@@ -96,9 +95,23 @@ def run(args: argparse.Namespace) -> int:
     elif requests:
         _show(requests, evaluations, args.worst)
     else:
-        scored_by = f" scored by {printable(args.worst)}" if args.worst else ""
-        say(f"No request{scored_by} in {printable(where)}.")
+        say_wrapped(why)
     return 0 if requests else 1
+
+
+def _none(reader: StoreReader, args: argparse.Namespace) -> str:
+    """Say of an empty list what it was asked for, so that the store is not taken for empty."""
+    filters = (
+        args.user and f"of user {printable(args.user, 80)}",
+        args.session and f"of session {printable(args.session, 80)}",
+        args.failed and "that failed",
+        args.since and f"since {moment(args.since)}",
+    )
+    words = " ".join(("No request", *filter(None, filters)))
+    if args.worst and words == "No request":
+        return f"{printable(reader.location)}: {_picked.unscored(reader, args.worst)}"
+    scored = f" was scored by {printable(args.worst, 80)}" if args.worst else ""
+    return f"{words}{scored} in {printable(reader.location)}."
 
 
 def _show(

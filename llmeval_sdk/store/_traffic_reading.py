@@ -90,7 +90,7 @@ class TrafficReading:
                 used = CallTokens(*map(int, rest))
                 usd, unpriced = self._spent((name, kind, model, error), used, cost, priced)
                 if error is None:
-                    unpriced += self._untold(model, count - used.calls)
+                    unpriced += self._silent(model, count - used.calls)
                 group.add_used(used, usd, unpriced)
                 self.all_calls.add_used(used, usd, unpriced)
                 self.all_calls.add_spans(count, error, count - len(times))
@@ -103,7 +103,7 @@ class TrafficReading:
         """Return what the calls of a group of rows cost, and how many have no known price."""
         price, is_anew = self.pricing.of(group[2])
         lacking = used.calls - priced
-        if not (lacking or is_anew):
+        if not used.calls or not (lacking or is_anew):
             return cost, 0
         if price is None:
             self.pricing.unpriced[group[2] or "-"] += lacking
@@ -114,10 +114,10 @@ class TrafficReading:
         usd = cost_of(price, CallTokens(*map(int, row)))
         return (usd if is_anew else usd + (cost or 0.0)), 0
 
-    def _untold(self, model: str | None, calls: int) -> int:
+    def _silent(self, model: str | None, calls: int) -> int:
         """Count calls that ended well and do not say what they used: they may cost anything."""
         if calls:
-            self.pricing.unpriced[model or "-"] += calls
+            self.pricing.silent[model or "-"] += calls
         return calls
 
     def by_trace(self, key: str, by: str) -> dict[str | None, str]:
@@ -170,7 +170,7 @@ class TrafficReading:
             if used[0] is not None:
                 self._add_call(group, model, cost, used, (read, written))
             elif error is None and cost is None:
-                group.unpriced += self._untold(model, 1)
+                group.unpriced += self._silent(model, 1)
         for group in sums.values():
             calls.add_used(group.used, group.cost_usd, group.unpriced)
 

@@ -48,6 +48,7 @@ class TrafficGroup:
     cost_usd: float | None
     """Of the calls whose price is known; ``None`` if it is of none."""
     unpriced_calls: int
+    """Calls of unknown cost: without a known price, or without the tokens they used."""
     clock_jumps: int
     """Spans that end before they begin; the percentiles leave them out."""
 
@@ -90,7 +91,9 @@ class Pricing:
         self.has_new = is_anew is not None
         self._prices: dict[str | None, tuple[ModelPrice | None, bool]] = {}
         self.unpriced: Counter[str] = Counter()
-        """How many calls have no known price, or do not say what they used, by model."""
+        """How many calls have no known price, by model."""
+        self.silent: Counter[str] = Counter()
+        """How many calls ended well and do not say what they used, by model."""
 
     def of(self, model: str | None) -> tuple[ModelPrice | None, bool]:
         """Return a model's price, and whether it stands in place of costs that were stored."""

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from llmeval_sdk._terminal import plural
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.labels import Thumbs, about, thumbs
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
@@ -122,8 +123,7 @@ def measure(
         value = _READ[bound.evaluator](group, seconds)
         detail = ""
         if bound.evaluator.startswith("cost_usd") and group.unpriced_calls:
-            models = ", ".join(pricing.unpriced)
-            detail = f"{group.unpriced_calls:,} calls have no known cost ({models})"
+            detail = _of_unknown_cost(pricing)
         holds = None if value is None else _is_beyond(bound, value)
         if detail and holds is not True:
             holds = None  # what is not priced may cost anything
@@ -132,6 +132,16 @@ def measure(
 
 
 _OF_ALL_SPANS = "feedback is about whole traces: leave the name of a span out"
+
+
+def _of_unknown_cost(pricing: Pricing) -> str:
+    """Name the calls that may cost anything, by what is missing."""
+    unknown = {"price": pricing.unpriced, "usage": pricing.silent}
+    return " and ".join(
+        f"{plural(calls.total(), 'call')} of unknown {what} ({', '.join(calls)})"
+        for what, calls in unknown.items()
+        if calls
+    )
 
 
 def _of_feedback(bound: Bound, said: Thumbs | None, window: tuple[int, int], why: str) -> Measured:

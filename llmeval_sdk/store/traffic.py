@@ -28,7 +28,7 @@ GROUPINGS = ("name", "request", "model", "user", "session", "tag:KEY")
 MOST_GROUPS = 1_000
 """How many groups a report has; those with the least money and spans are added up as one."""
 MOST_MODELS = 20
-"""How many models without a price a report names."""
+"""How many models of unknown cost a report names, of each kind."""
 OTHERS = "(others)"
 
 
@@ -44,7 +44,9 @@ class Traffic:
     left_out: int
     """How many further groups are added up in the last one."""
     unpriced_models: Mapping[str, int]
-    """Calls of unknown cost, by model: without a known price, or without the tokens they used."""
+    """Calls whose price is unknown, by model."""
+    silent_models: Mapping[str, int]
+    """Calls that ended well and do not say what they used, by model."""
 
 
 def check(by: str) -> str:
@@ -78,8 +80,11 @@ def traffic(
     left_out = len(ranked) - len(groups)
     if left_out:
         groups.append(rest.group(OTHERS, units[ranked[-1]]))
-    unpriced = dict(reading.pricing.unpriced.most_common(MOST_MODELS))
-    return Traffic(by, reading.all_calls.group(None, "call"), tuple(groups), left_out, unpriced)
+    unknown = [
+        dict(models.most_common(MOST_MODELS))
+        for models in (reading.pricing.unpriced, reading.pricing.silent)
+    ]
+    return Traffic(by, reading.all_calls.group(None, "call"), tuple(groups), left_out, *unknown)
 
 
 def overall(connection: sqlite3.Connection, scope: TrafficScope, pricing: Pricing) -> TrafficGroup:

@@ -13,7 +13,7 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from llmeval_sdk._terminal import number
+from llmeval_sdk._terminal import number, plural
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.viewer._figures import Figures
 from llmeval_sdk.viewer._render import when
@@ -102,7 +102,7 @@ def distribution(figures: Figures) -> Callable[[float, str], Markup]:
         part = frame.width / max(len(figures.histogram), 1)
         for n, count in enumerate(figures.histogram):
             start, top = figures.low + n * step, frame.y(count)
-            label = f"{number(start)} to {number(start + step)}: {count} records"
+            label = f"{number(start)} to {number(start + step)}: {plural(count, 'record')}"
             box = (frame.left + n * part + 1, top, part - 2, frame.bottom - top)
             frame.picture.bar(box, label)
         for n in range(0, len(figures.histogram) + 1, 2 if width == WIDE else 5):
@@ -126,7 +126,9 @@ def categories(counts: Mapping[str, int]) -> Callable[[float, str], Markup]:
         for place, (word, times) in enumerate(shown):
             y = place * _ROW + 4
             picture.text(left - 6, y + 14, fitted(word, left - 6), "end")
-            picture.bar((left, y, room * times / most, _ROW - 7), f"{word}: {times} records")
+            picture.bar(
+                (left, y, room * times / most, _ROW - 7), f"{word}: {plural(times, 'record')}"
+            )
             picture.text(left + room * times / most + 5, y + 14, f"{times:,}", "start")
         return picture.done()
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk import runtime
+from llmeval_sdk._terminal import plural
 from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.pipeline import ExporterStats
 from llmeval_sdk.store import losses, views
@@ -246,7 +247,7 @@ def _said(name: str, said: views.Recent | None) -> list[Chart]:
     period = period_of(said.times)
     points = [Point(at, mean, count=count) for at, mean, count in means_by_period(said, period)]
     charts = _drawn(figures(name, said, judge=False), said, period, points, [])
-    note = f"What people said of {len(said.values):,} records."
+    note = f"What people said of {plural(len(said.values), 'record')}."
     return [
         replace(chart, title=f"People: {chart.title[0].lower()}{chart.title[1:]}", note=note)
         for chart in charts
@@ -260,7 +261,7 @@ def _probable(name: str, judge: JudgeFigures | None) -> list[Chart]:
     recent = views.Recent((), judge.probabilities, 0, capped=False)
     title = "Probability of a good outcome"
     draw = _charts.distribution(figures(name, recent, judge=True))
-    note = f"By decision models, on {len(judge.probabilities):,} records."
+    note = f"By decision models, on {plural(len(judge.probabilities), 'record')}."
     return [Chart(title, _charts.drawn(draw, f"{title}: {name}"), note)]
 
 

@@ -244,9 +244,7 @@ def test_a_store_that_exists_is_counted(llmeval, store):
     """How much is there, and that it can be written."""
     store.evaluation(store.span("01" * 8), "context_precision", 0.5)
     done = llmeval("doctor", LLMEVAL_STORE=str(store.path))
-    assert (
-        line(done, f"ok {store.path}") == f"ok {store.path} 1 spans, 1 evaluations, can be written"
-    )
+    assert line(done, f"ok {store.path}") == f"ok {store.path} 1 span, 1 evaluation, can be written"
 
 
 def test_a_store_that_cannot_be_written_is_broken(llmeval, tmp_path):

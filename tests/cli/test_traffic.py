@@ -117,7 +117,7 @@ def test_a_model_without_a_price_is_said_and_can_get_one(llmeval, store, calls):
     assert found["own-7b"]["cost_usd"] is None
     assert found["own-7b"]["unpriced_calls"] == 150
     assert told["traffic"]["unpriced_models"] == {"own-7b": 150}
-    assert "No cost is known for own-7b (150 calls)" in llmeval("report", *where).stdout
+    assert "No price is known for own-7b (150 calls)" in llmeval("report", *where).stdout
     mine = [call for call in calls if call["model"] == "own-7b"]
     cached = sum(call["tokens"] // 2 for call in mine)
     tokens, answers = (sum(call[name] for call in mine) for name in ("tokens", "answer"))
@@ -207,7 +207,7 @@ def test_columns_with_foreign_types_are_survived(llmeval, store, calls):
         ("error_rate>0.01", 1, "it is 0.02"),
         ("error_rate>0.05", 0, "no alert"),
         ("cost_usd.per_day>0.1", 1, "ALERT"),
-        ("cost_usd.per_day>2000", 2, "no known cost (own-7b)"),
+        ("cost_usd.per_day>2000", 2, "150 calls of unknown price (own-7b)"),
         ("time_to_first_token_seconds.p50<0.001", 0, "no alert"),
     ],
 )
@@ -299,7 +299,32 @@ def test_a_call_that_does_not_say_what_it_used_leaves_a_bound_of_cost_undecided(
     )
     done = llmeval("report", "--store", store.path, "--alert", "cost_usd.total>20")
     assert done.returncode == 2, done.stdout
-    assert "1 calls have no known cost (gpt-4o)" in done.stdout
+    assert "1 call of unknown usage (gpt-4o)" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("by", ["name", "model", "request", "user"])
+@pytest.mark.parametrize("prices", [(), ("--prices", "gpt-4o=1,2")], ids=["known", "named"])
+def test_a_call_that_does_not_say_what_it_used_is_not_called_unpriced(store, llmeval, by, prices):
+    """Its model has a price, so that naming one again would help nobody; its cost is unknown."""
+    now = time.time_ns()
+    ended = {"start_ns": now - SECOND, "end_ns": now}
+    store.span(f"{1:016x}", "answer", **ended)
+    for number in (2, 3):
+        store.span(f"{number:016x}", "chat", kind="llm", model_name="gpt-4o", **ended)
+    used = Usage(10, 5, 15)
+    store.span(f"{4:016x}", "chat", kind="llm", model_name="own-7b", usage=used, **ended)
+    where = ("report", "--store", store.path, "--by", by, *prices)
+    shown = " ".join(llmeval(*where).stdout.split())
+    assert "No price is known for own-7b (1 call):" in shown
+    assert "No usage is known for gpt-4o (2 calls):" in shown
+    assert (
+        "In all: 3 model calls with 10 tokens in, 5 out (those of 2 calls are unknown); cost"
+        in shown
+    )
+    assert "$0.0000" not in shown
+    traffic = json.loads(llmeval(*where, "--json").stdout)["traffic"]
+    assert (traffic["unpriced_models"], traffic["silent_models"]) == ({"own-7b": 1}, {"gpt-4o": 2})
+    assert sum(group["unpriced_calls"] for group in traffic["groups"]) == 3
 
 
 def test_a_window_without_requests_decides_nothing(store, llmeval):

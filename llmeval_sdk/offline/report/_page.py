@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from llmeval_sdk._terminal import printable, score
+from llmeval_sdk._terminal import plural, printable, score
 from llmeval_sdk.model import Evaluation, is_stand_in
 from llmeval_sdk.offline.report._page_markup import STYLE, cells, mark, table, text
 from llmeval_sdk.offline.report._page_metrics import Histograms, metrics
@@ -20,7 +20,6 @@ from llmeval_sdk.offline.report.summary import (
     goodness,
     headline,
     low,
-    plural,
     standing,
 )
 from llmeval_sdk.offline.report.summary import worst as worst_of

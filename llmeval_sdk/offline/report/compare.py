@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from llmeval_sdk._terminal import printable, score
+from llmeval_sdk._terminal import plural, printable, score
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report._outputs import contributions
 from llmeval_sdk.offline.report._pairs import ChangedRows, RowPair, change_of, row_keys, step_of
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import direction, goodness, plural
+from llmeval_sdk.offline.report.summary import direction, goodness
 
 
 if TYPE_CHECKING:

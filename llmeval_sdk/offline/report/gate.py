@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from llmeval_sdk._terminal import plural
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.report._outputs import Output, metric_paths
 from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
-from llmeval_sdk.offline.report.summary import STOOD_IN, plural, stood_in
+from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
 
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from llmeval_sdk import _values
-from llmeval_sdk._terminal import number
+from llmeval_sdk._terminal import number, plural
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report.row import Row
@@ -155,11 +155,6 @@ def headline(report: Report) -> str:
     if distrusted:
         parts.append(f"{plural(distrusted, 'kept verdict')} without our signature judged anew")
     return "; ".join(parts)
-
-
-def plural(count: int, noun: str) -> str:
-    """Count something: ``1 row``, ``1,200 rows``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def shown(value: float | None) -> str:
