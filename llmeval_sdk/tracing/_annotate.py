@@ -10,7 +10,7 @@ from typing import Any
 from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.model import Prompt
 from llmeval_sdk.protocols import ContextBridge
-from llmeval_sdk.tracing._span import Link, Span
+from llmeval_sdk.tracing._span import Link, Span, Spec
 from llmeval_sdk.tracing._state import current, state
 
 
@@ -219,13 +219,19 @@ def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, Any]) -
 _LLM_ONLY = ("prompt", "name")
 
 
-def inherit(span: Span) -> None:
-    """Annotate a new span with the fields of the annotation contexts around it."""
-    for fields in _inherited.get():
+def inherit(span: Span, spec: Spec | None = None) -> None:
+    """Annotate a new span with the fields of the annotation contexts around it.
+
+    The tags and the session that the span was declared with win over theirs.
+    """
+    contexts = _inherited.get()
+    for fields in contexts:
         if span.kind == "llm":
             span.annotate(**fields)
         else:
             span.annotate(**{key: item for key, item in fields.items() if key not in _LLM_ONLY})
+    if contexts and spec is not None:
+        span.annotate(tags=spec.tags, session_id=spec.session_id)
 
 
 _OFF = Link(0, 0, 0, recording=False)

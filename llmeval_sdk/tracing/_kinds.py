@@ -7,11 +7,16 @@ show them. All do the same: see `Scope`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from llmeval_sdk.records import EFFECT_TAG
 from llmeval_sdk.tracing._scope import Scope, decorated_or_scope
 
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from llmeval_sdk.tracing._options import SpanOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,20 +25,13 @@ R = TypeVar("R")
 @overload
 def workflow(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def workflow(
-    name: str | None = None,
-    *,
-    evaluators: Sequence[Any] = ...,
-    session_id: str | None = ...,
-    tags: Mapping[str, str] | None = ...,
-    request: Any = ...,
-    metadata: Mapping[str, Any] | None = ...,
-) -> Scope: ...
+def workflow(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def workflow(
     name: Any = None,
     *,
     evaluators: Sequence[Any] = (),
     session_id: str | None = None,
+    user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
@@ -49,6 +47,7 @@ def workflow(
             (``@workflow``), this argument is the function.
         evaluators: Evaluators to run on the span beside the built-in heuristics: names or objects.
         session_id: The session or conversation; the spans below it belong to it, too.
+        user_id: The app's user; kept as a tag.
         tags: Labels to filter by.
         request: What was asked. Only for a ``with`` block: a decorated
             function's arguments are captured.
@@ -63,26 +62,20 @@ def workflow(
         >>> with llmeval.workflow("answer", request="What is the roof made of?") as span:
         ...     span.response = "Slate."
     """
-    return decorated_or_scope("workflow", name, evaluators, session_id, tags, request, metadata)
+    options = (evaluators, session_id, user_id, tags, request, metadata)
+    return decorated_or_scope("workflow", name, *options)
 
 
 @overload
 def task(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def task(
-    name: str | None = None,
-    *,
-    evaluators: Sequence[Any] = ...,
-    session_id: str | None = ...,
-    tags: Mapping[str, str] | None = ...,
-    request: Any = ...,
-    metadata: Mapping[str, Any] | None = ...,
-) -> Scope: ...
+def task(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def task(
     name: Any = None,
     *,
     evaluators: Sequence[Any] = (),
     session_id: str | None = None,
+    user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
@@ -97,6 +90,7 @@ def task(
             (``@task``), this argument is the function.
         evaluators: Evaluators to run on the span: names or objects.
         session_id: The session or conversation; the spans below it belong to it, too.
+        user_id: The app's user; kept as a tag.
         tags: Labels to filter by.
         request: What it works on. Only for a ``with`` block: a decorated
             function's arguments are captured.
@@ -109,26 +103,20 @@ def task(
         >>> normalised(" Slate? ")
         'slate?'
     """
-    return decorated_or_scope("task", name, evaluators, session_id, tags, request, metadata)
+    options = (evaluators, session_id, user_id, tags, request, metadata)
+    return decorated_or_scope("task", name, *options)
 
 
 @overload
 def retrieval(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def retrieval(
-    name: str | None = None,
-    *,
-    evaluators: Sequence[Any] = ...,
-    session_id: str | None = ...,
-    tags: Mapping[str, str] | None = ...,
-    request: Any = ...,
-    metadata: Mapping[str, Any] | None = ...,
-) -> Scope: ...
+def retrieval(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def retrieval(
     name: Any = None,
     *,
     evaluators: Sequence[Any] = (),
     session_id: str | None = None,
+    user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
@@ -144,6 +132,7 @@ def retrieval(
             (``@retrieval``), this argument is the function.
         evaluators: Evaluators to run on the span: names or objects.
         session_id: The session or conversation; the spans below it belong to it, too.
+        user_id: The app's user; kept as a tag.
         tags: Labels to filter by.
         request: What was searched for. Only for a ``with`` block: a decorated
             function's arguments are captured.
@@ -157,7 +146,8 @@ def retrieval(
         >>> with llmeval.retrieval("search", request="What is the roof made of?") as span:
         ...     span.retrieved_context = chunks
     """
-    return decorated_or_scope("retrieval", name, evaluators, session_id, tags, request, metadata)
+    options = (evaluators, session_id, user_id, tags, request, metadata)
+    return decorated_or_scope("retrieval", name, *options)
 
 
 @overload
@@ -166,18 +156,15 @@ def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
 def tool(
     name: str | None = None,
     *,
-    evaluators: Sequence[Any] = ...,
-    session_id: str | None = ...,
-    tags: Mapping[str, str] | None = ...,
-    request: Any = ...,
-    metadata: Mapping[str, Any] | None = ...,
     effect: Literal["read", "write"] | None = ...,
+    **options: Unpack[SpanOptions],
 ) -> Scope: ...
 def tool(
     name: Any = None,
     *,
     evaluators: Sequence[Any] = (),
     session_id: str | None = None,
+    user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
@@ -192,6 +179,7 @@ def tool(
             (``@tool``), this argument is the function.
         evaluators: Evaluators to run on the span: names or objects.
         session_id: The session or conversation; the spans below it belong to it, too.
+        user_id: The app's user; kept as a tag.
         tags: Labels to filter by.
         request: What the tool was called with. Only for a ``with`` block: a decorated
             function's arguments are captured.
@@ -208,26 +196,20 @@ def tool(
     """
     if effect is not None:
         tags = {**(tags or {}), EFFECT_TAG: effect}
-    return decorated_or_scope("tool", name, evaluators, session_id, tags, request, metadata)
+    options = (evaluators, session_id, user_id, tags, request, metadata)
+    return decorated_or_scope("tool", name, *options)
 
 
 @overload
 def agent(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def agent(
-    name: str | None = None,
-    *,
-    evaluators: Sequence[Any] = ...,
-    session_id: str | None = ...,
-    tags: Mapping[str, str] | None = ...,
-    request: Any = ...,
-    metadata: Mapping[str, Any] | None = ...,
-) -> Scope: ...
+def agent(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def agent(
     name: Any = None,
     *,
     evaluators: Sequence[Any] = (),
     session_id: str | None = None,
+    user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
@@ -241,6 +223,7 @@ def agent(
             (``@agent``), this argument is the function.
         evaluators: Evaluators to run on the span beside the built-in heuristics: names or objects.
         session_id: The session or conversation; the spans below it belong to it, too.
+        user_id: The app's user; kept as a tag.
         tags: Labels to filter by.
         request: The agent's task. Only for a ``with`` block: a decorated
             function's arguments are captured.
@@ -255,4 +238,5 @@ def agent(
         >>> surveyor("What is the roof made of?")
         'The roof is slate.'
     """
-    return decorated_or_scope("agent", name, evaluators, session_id, tags, request, metadata)
+    options = (evaluators, session_id, user_id, tags, request, metadata)
+    return decorated_or_scope("agent", name, *options)

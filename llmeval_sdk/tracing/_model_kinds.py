@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from llmeval_sdk.model import SpanKind
 from llmeval_sdk.tracing._scope import Scope, decorated_or_scope
 
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from llmeval_sdk.tracing._options import ModelOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -16,20 +21,7 @@ R = TypeVar("R")
 @overload
 def llm(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def llm(
-    model_or_name: str | None = None,
-    /,
-    *,
-    model_name: str | None = ...,
-    model_provider: str | None = ...,
-    name: str | None = ...,
-    model: str | None = ...,
-    evaluators: Sequence[Any] = ...,
-    session_id: str | None = ...,
-    tags: Mapping[str, str] | None = ...,
-    request: Any = ...,
-    metadata: Mapping[str, Any] | None = ...,
-) -> Scope: ...
+def llm(model_or_name: str | None = None, /, **options: Unpack[ModelOptions]) -> Scope: ...
 def llm(
     model_or_name: Any = None,
     /,
@@ -40,6 +32,7 @@ def llm(
     model: str | None = None,
     evaluators: Sequence[Any] = (),
     session_id: str | None = None,
+    user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
@@ -58,6 +51,7 @@ def llm(
         model: Another name for ``model_name``.
         evaluators: Evaluators to run on the span: names or objects.
         session_id: The session or conversation; the spans below it belong to it, too.
+        user_id: The app's user; kept as a tag.
         tags: Labels to filter by.
         request: The messages or the prompt. Only for a ``with`` block: a decorated
             function's arguments are captured.
@@ -71,27 +65,14 @@ def llm(
         ...     span.response = complete("What is the roof made of?")
         ...     span.annotate(metrics={"input_tokens": 12, "output_tokens": 2})
     """
-    options = (evaluators, session_id, tags, request, metadata)
+    options = (evaluators, session_id, user_id, tags, request, metadata)
     return _model_span("llm", model_or_name, name, model_name or model, model_provider, options)
 
 
 @overload
 def embedding(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def embedding(
-    model_or_name: str | None = None,
-    /,
-    *,
-    model_name: str | None = ...,
-    model_provider: str | None = ...,
-    name: str | None = ...,
-    model: str | None = ...,
-    evaluators: Sequence[Any] = ...,
-    session_id: str | None = ...,
-    tags: Mapping[str, str] | None = ...,
-    request: Any = ...,
-    metadata: Mapping[str, Any] | None = ...,
-) -> Scope: ...
+def embedding(model_or_name: str | None = None, /, **options: Unpack[ModelOptions]) -> Scope: ...
 def embedding(
     model_or_name: Any = None,
     /,
@@ -102,6 +83,7 @@ def embedding(
     model: str | None = None,
     evaluators: Sequence[Any] = (),
     session_id: str | None = None,
+    user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     request: Any = None,
     metadata: Mapping[str, Any] | None = None,
@@ -119,6 +101,7 @@ def embedding(
         model: Another name for ``model_name``.
         evaluators: Evaluators to run on the span: names or objects.
         session_id: The session or conversation; the spans below it belong to it, too.
+        user_id: The app's user; kept as a tag.
         tags: Labels to filter by.
         request: The texts. Only for a ``with`` block: a decorated
             function's arguments are captured.
@@ -131,7 +114,7 @@ def embedding(
         >>> embed(["slate"])
         [[0.1, 0.2]]
     """
-    options = (evaluators, session_id, tags, request, metadata)
+    options = (evaluators, session_id, user_id, tags, request, metadata)
     return _model_span(
         "embedding", model_or_name, name, model_name or model, model_provider, options
     )

@@ -18,7 +18,7 @@ from llmeval_sdk.tracing._state import current, make_current, state
 P = ParamSpec("P")
 R = TypeVar("R")
 MAX_NAME = 1_000
-"""Characters of a span's name or session that are kept."""
+"""Characters of a span's name, session or user that are kept."""
 
 
 class Scope:
@@ -36,6 +36,7 @@ class Scope:
         name: str | None,
         evaluators: Sequence[Any],
         session_id: str | None,
+        user_id: str | None,
         tags: Mapping[str, str] | None,
         request: Any,
         metadata: Mapping[str, Any] | None,
@@ -46,6 +47,10 @@ class Scope:
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         name = name[:MAX_NAME] if type(name) is str else name
         session_id = None if session_id is None else str(capture(session_id))[:MAX_NAME]
+        if user_id is not None:
+            known = capture(tags)
+            user = {"user_id": str(capture(user_id))[:MAX_NAME]}
+            tags = {**known, **user} if type(known) is dict else user
         self._named = bool(name)
         self._spec = Spec(
             kind, name or kind, tuple(evaluators), session_id, tags, model_name, model_provider
@@ -74,7 +79,7 @@ class Scope:
             try:
                 span = start(self._spec, before)
                 if span is not None:
-                    inherit(span)
+                    inherit(span, self._spec)
                     span.annotate(request=self._request, metadata=self._metadata)
             except Exception as error:
                 if not swallow("span.start", error):

@@ -217,7 +217,7 @@ def _beginner(function: Function, spec: Spec) -> Begin:
                 if len(args) > skip or kwargs:
                     span._arguments = _arguments(names, skip, args, kwargs, room)
             if _inherited.get():
-                inherit(span)
+                inherit(span, spec)
         except Exception as error:
             if not swallow("span.start", error):
                 raise

@@ -308,6 +308,54 @@ def test_an_annotation_context_reaches_the_llm_spans_inside():
     assert seen.span("step").tags == {"team": "x"}
 
 
+KINDS = ("workflow", "task", "retrieval", "tool", "agent", "llm", "embedding")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_span_takes_the_user_of_the_app(kind):
+    """`user_id` is an argument, as `session_id` is: in a block and of a decorated function."""
+    trace = getattr(llmeval, kind)
+    with capture() as seen:
+        with trace(name="block", user_id="anna", session_id="chat-7", tags={"team": "x"}):
+            pass
+        trace(name="function", user_id=7)(lambda: None)()
+        seen.drain()
+    assert seen.span("block").tags["user_id"] == "anna"
+    assert seen.span("block").tags["team"] == "x"
+    assert seen.span("block").session_id == "chat-7"
+    assert seen.span("function").tags["user_id"] == "7"
+
+
+@pytest.mark.parametrize("tags", ["team", 5, [("team", "x")], {"team": object()}])
+def test_a_user_beside_tags_that_are_none_never_raises(tags):
+    """The app goes on, and the user is kept."""
+    with capture() as seen:
+        with llmeval.workflow("block", user_id="anna", tags=tags):
+            pass
+        seen.drain()
+    assert seen.span("block").tags["user_id"] == "anna"
+
+
+def test_what_a_span_is_declared_with_wins_over_the_annotation_context():
+    """The context around it is for spans that say nothing themselves."""
+    with capture() as seen:
+        around = {"user_id": "anna", "session_id": "one", "tags": {"team": "x", "shift": "day"}}
+        own = {"user_id": "berta", "session_id": "two", "tags": {"team": "y"}}
+        with llmeval.annotation_context(**around):
+            with llmeval.workflow("block", **own):
+                pass
+            llmeval.workflow(name="function", **own)(lambda: None)()
+            with llmeval.workflow("silent"):
+                pass
+        seen.drain()
+    for name in ("block", "function"):
+        span = seen.span(name)
+        assert span.tags == {"user_id": "berta", "team": "y", "shift": "day"}
+        assert span.session_id == "two"
+    assert seen.span("silent").session_id == "one"
+    assert seen.span("silent").tags == {"user_id": "anna", "team": "x", "shift": "day"}
+
+
 def test_outside_a_span_nothing_is_current_and_nothing_raises():
     """current_span, export_span and annotate are harmless outside a span."""
     with capture():

@@ -90,9 +90,13 @@ async def spans() -> None:
         ids = llmeval.export_span()
         llmeval.submit_evaluation(span=ids, label="fine", metric_type="score", value=0.85)
         llmeval.submit_feedback(label="thumbs", value=True, submitter={"id": "42"})
-    async with llmeval.llm(model_name="gpt-4o", name="chat") as call:
+    async with llmeval.llm(model_name="gpt-4o", name="chat", user_id="anna") as call:
         call.response = {"choices": []}
     assert llmeval.enabled() is True
+    with llmeval.workflow("answer", user_id="anna"), llmeval.tool("find", effect="read"):
+        pass
+    llmeval.workflow("answer", colour="red")  # type: ignore[call-overload]
+    llmeval.llm("gpt-4o", user_id=7)  # type: ignore[call-overload]
     with llmeval.annotation_context(tags={"team": "a"}), llmeval.disabled():
         current = llmeval.current_span()
         if current is not None:
