@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
@@ -68,6 +69,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Version(argparse.Action):
+    """Shows the version, which takes as long to look up as a small command does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import llmeval_sdk
+
+        sys.stdout.write(f"llmeval {llmeval_sdk.__version__}\n")
+        parser.exit()
+
+
 def _parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="llmeval",
@@ -76,6 +87,7 @@ def _parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         "could not run.",
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
     for name in commands:
         with suppress(ConfigurationError):  # its file was deleted, with the part that it belongs to

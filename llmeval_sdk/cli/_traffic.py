@@ -190,14 +190,14 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
 def _of_unknown_cost(summed: Traffic) -> Iterator[str]:
     if summed.unpriced_models:
         yield (
-            f"No price is known for {_models(summed.unpriced_models)}: what they cost is not in"
+            f"No price is known for {_models(summed.unpriced_models)}: the cost is not in"
             " these figures. Name it with --prices or LLMEVAL_PRICES, as in 'my-model=0.5,1.5'."
         )
     if summed.silent_models:
         yield (
-            f"No usage is known for {_models(summed.silent_models)}: what they cost is not in"
-            " these figures. Record it with annotate(usage=...); some providers tell it of a stream"
-            " only when asked."
+            f"No usage is known for {_models(summed.silent_models)}: the cost is not in"
+            " these figures. Record it with annotate(metrics={'input_tokens': ...,"
+            " 'output_tokens': ...}); some providers tell it of a stream only when asked."
         )
 
 

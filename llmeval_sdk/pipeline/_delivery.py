@@ -35,10 +35,12 @@ Emitted = SpanData | EvaluationEvent | NotRun
 class Barrier:
     """Is set when all that was there before it was made is dealt with."""
 
-    __slots__ = ("done",)
+    __slots__ = ("done", "failed")
 
     def __init__(self) -> None:
         self.done = threading.Event()
+        self.failed = False
+        """Whether some of it could not be kept; read it when it is set."""
 
 
 class Delivery:

@@ -309,7 +309,7 @@ class Pipeline:
             self._worker.judging.shut()
         if not scored:  # only half of the time left, so that what is scored can still be delivered
             scored = barrier.done.wait(left(deadline) / 2)
-        complete &= scored
+        complete &= scored and not barrier.failed
         barriers = [delivery.barrier() for delivery in self._deliveries.values()]
         for delivered in barriers:  # no `all(…)`: each of them may use the time that is left
             complete &= delivered.done.wait(left(deadline))

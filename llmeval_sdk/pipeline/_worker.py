@@ -123,17 +123,19 @@ class Worker:
             stop = self._stop
             barriers, self._barriers = self._barriers, []
             self._pace.begin()
+            kept = True
             try:
                 self._drain()
                 self._tend()
                 if barriers and self._plan.sessions is not None:
-                    self._plan.sessions.write()
+                    kept = self._plan.sessions.write()
                 self._often()
             except BaseException as error:
                 if not swallow("worker", error):
                     raise
             self._hurry = bool(self._barriers)
             for barrier in barriers:
+                barrier.failed = not kept
                 barrier.done.set()
 
     def _learn(self) -> bool:

@@ -141,15 +141,17 @@ class Sessions:
             self._begin_anew()
         return self._guarded(lambda: self._work(monotonic()))
 
-    def write(self) -> None:
+    def write(self) -> bool:
         """Write all turns that wait, so that a killed process leaves them to others.
 
-        Turns that cannot be written now go on waiting; ``file failed`` counts the attempts.
+        Turns that cannot be written now go on waiting; ``file failed`` counts the attempts. Returns
+        whether none waits any more.
         """
         if os.getpid() != self._pid:
             self._begin_anew()
         while self._pending and self._guarded(self._write):
             pass
+        return not self._pending
 
     def _guarded(self, work: Callable[[], bool]) -> bool:
         """Do a piece of work; a file that cannot be used is counted and told.

@@ -99,6 +99,14 @@ def request_of(attributes: Attributes) -> Any:
     return None
 
 
+def texts_of(attributes: Attributes) -> Any:
+    """Return what was turned into vectors: its texts where they can be found."""
+    vectors = (item.get("embedding") for item in indexed(attributes, "embedding.embeddings"))
+    texts = [vector.get("text") for vector in vectors if isinstance(vector, dict)]
+    known = [text for text in texts if isinstance(text, str)]
+    return known if len(known) > 1 else known[0] if known else request_of(attributes)
+
+
 def response_of(attributes: Attributes) -> Any:
     """Return what was answered: the text of the answer where it can be found."""
     for name in ("gen_ai.output.messages", "gen_ai.completion", "pydantic_ai.all_messages"):
@@ -162,11 +170,20 @@ def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
     model = first(
         attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name",
         "embedding.model_name", "mlflow.llm.model",
-    )  # fmt: skip
+    ) or _model_asked_for(attributes)  # fmt: skip
     provider = first(
-        attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "mlflow.llm.provider"
-    )
+        attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "mlflow.llm.provider",
+        "llm.system",
+    )  # fmt: skip
     return _word(model), _word(provider)
+
+
+def _model_asked_for(attributes: Attributes) -> Any:
+    """Return the model of a call that failed, which OpenInference names among its options only."""
+    options = parsed(
+        first(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
+    )
+    return options.get("model") if isinstance(options, dict) else None
 
 
 def session_of(attributes: Attributes) -> str | None:

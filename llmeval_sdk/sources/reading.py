@@ -65,6 +65,8 @@ def finished(
             agent=agent,
             told_by=told_by,
         )
+    is_embedding = kind == "embedding"
+    read_request = conventions.texts_of if is_embedding else conventions.request_of
     return ForeignSpan(
         trace_id,
         span_id,
@@ -73,10 +75,10 @@ def finished(
         kind,
         start,
         end,
-        request=conventions.request_of(attributes),
-        response=conventions.response_of(attributes),
+        request=read_request(attributes),
+        response=None if is_embedding else conventions.response_of(attributes),  # no vectors
         retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
-        usage=_usage.usage_of(attributes) if kind == "llm" else None,
+        usage=_usage.usage_of(attributes) if kind == "llm" or is_embedding else None,
         metrics=_measured(span, attributes, start) if kind == "llm" else {},
         error=error,
         attributes=_named(model, provider),

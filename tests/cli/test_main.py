@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import llmeval_sdk
 from llmeval_sdk import cli
 
 
@@ -38,6 +39,12 @@ def test_help_lists_the_commands_and_the_exit_codes(llmeval):
     for command in cli.COMMANDS:
         assert f"\n    {command} " in done.stdout
     assert "0 success, 1 a finding such as a failed gate, 2 the command" in done.stdout
+
+
+def test_the_command_says_its_version(llmeval):
+    """It is the one that is installed."""
+    done = llmeval("--version")
+    assert (done.returncode, done.stdout) == (0, f"llmeval {llmeval_sdk.__version__}\n")
 
 
 @pytest.mark.parametrize(

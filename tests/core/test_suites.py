@@ -30,21 +30,29 @@ def suites(tmp_path):
         program = tmp_path / "bin" / "make"
         program.write_text(f"#!/bin/sh\n{make}\n")
         program.chmod(0o755)
+        around = (
+            "TEST_EXITS_FILE",
+            "SUITE_TROUBLE",
+        )  # of the suite that this test itself is part of
+        own = {name: value for name, value in os.environ.items() if name not in around}
         return subprocess.run(
             [sys.executable, tmp_path / ".ci" / "suites.py", *names],
-            env={**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"},
+            env={**own, "PATH": f"{program.parent}{os.pathsep}{own['PATH']}"},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     return run
 
 
-def test_what_cannot_be_installed_fails_and_is_named(suites):
+def test_what_cannot_be_installed_fails_and_is_named(suites, tmp_path, monkeypatch):
     """A package index without Phoenix is no reason to pass, and the table says what is missing."""
+    around = tmp_path / "around"
+    monkeypatch.setenv("SUITE_TROUBLE", str(around))
     ended = suites('echo "CANNOT INSTALL Phoenix" > "$SUITE_TROUBLE"; exit 2', "backends")
     (row,) = [line for line in ended.stdout.splitlines() if line.startswith("backends")][-1:]
     assert (ended.returncode, row.split()[1]) == (1, "FAILED")
     assert row.endswith("CANNOT INSTALL Phoenix")
+    assert not around.exists()
 
 
 def test_a_suite_without_a_test_fails(suites):
@@ -91,3 +99,38 @@ def test_suites_that_keep_time_run_by_themselves(suites):
 def test_continuous_integration_runs_every_suite():
     """It names none, so that no suite is left out in silence."""
     assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("python3 .ci/suites.py")
+
+
+@pytest.fixture
+def all_tests(tmp_path):
+    """Return what runs `tests/all.py` over two tests, one of which fails until `mended` is there."""
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "all.py", tmp_path / "tests")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone(reason)\n")
+    (tmp_path / "tests" / "test_two.py").write_text(
+        "import pathlib, pytest\n"
+        "def test_unsteady():\n    assert pathlib.Path('mended').exists()\n"
+        "@pytest.mark.alone('it measures')\ndef test_alone():\n    pass\n"
+    )
+
+    def run(*arguments):
+        command = [sys.executable, "tests/all.py", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
+
+    return run
+
+
+def test_what_failed_and_passes_alone_passes_the_second_run(all_tests, tmp_path):
+    """`--last-failed` leaves one part without any test, which has then lost none."""
+    assert all_tests() == 1
+    assert all_tests("--last-failed") == 1
+    (tmp_path / "mended").touch()
+    assert all_tests("--last-failed") == 0
+
+
+def test_a_part_without_tests_has_lost_them(all_tests, tmp_path):
+    """Where nothing chose among the tests, both parts must have some."""
+    file = tmp_path / "tests" / "test_two.py"
+    file.write_text(file.read_text().replace("@pytest.mark.alone('it measures')", ""))
+    (tmp_path / "mended").touch()
+    assert all_tests() == 1

@@ -105,9 +105,19 @@ def test_structured_output_is_traced(client, seen, provider):
 
 
 def test_embeddings_are_spans_of_their_kind(client, seen):
-    """They are no model call that is judged."""
-    client.embeddings.create(model="e", input="roof")
-    assert only_span(seen).kind == "embedding"
+    """They are no model call that is judged; they cost tokens, and their vectors are not kept."""
+    client.embeddings.create(model="text-embedding-3-small", input="roof")
+    span = only_span(seen)
+    assert (span.kind, span.model_name) == ("embedding", "text-embedding-3-small")
+    assert (span.request, span.response) == ("roof", None)
+    assert (span.usage.input_tokens, span.usage.total_tokens) == (3, 3)
+    assert span.usage.cost_usd > 0
+
+
+def test_many_texts_are_embedded_in_one_call(client, seen):
+    """The request is the list of them."""
+    client.embeddings.create(model="e", input=["roof", "wall"])
+    assert only_span(seen).request == ["roof", "wall"]
 
 
 def test_a_client_with_options_is_traced_too(client, seen):
@@ -186,7 +196,9 @@ def test_a_refused_call_is_an_error(client, seen, provider):
     provider.status = 500
     with pytest.raises(openai.InternalServerError):
         client.chat.completions.create(model="gpt-4o", messages=QUESTION)
-    assert only_span(seen).error.type == "InternalServerError"
+    span = only_span(seen)
+    assert span.error.type == "InternalServerError"
+    assert (span.model_name, span.model_provider) == ("gpt-4o", "openai")
 
 
 @pytest.mark.parametrize(

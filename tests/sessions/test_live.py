@@ -81,6 +81,22 @@ def test_turns_are_in_the_file_once_the_app_has_flushed(live, monkeypatch):
             assert database.execute("SELECT count(*) FROM turns").fetchone() == (250,)
 
 
+def test_a_flush_whose_turns_cannot_be_written_is_not_complete(live, monkeypatch):
+    """They wait in memory until the file is free; until then, a killed process loses them."""
+    monkeypatch.setattr(Sessions, "study", lambda _: False)
+    with live.capture("goal_reached"):
+        live.talk("s1", "one?")
+        assert llmeval.flush().complete
+        live.talk("s1", "two?")
+        with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
+            database.execute("BEGIN EXCLUSIVE")
+            assert not llmeval.flush().complete
+            database.rollback()
+        assert llmeval.flush().complete
+        with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
+            assert database.execute("SELECT count(*) FROM turns").fetchone() == (2,)
+
+
 def test_a_session_that_resumes_is_judged_again_and_the_history_stays(live):
     """The store lists both; the newest counts."""
     with live.capture("goal_reached", exporters=[_local(live.store)]) as captured:

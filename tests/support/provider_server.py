@@ -132,7 +132,7 @@ class Provider:
             return self.messages(body)
         vector = {"object": "embedding", "index": 0, "embedding": [0.1, 0.2]}
         usage = {"prompt_tokens": 3, "total_tokens": 3}
-        return {"object": "list", "model": "e", "data": [vector], "usage": usage}
+        return {"object": "list", "model": body["model"], "data": [vector], "usage": usage}
 
 
 class _Handler(BaseHTTPRequestHandler):
