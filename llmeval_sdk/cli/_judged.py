@@ -10,7 +10,7 @@ from llmeval_sdk.estimates.correction import FEWEST, Correction
 from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import AlertCourse
-from llmeval_sdk.store.labels import Thumbs, about
+from llmeval_sdk.store.opinions import Opinions, extent, summary
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.words import moment, percent
 
@@ -45,7 +45,7 @@ def show_judged(measured: Sequence[Population]) -> None:
             say_wrapped(f"{where}: {population.note}.")
 
 
-def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> None:
+def show_people(measured: Sequence[Population], feedback: Sequence[Opinions]) -> None:
     """Print what people would say of all traffic, beside what the judge says."""
     for each in measured:
         where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
@@ -55,11 +55,10 @@ def show_people(measured: Sequence[Population], clicked: Sequence[Thumbs]) -> No
             say_wrapped(
                 f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
             )
-    for thumbs in clicked:
-        say_wrapped(
-            f"{printable(thumbs.name)}: feedback on {about(thumbs)}, mean {thumbs.mean:.2f}."
-            " It corrects nothing, because users choose what they rate."
-        )
+    for said in feedback:
+        say_wrapped(f"{printable(said.name)}: feedback on {extent(said)}: {summary(said)}.")
+    if feedback:
+        say_wrapped("Feedback corrects no mean, because users choose what they speak of.")
 
 
 def _people(correction: Correction, judge: Estimate) -> str:

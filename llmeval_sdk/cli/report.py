@@ -28,7 +28,8 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.course import AlertCourse
 from llmeval_sdk.store.groups import EvaluationScope
-from llmeval_sdk.store.labels import labels_from, thumbs
+from llmeval_sdk.store.labels import labels_from
+from llmeval_sdk.store.opinions import opinions
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import LabelSource, Scores
@@ -48,7 +49,7 @@ A mean in brackets is over all traffic, as in the table of judges. Judged reques
 a selection, so each score is weighted by the inverse of its chance to be judged. If
 people labelled at least twenty of the judged records (submit_feedback under the judge's
 name, the viewer, --labels), "people would say" shows that mean corrected for both kinds
-of the judge's mistakes. Thumbs of users correct nothing, because users choose what they
+of the judge's mistakes. What users say corrects nothing, because users choose what they
 rate.
 
 Bars go from 0 to 1, or over the range beside them.
@@ -162,9 +163,8 @@ def run(args: argparse.Namespace) -> int:
         predictors.result()
         judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
-        clicked = reader.read(
-            lambda store: thumbs(store, {args.labels, *(each.judge for each in judged)}, args.since)
-        )
+        judges = dict.fromkeys(population.judge for population in judged)
+        users = reader.read(lambda store: opinions(store, {args.labels, *judges}, args.since))
         plain = plain_alerts(reader, args)
         period = PERIODS.get(args.by)
         trend = populations(reader, selection, known, period) if period else []
@@ -181,7 +181,6 @@ def run(args: argparse.Namespace) -> int:
                 store, config.from_environment(problems=[]).recall_threshold, args.since
             )
         )
-        judges = dict.fromkeys(each.judge for each in judged)
         stood_in = reader.read(lambda store: views.stood_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
         scores, summed = tuple(summaries.result()), traffic.result()
@@ -198,7 +197,7 @@ def run(args: argparse.Namespace) -> int:
             "stood_in": stood_in,
             "rules": compared,
             "tiers": tiered,
-            "thumbs": clicked,
+            "feedback": users,
             "traffic": summed,
             "alerts": _alerts(alerts, plain),
         }
@@ -211,9 +210,9 @@ def run(args: argparse.Namespace) -> int:
         say("No evaluations" + (" match." if any(selection) else " yet."))
     if judged:
         show_judged(judged)
-        show_people(judged, clicked)
         for name in stood_in:
             say_wrapped(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
+    show_people(judged, users)
     show_tiers(tiered, judged)
     if compared.checked:
         show_rules(compared)

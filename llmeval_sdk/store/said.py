@@ -62,10 +62,15 @@ class SaidInPeriod:
     name: str
     count: int
     mean: float | None
-    """Of what was said with a value from 0 to 1, words such as yes and no among them."""
+    """Of what was said as a number, with words such as yes and no as 1 and 0."""
     before: float | None
     times: tuple[int, ...]
     values: tuple[Any, ...]
+
+    @property
+    def can_be_bad(self) -> bool:
+        """Whether some of it is good or bad: stars and words are neither."""
+        return any(is_good(value) is not None for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,7 @@ def voices(connection: sqlite3.Connection, since_ns: int, until_ns: int) -> Voic
 
 def _mean(values: Sequence[Any]) -> float | None:
     numbers = [number for value in values if (number := _values.number(value)) is not None]
-    shares = [number for number in numbers if 0 <= number <= 1]
-    return sum(shares) / len(shares) if shares else None
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 _RECENT = f"""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from llmeval_sdk._terminal import plural
 from llmeval_sdk.store.course import Bound
-from llmeval_sdk.store.labels import Thumbs, about, thumbs
+from llmeval_sdk.store.opinions import Opinions, extent, opinions
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
 
 
@@ -111,14 +111,14 @@ def measure(
     group = overall(connection, TrafficScope(*window, span_name), pricing)
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
     is_said = any(bound.evaluator not in _READ for bound in bounds)
-    clicked = thumbs(connection, set(), window[0]) if is_said else []
-    said = {each.name: each for each in clicked}
+    users = opinions(connection, set(), window[0]) if is_said else []
+    said = {under_name.name: under_name for under_name in users}
     results = []
     for bound in bounds:
         if bound.evaluator not in _READ:
-            clicks = None if span_name is not None else said.get(bound.evaluator)
+            known = None if span_name is not None else said.get(bound.evaluator)
             why = "nobody gave such feedback" if span_name is None else _OF_ALL_SPANS
-            results.append(_of_feedback(bound, clicks, window, why))
+            results.append(_of_feedback(bound, known, window, why))
             continue
         value = _READ[bound.evaluator](group, seconds)
         detail = ""
@@ -144,11 +144,16 @@ def _of_unknown_cost(pricing: Pricing) -> str:
     )
 
 
-def _of_feedback(bound: Bound, said: Thumbs | None, window: tuple[int, int], why: str) -> Measured:
+def _of_feedback(
+    bound: Bound, said: Opinions | None, window: tuple[int, int], why: str
+) -> Measured:
     """Compare the mean of what users said with a bound; it corrects nothing, as they choose."""
     if said is None:
         return Measured(str(bound), None, None, 0, *window, why)
-    detail = f"feedback on {about(said)}"
+    detail = f"feedback on {extent(said)}"
+    if said.mean is None:
+        why = f"{detail}, in words, which have no mean"
+        return Measured(str(bound), None, None, said.count, *window, why)
     holds = _is_beyond(bound, said.mean)
     return Measured(str(bound), holds, said.mean, said.count, *window, detail)
 

@@ -231,13 +231,47 @@ def test_what_users_say_can_raise_an_alert(llmeval, store, calls, alert, code):
     assert "feedback on 30 traces, 10.0% of all" in done.stdout
 
 
+def test_stars_words_and_corrections_are_in_the_report(llmeval, store, calls):
+    """Numbers have a mean on their own scale, words are counted, and nothing is left out."""
+    for number in range(12):
+        store.feedback(number + 1, "stars", 1 + number % 5)
+        store.feedback(number + 1, "tone", "polite" if number % 3 else "rude")
+        store.feedback(number + 1, "correct_answer", f"It is {number}.\x1b[31m")
+    where = ("report", "--store", store.path, "--since", "2h")
+    done = llmeval(*where, "--alert", "stars<3.5", "--alert", "tone<0.5")
+    shown = " ".join(done.stdout.split())
+    assert "stars: feedback on 12 traces, 4.0% of all: mean 2.75 (from 1 to 5)." in shown
+    assert 'tone: feedback on 12 traces, 4.0% of all: "polite" 8, "rude" 4.' in shown
+    assert "correct_answer: feedback on 12 traces, 4.0% of all: " in shown
+    assert ", 7 others." in shown
+    assert "\x1b" not in done.stdout
+    assert "stars<3.5: ALERT, it is 2.75" in shown
+    assert "tone<0.5: cannot be decided" in shown
+    assert "in words, which have no mean" in shown
+    by_name = {
+        said["name"]: said for said in json.loads(llmeval(*where, "--json").stdout)["feedback"]
+    }
+    assert by_name["stars"]["mean"] == pytest.approx(2.75)
+    assert (by_name["tone"]["mean"], by_name["tone"]["words"]) == (None, {"polite": 8, "rude": 4})
+    assert by_name["correct_answer"]["other_words"] == 7
+
+
+def test_feedback_is_in_the_report_of_a_store_without_judges(llmeval, store):
+    """What users say needs nobody else's verdict."""
+    store.span(f"{1:016x}", trace_id=f"{1:032x}")
+    store.feedback(1, "stars", 4)
+    assert "stars: feedback on 1 trace, 100.0% of all: mean 4.00" in " ".join(
+        llmeval("report", "--store", store.path).stdout.split()
+    )
+
+
 def test_feedback_on_unknown_traces_is_told_apart(llmeval, store, calls):
     """It may be about a pruned trace, or a wrong id: it is no part of the share, and counted."""
     for number in (1, 2, 9_001):
         store.feedback(number, "thumbs", True)
     run = ("report", "--store", store.path, "--since", "2h", "--alert", "thumbs<0.9")
     assert "feedback on 3 traces (1 not in this store), 0.7% of all" in llmeval(*run).stdout
-    (said,) = json.loads(llmeval(*run, "--json").stdout)["thumbs"]
+    (said,) = json.loads(llmeval(*run, "--json").stdout)["feedback"]
     assert (said["count"], said["unmatched"]) == (3, 1)
     assert said["share"] == pytest.approx(2 / 300)
 

@@ -7,7 +7,8 @@ import pytest
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
-from llmeval_sdk.store.labels import labels_from, labels_of, thumbs
+from llmeval_sdk.store.labels import labels_from, labels_of
+from llmeval_sdk.store.opinions import opinions
 from llmeval_sdk.store.populations import populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import Scores
@@ -49,7 +50,7 @@ def test_labels_correct_the_mean_and_clicks_do_not(path):
     """A quarter of what it passes people fail; what users clicked is apart, with its share."""
     with StoreReader(path) as reader:
         (found,) = populations(reader, ALL, None)
-        clicked = reader.read(lambda c: thumbs(c, {"groundedness"}))
+        clicked = reader.read(lambda c: opinions(c, {"groundedness"}))
     assert found.estimate.mean == 1
     assert found.labels == 40
     assert found.correction.estimate.mean == pytest.approx(0.75)
@@ -67,7 +68,7 @@ def test_clicks_about_sessions_count_each_time(path):
     writer.write(Batch(evaluations=tuple(events)))
     writer.close()
     with StoreReader(path) as reader:
-        clicked = reader.read(lambda c: thumbs(c, set()))
+        clicked = reader.read(lambda c: opinions(c, set()))
     (said,) = (each for each in clicked if each.name == "thumbs")
     assert (said.count, said.mean, said.unmatched) == (10, 0.5, 0)
 

@@ -126,13 +126,13 @@ class Group:
         if row.get("output_tokens") and after > 0:
             self.speeds.append(row["output_tokens"] * 10**12 // after)
 
-    def add_used(self, row, unpriced, *, anew):
+    def add_used(self, row, unpriced, silent, *, anew):
         """Add what a call used and cost; count it where that is not known."""
         model, tokens = row["model_name"], row.get("input_tokens")
         if tokens is None:
             if row["error_type"] is None:
                 self.unpriced += 1
-                unpriced[model or "-"] += 1
+                silent[model or "-"] += 1
             return
         self.calls += 1
         read = min(row["cache_read_input_tokens"] or 0, tokens)
@@ -153,13 +153,13 @@ class Group:
 
 
 def by_loop(rows, scope, by, *, anew):
-    """Return the groups, and the calls of unknown cost by model."""
+    """Return the groups, and by model the calls without a price and those without usage."""
     rows = [row for row in rows if JUDGE_TAG not in (row["tags"] or "")]
     rows = [row for row in rows if scope.since is None or row["start_ns"] >= scope.since]
     rows = [row for row in rows if scope.until is None or row["start_ns"] < scope.until]
     named = [row for row in rows if scope.span_name in (None, row["name"])]
     is_call = {"llm", "embedding"}.__contains__
-    groups, unpriced = {}, Counter()
+    groups, unpriced, silent = {}, Counter(), Counter()
     if by in ("name", "model"):
         for row in named:
             if by == "name" or is_call(row["kind"]):
@@ -168,8 +168,8 @@ def by_loop(rows, scope, by, *, anew):
                 group.add(row)
                 group.add_stream(row)
                 if is_call(row["kind"]):
-                    group.add_used(row, unpriced, anew=anew)
-        return groups, unpriced
+                    group.add_used(row, unpriced, silent, anew=anew)
+        return groups, unpriced, silent
     request_of = {}
     for row in sorted(named, key=in_order):
         if row["parent_id"] is None:
@@ -186,8 +186,8 @@ def by_loop(rows, scope, by, *, anew):
         if value not in requested:
             group.add(row)
         group.add_stream(row)
-        group.add_used(row, unpriced, anew=anew)
-    return groups, unpriced
+        group.add_used(row, unpriced, silent, anew=anew)
+    return groups, unpriced, silent
 
 
 def quantiles(values, per_unit):
@@ -232,9 +232,9 @@ def test_each_group_is_what_a_plain_loop_adds_up(store, by, span_name, anew):
         pricing = Pricing(prices.get, (lambda _: True) if anew else None)
         with closing(StoreReader(path)) as reader:
             found = reader.read(lambda c, *given: traffic(c, scope, by, pricing))  # noqa: B023
-        expected, unpriced = by_loop(rows, scope, by, anew=anew)
+        expected, unpriced, silent = by_loop(rows, scope, by, anew=anew)
         assert {group.key for group in found.groups} == expected.keys()
-        assert found.unpriced_models == unpriced
+        assert (found.unpriced_models, found.silent_models) == (unpriced, silent)
         for group in found.groups:
             mine = expected[group.key]
             assert (group.count, group.clock_jumps) == (mine.count, mine.jumps)
@@ -246,7 +246,7 @@ def test_each_group_is_what_a_plain_loop_adds_up(store, by, span_name, anew):
             assert {name: getattr(group, name) for name in mine.tokens} == mine.tokens
             assert group.cost_usd == (None if mine.usd is None else pytest.approx(mine.usd))
         assert found.total.calls == sum(mine.calls for mine in expected.values())
-        assert found.total.unpriced_calls == unpriced.total()
+        assert found.total.unpriced_calls == unpriced.total() + silent.total()
 
 
 @pytest.mark.skipif(not hasattr(sqlite3.Connection, "setlimit"), reason="came with Python 3.11")

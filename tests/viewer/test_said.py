@@ -122,6 +122,20 @@ def test_the_overview_says_who_spoke_and_how(store, site):
     assert "said=-thumbs" in page.text
 
 
+def test_stars_have_a_mean_on_the_overview_and_words_a_count(store, site):
+    """Neither is good or bad by itself, so no link leads to bad ones."""
+    for number in range(4):
+        root = store.trace(f"request {number}")
+        say(store, root, "stars", 2.0 + number, ago=number * 3_600)
+        say(store, root, "tone", "polite", ago=number * 3_600)
+    page = site.get("/overview")
+    assert "stars 4 3.50" in text_of(page)
+    assert "tone 4 –" in text_of(page)
+    assert 'aria-label="stars"' in page.text
+    assert "said=stars" in page.text
+    assert "said=-stars" not in page.text
+
+
 def test_feedback_has_a_page_of_its_own(spoken, store, site):
     """A name that no evaluator has shows its course; that of an evaluator shows both."""
     page = site.get("/scores/thumbs")
