@@ -118,7 +118,8 @@ class FeedbackApp:
     def _refuse(self, status: int, outcome: str, why: str) -> Response:
         self.counts[outcome] += 1
         caught.add(f"feedback endpoint: {outcome}")
-        return JSONResponse({"error": why}, status)
+        later = {"retry-after": "60"} if status in (429, 503) else None
+        return JSONResponse({"error": why}, status, later)
 
 
 class RateLimit:

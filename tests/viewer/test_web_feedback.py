@@ -79,6 +79,8 @@ def test_a_flood_is_refused_and_counted(endpoint, store):
     assert answers.count(204) + answers.count(429) == 40
     assert len(stored(store)) == answers.count(204)
     assert app.counts["too many"] == answers.count(429)
+    refused = server.send("POST", "/", "{}", {"content-type": "application/json"})
+    assert (refused.status, refused.headers["retry-after"]) == (429, "60")
 
 
 @pytest.mark.parametrize(
