@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(argv[:1] if argv and argv[0] in COMMANDS else COMMANDS)
     args, rest = parser.parse_known_args(argv)
     if rest and not hasattr(args, "rest"):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        where = f"`llmeval {args.command} --help` names those that there are"
+        parser.error(f"unrecognized arguments: {' '.join(rest)}; {where}")
     args.rest = rest
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-class _Version(argparse.Action):
+class _ShowVersion(argparse.Action):
     """Shows the version, which takes as long to look up as a small command does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
@@ -87,7 +88,7 @@ def _parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         "could not run.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
     for name in commands:
         with suppress(ConfigurationError):  # its file was deleted, with the part that it belongs to

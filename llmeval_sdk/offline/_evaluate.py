@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain, islice
 from typing import Any, Literal
 
 from llmeval_sdk.errors import ConfigurationError
@@ -176,6 +177,8 @@ def evaluate(
             with bar("checking rows", count, shown=progress) as tick:
                 checked.fill(items, tick)
             count, items = checked.count, iter(checked)
+        # Data that cannot be read at all must not take the place of an earlier report.
+        items = chain(list(islice(items, 1)), items)
         out = FinishedRows(save, header, work.settings, resume=resume)
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))
 

@@ -213,6 +213,6 @@ def test_a_judges_page_shows_how_sure_decisions_were(store, site):
     page = site.get("/scores/polite").text
     assert "Probability of a good outcome" in page
     assert "By decision models, on 4 records." in page
-    assert "0.80 to 0.90: 1 records" in page
+    assert "0.80 to 0.90: 1 record<" in page
     store.judged()
     assert "Probability of a good outcome" not in site.get("/scores/groundedness").text

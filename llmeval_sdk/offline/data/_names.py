@@ -29,6 +29,8 @@ ELSEWHERE = {
     "reference": "expected_response",
     "expected_output": "expected_response",
     "expected_answer": "expected_response",
+    "gold": "expected_response",
+    "gold_answer": "expected_response",
     "id": "request_id",
     "latency": "latency_seconds",
     "trajectory": "steps",
@@ -71,5 +73,13 @@ def check_names(
     raise DataError(
         f"{where}: unknown column{several} {named}{more} Map what is meant ({options}, or "
         f"map_columns={shown!r:.1000}), or rename it, or put what is not to be evaluated into "
-        "'attributes'"
+        f"'attributes'{_also(others, unknown)}"
     )
+
+
+def _also(others: Mapping[str, Any], unknown: Mapping[str, str]) -> str:
+    """Name the columns that resemble none of ours, and that may be mapped as well."""
+    rest = [str(name) for name in others if str(name) not in unknown]
+    named = ", ".join(f"{name!r:.80}" for name in rest[:MOST_NAMED])
+    more = f" and {len(rest) - MOST_NAMED:,} more" if len(rest) > MOST_NAMED else ""
+    return f". Kept as attributes, unless mapped: {named}{more}" if rest else ""
