@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, did_you_mean
 from llmeval_sdk.policy.escalation import Escalation, default_escalation
 from llmeval_sdk.protocols import Evaluator, Heuristic, Judge, complete_judge
 
@@ -221,7 +221,10 @@ def _named(name: str) -> Any:
     family, colon, _ = name.partition(":")
     if colon and family not in registry.FAMILIES:
         if registry.known(family):
-            raise ConfigurationError(f"{name!r}: {family} takes nothing after its name")
+            hint = did_you_mean(family, registry.FAMILIES)
+            raise ConfigurationError(
+                f"{name!r}: {family} takes nothing after its name{hint and f'; {hint}'}"
+            )
         return load(name)
     try:
         return registry.evaluator(name)

@@ -86,5 +86,6 @@ def test_a_grade_of_zero_is_not_relevant():
 @pytest.mark.parametrize("name", ["ndcg:3", "mrr:x", "exact_match:yes"])
 def test_what_has_no_parameter_says_so(name):
     """And is not taken for the address of a module."""
-    with pytest.raises(ConfigurationError, match="takes nothing after its name"):
+    with pytest.raises(ConfigurationError, match="takes nothing after its name") as error:
         resolve(name, Settings())
+    assert ("did you mean 'ndcg_at_k'?" in str(error.value)) is name.startswith("ndcg")
