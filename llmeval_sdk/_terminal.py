@@ -41,7 +41,7 @@ def number(value: float) -> str:
     """Return a number with at most three decimals, whole ones with thousands apart."""
     if abs(value) < 1e15 and value == int(value) and abs(value) > 1:
         return f"{int(value):,}"
-    return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.3g}"
+    return f"{value:.2f}" if abs(value) >= 0.0995 or not value else f"{value:.3g}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -131,7 +131,7 @@ def _print_worst(report: Report) -> None:
 
 
 def _print_comparison(compared: Comparison) -> None:
-    from llmeval_sdk.offline.report.summary import shown
+    from llmeval_sdk.offline.report.summary import changed_by, shown
 
     heading(f"Against the baseline ({plural(compared.pairs, 'row')} in both)")
     rows = [
@@ -139,7 +139,7 @@ def _print_comparison(compared: Comparison) -> None:
             change.path,
             shown(change.before),
             shown(change.after),
-            f"{change.difference:+.3g}",
+            changed_by(change.difference),
             "-" if change.low == change.high else f"{change.low:+.3g} .. {change.high:+.3g}",
             f"{change.pairs:,}",
             change.verdict,

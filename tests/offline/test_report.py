@@ -199,7 +199,7 @@ def test_markdown_says_how_it_went(judged):
     text = judged.to_markdown(at_least={path: 0.9}, compared=judged.compare(judged))
     assert f"- **FAILED** {path} is 0.6667, below 0.9 (6 rows rated)" in text
     assert "- **ok** no metric surely got worse" in text
-    assert f"| `{path}` | 0.667 | 6 | 0 | 0 | 0.667 | +0 |" in text
+    assert f"| `{path}` | 0.667 | 6 | 0 | 0 | 0.667 | = |" in text
 
 
 def test_the_page_needs_nothing_else_and_shows_no_markup_of_rows(rows):

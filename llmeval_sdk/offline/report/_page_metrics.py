@@ -17,7 +17,7 @@ from llmeval_sdk.offline.report._page_markup import cells, mark, metric, table, 
 from llmeval_sdk.offline.report.compare import Change
 from llmeval_sdk.offline.report.gate import ReportGate, below
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import STOOD_IN, MetricLine, lines, shown
+from llmeval_sdk.offline.report.summary import STOOD_IN, MetricLine, changed_by, lines, shown
 
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class _Changes:
         change = self._by_path.get(path)
         if change is None:
             return [("desk", ""), ("", ""), ("desk", "")]
-        by = f"{change.difference:+.3g}" if change.difference else "="
+        by = changed_by(change.difference)
         shown_difference = f'<span class="{change.verdict}">{by}</span>'
         drawn = difference(change, self._reach) if _is_share(change) else ""
         return [

@@ -12,6 +12,7 @@ from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import (
     IN_TEXT,
     STOOD_IN,
+    changed_by,
     failures,
     headline,
     lines,
@@ -56,9 +57,9 @@ def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
     for line in lines(report):
         by = f" ({STOOD_IN})" if line.stood_in else ""
         change = changes.get(line.path)
-        against = (
-            "- | -" if change is None else f"{shown(change.before)} | {change.difference:+.3g}"
-        )
+        against = "- | -"
+        if change is not None:
+            against = f"{shown(change.before)} | {changed_by(change.difference)}"
         yield (
             f"| {_code(line.path)}{by} | {shown(line.value)} | {line.rated:,} | {line.failed:,} | "
             f"{line.not_applicable:,} |" + f" {against} |" * more + f" {_cell(line.why)} |"
