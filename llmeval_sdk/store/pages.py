@@ -40,7 +40,8 @@ class ListedSpan:
     error_type: str | None
     session_id: str | None
     request: str | None
-    """The first 300 characters of the request as JSON; `response` is cut in the same way."""
+    """The first 300 characters of the request as JSON, and of messages only those of the last one
+    that a user wrote; `response` is cut in the same way."""
     response: str | None
 
 
@@ -131,11 +132,20 @@ def said_of(
     return scores, people
 
 
-_ITEMS = """
-SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
-  substr(request, 1, 300), substr(response, 1, 300)
-FROM spans WHERE seq IN ({})
+_LAST_QUESTION = """
+CASE WHEN request LIKE '{{"messages":[%' AND json_valid(request) THEN (
+  SELECT json_quote(json_extract(value, '$.content')) FROM json_each(request, '$.messages')
+  WHERE CASE type WHEN 'object' THEN
+    json_extract(value, '$.role') = 'user' AND json_type(value, '$.content') = 'text' END
+  ORDER BY id DESC LIMIT 1) END
 """
+"""SQL: chats of an app begin alike, with its instructions, and are told apart by their end."""
+
+_ITEMS = f"""
+SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
+  substr(ifnull({_LAST_QUESTION}, request), 1, 300), substr(response, 1, 300)
+FROM spans WHERE seq IN ({{}})
+"""  # noqa: S608 - constants
 
 _SAID = f"""
 SELECT span_id, name, value, label, error_type,

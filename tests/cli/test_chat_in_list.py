@@ -1,0 +1,34 @@
+"""A list tells chats apart: each shows what its user asked last, not the app's instructions."""
+
+import json
+
+import pytest
+
+
+SYSTEM = {"role": "system", "content": "You are the agent of a shop. " * 20}
+
+
+def ask(text):
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("messages", "shown"),
+    [
+        ([SYSTEM, ask('Where is "order" A17, Žofie?')], 'Where is "order" A17, Žofie?'),
+        ([ask("Hello"), {"role": "assistant", "content": "Yes?"}, ask("The roof?")], "The roof?"),
+        ([ask("The roof?"), {"role": "tool", "content": "slate"}], "The roof?"),
+        ([ask("The roof?"), ask([{"type": "image_url"}])], "The roof?"),
+        ([*(ask(f"{number}?") for number in range(12))], "11?"),
+        ([SYSTEM], '{"messages":[{"role":"system"'),
+        (["odd", 7, None, {"role": "user"}], '{"messages":["odd"'),
+    ],
+)
+def test_a_chat_is_listed_by_its_last_question(llmeval, store, messages, shown):
+    """Whatever stands in the messages, the list is printed."""
+    store.span("ab" * 8, kind="llm", request={"messages": messages})
+    asked = llmeval("traces", "--store", store.path, COLUMNS="200")
+    assert asked.returncode == 0
+    assert shown in asked.stdout
+    (row,) = json.loads(llmeval("traces", "--store", store.path, "--json").stdout)
+    assert row["request"].startswith((json.dumps(shown, ensure_ascii=False), shown))
