@@ -56,7 +56,10 @@ def show_people(measured: Sequence[Population], feedback: Sequence[Opinions]) ->
                 f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
             )
     for said in feedback:
-        say_wrapped(f"{printable(said.name)}: feedback on {extent(said)}: {summary(said)}.")
+        opinion = summary(said)
+        say_wrapped(
+            f"{printable(said.name)}: feedback on {extent(said)}{opinion and f': {opinion}'}."
+        )
     if feedback:
         say_wrapped("Feedback corrects no mean, because users choose what they speak of.")
 

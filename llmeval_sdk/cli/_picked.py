@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import printable
@@ -51,7 +52,7 @@ def worst(
         found = [item for query in ordered for item in listed(reader, query, count)]
         if len(ordered) > 1:
             scores = said_of(reader, found)
-            found.sort(key=lambda item: scores[item.span_id][evaluator].value, reverse=highest)
+            found.sort(key=lambda item: _badness(scores[item.span_id].get(evaluator), highest))
         return found[:count]
     rated: list[tuple[float, ListedSpan]] = []
     every = (replace(query, evaluator=evaluator) for query in queries)
@@ -63,6 +64,14 @@ def worst(
             if good is not None:
                 rated.append((good, item))
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
+
+
+def _badness(said: Said | None, highest: bool) -> float:  # noqa: FBT001
+    """Return what sorts the worst score first; a value that is no number any more comes last."""
+    number = None if said is None else _values.number(said.value)
+    if number is None:
+        return inf
+    return -number if highest else number
 
 
 def unscored(reader: StoreReader, evaluator: str) -> str:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from llmeval_sdk.model import Failure
+from llmeval_sdk.redaction.identities import Identities
 
 
 FILTERS = ("--user", "berta", "--session", "chat-4", "--failed", "--since", "7d")
@@ -57,3 +58,15 @@ def test_the_worst_of_a_user_of_a_session_or_of_what_failed_are_listed(llmeval, 
     assert listed("--session", "two") == {2, 3}
     assert listed("--user", "anna", "--session", "two") == {3}
     assert listed("--failed") == {3}
+
+
+def test_the_worst_of_a_session_are_found_by_its_id_and_by_its_hash(llmeval, store):
+    """Requests from before there was a key have the id as it is; both kinds are one list."""
+    key = "a key that every host has"
+    hashed = Identities(key).hashed("chat-7")
+    for number, session in enumerate(("chat-7", hashed, "chat-7"), 1):
+        span = store.span(f"{number:016x}", trace_id=f"{number:032x}", session_id=session)
+        store.evaluation(span, "groundedness", (0.5, 0.2, 0.8)[number - 1])
+    asked = ("traces", "--store", store.path, "--session", "chat-7", "--json")
+    done = llmeval(*asked, "--worst", "groundedness", LLMEVAL_HASH_IDS=key)
+    assert [int(row["span_id"], 16) for row in json.loads(done.stdout)] == [2, 1, 3]
