@@ -102,6 +102,7 @@ def test_the_token_is_in_no_command_line(store, tmp_path):
         assert argument.startswith("file://")
         assert mode == "600"
         assert address in "".join(page)
+        assert fetch(address)[0] == 200  # from now on, the server itself takes the signal
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
