@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(argv[:1] if argv and argv[0] in COMMANDS else COMMANDS)
     args, rest = parser.parse_known_args(argv)
     if rest and not hasattr(args, "rest"):
-        where = f"`llmeval {args.command} --help` names those that there are"
+        where = f"`llmeval {args.command} --help` lists the options"
         parser.error(f"unrecognized arguments: {' '.join(rest)}; {where}")
     args.rest = rest
     for stream in (sys.stdout, sys.stderr):

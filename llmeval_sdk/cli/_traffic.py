@@ -166,9 +166,9 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
         parts.append(f"{total.output_tokens:,} out")
         if total.reasoning_output_tokens:
             parts.append(f"of which {total.reasoning_output_tokens:,} were reasoning")
-        if silent := total.count - total.calls:
-            parts[-1] += f" (those of {plural(silent, 'call')} are unknown)"
-        yield f"In all: {', '.join(parts)}; cost {_money(total)}."
+        silent = total.count - total.calls
+        unknown = f"; usage unknown of {plural(silent, 'call')}" if silent else ""
+        yield f"In all: {', '.join(parts)}{unknown}; cost {_money(total)}."
     errors = [(kind, times) for group in summed.groups for kind, times in group.error_types.items()]
     if errors:
         by_type: dict[str, int] = {}
@@ -190,13 +190,13 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
 def _of_unknown_cost(summed: Traffic) -> Iterator[str]:
     if summed.unpriced_models:
         yield (
-            f"No price is known for {_models(summed.unpriced_models)}: the cost is not in"
-            " these figures. Name it with --prices or LLMEVAL_PRICES, as in 'my-model=0.5,1.5'."
+            f"No price is known for {_models(summed.unpriced_models)}: their cost is not in these"
+            " figures. Name the price with --prices or LLMEVAL_PRICES, as in 'my-model=0.5,1.5'."
         )
     if summed.silent_models:
         yield (
-            f"No usage is known for {_models(summed.silent_models)}: the cost is not in"
-            " these figures. Record it with annotate(metrics={'input_tokens': ...,"
+            f"No usage is known for {_models(summed.silent_models)}: their cost is not in these"
+            " figures. Record it with annotate(metrics={'input_tokens': ...,"
             " 'output_tokens': ...}); some providers tell it of a stream only when asked."
         )
 

@@ -92,9 +92,8 @@ def run(args: argparse.Namespace) -> int:
             say_json(about)
             return 0
         over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
-        say_wrapped(
-            f"{path}: {too_old:,} of {plural(spans, 'span')} older than {days:g} days{over}"
-        )
+        some = f"{too_old:,} of {plural(spans, 'span')}"
+        say_wrapped(f"{path}: older than {days:g} days: {some}{over}")
         return 0
     writer = StoreWriter(path, size, days)
     try:

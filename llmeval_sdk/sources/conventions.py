@@ -101,7 +101,8 @@ def request_of(attributes: Attributes) -> Any:
 
 def texts_of(attributes: Attributes) -> Any:
     """Return what was turned into vectors: its texts where they can be found."""
-    vectors = (item.get("embedding") for item in indexed(attributes, "embedding.embeddings"))
+    items = indexed(attributes, "embedding.embeddings")
+    vectors = (item.get("embedding") for item in items if isinstance(item, dict))
     texts = [vector.get("text") for vector in vectors if isinstance(vector, dict)]
     known = [text for text in texts if isinstance(text, str)]
     return known if len(known) > 1 else known[0] if known else request_of(attributes)
@@ -154,7 +155,9 @@ def conversation_of(attributes: Attributes) -> tuple[Any, ...]:
 def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
     """Return the documents that a retrieval found."""
     documents = [
-        _document(item.get("document", item)) for item in indexed(attributes, "retrieval.documents")
+        _document(item.get("document", item))
+        for item in indexed(attributes, "retrieval.documents")
+        if isinstance(item, dict)
     ]
     for name in ("gen_ai.retrieval.documents", "mlflow.spanOutputs", "output.value"):
         if documents:

@@ -59,7 +59,7 @@ def opinions(
     for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
         _ALL, (since_ns or 0,)
     ):
-        if name not in judges or is_of_user(metadata):
+        if value is not None and (name not in judges or is_of_user(metadata)):
             said.setdefault(name, {})[trace_id or span_id or seq] = value, bool(matches)
     if not said:
         return []
@@ -77,13 +77,13 @@ def _summed(name: str, said: Sequence[tuple[Any, bool]], traces: int) -> Opinion
         number = _values.number(value)
         if number is not None:
             numbers.append(number)
-        elif value is not None:
+        else:
             words[printable(value, LONGEST_WORD)] += 1
     commonest = dict(words.most_common(MOST_WORDS))
     return Opinions(
         name,
         len(said),
-        sum(numbers) / len(numbers) if numbers else None,
+        sum(number / len(numbers) for number in numbers) if numbers else None,
         min(numbers, default=None),
         max(numbers, default=None),
         commonest,

@@ -10,16 +10,20 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llmeval_sdk import _values
+from llmeval_sdk._chat import question
 from llmeval_sdk.store import walks
 from llmeval_sdk.store.effective import STANDING
+from llmeval_sdk.store.encode import cell, dumps, loads
 from llmeval_sdk.store.said import teach
 from llmeval_sdk.store.walks import Place, Query
 
 
+_BEGINNING = 300
+"""Characters of a request or response that a list has."""
 PAGE_ROWS = 50
 PAGE_SECONDS = 0.12
 """How long a page looks for matches before it returns those that it has."""
@@ -40,8 +44,8 @@ class ListedSpan:
     error_type: str | None
     session_id: str | None
     request: str | None
-    """The first 300 characters of the request as JSON, and of messages only those of the last one
-    that a user wrote; `response` is cut in the same way."""
+    """The first 300 characters of the request as JSON; of a chat, those of the last message that a
+    user wrote. `response` is cut in the same way."""
     response: str | None
 
 
@@ -88,8 +92,20 @@ def page(
 def _items(connection: sqlite3.Connection, wanted: Iterable[int]) -> tuple[ListedSpan, ...]:
     seqs = list(wanted)
     sql = _ITEMS.format(",".join("?" * len(seqs)))
-    by_seq = {row[0]: ListedSpan(*row) for row in connection.execute(sql, seqs)}
+    listed = (ListedSpan(*row) for row in connection.execute(sql, seqs))
+    by_seq = {item.seq: replace(item, request=_asked(item.request)) for item in listed}
     return tuple(by_seq[seq] for seq in seqs)
+
+
+def _asked(stored: Any) -> Any:
+    """Return the beginning of a request; chats begin alike, and are told apart by their end."""
+    if not (isinstance(stored, str) and stored.startswith(_CHAT)):
+        return stored
+    try:
+        asked = question(loads(stored))
+    except (ValueError, RecursionError):
+        asked = None
+    return (cell(dumps(asked)) if asked else stored)[:_BEGINNING]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +148,14 @@ def said_of(
     return scores, people
 
 
-_LAST_QUESTION = """
-CASE WHEN request LIKE '{{"messages":[%' AND json_valid(request) THEN (
-  SELECT json_quote(json_extract(value, '$.content')) FROM json_each(request, '$.messages')
-  WHERE CASE type WHEN 'object' THEN
-    json_extract(value, '$.role') = 'user' AND json_type(value, '$.content') = 'text' END
-  ORDER BY id DESC LIMIT 1) END
-"""
-"""SQL: chats of an app begin alike, with its instructions, and are told apart by their end."""
-
+_CHAT = '{"messages":['
+_IS_CHAT = "request LIKE '{{\"messages\":[%'"
+_LONGEST_CHAT = 200_000
+"""Characters of a chat's JSON that are read to find its last question."""
 _ITEMS = f"""
 SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
-  substr(ifnull({_LAST_QUESTION}, request), 1, 300), substr(response, 1, 300)
+  CASE WHEN {_IS_CHAT} AND length(request) <= {_LONGEST_CHAT} THEN request
+    ELSE substr(request, 1, {_BEGINNING}) END, substr(response, 1, {_BEGINNING})
 FROM spans WHERE seq IN ({{}})
 """  # noqa: S608 - constants
 

@@ -112,7 +112,7 @@ def voices(connection: sqlite3.Connection, since_ns: int, until_ns: int) -> Voic
 
 def _mean(values: Sequence[Any]) -> float | None:
     numbers = [number for value in values if (number := _values.number(value)) is not None]
-    return sum(numbers) / len(numbers) if numbers else None
+    return sum(number / len(numbers) for number in numbers) if numbers else None
 
 
 _RECENT = f"""

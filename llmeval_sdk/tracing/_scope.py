@@ -50,7 +50,8 @@ class Scope:
         if user_id is not None:
             known = capture(tags)
             user = {"user_id": str(capture(user_id))[:MAX_NAME]}
-            tags = {**known, **user} if type(known) is dict else user
+            # Twice: its place is the first, because only so many tags are kept.
+            tags = {**user, **known, **user} if type(known) is dict else user
         self._named = bool(name)
         self._spec = Spec(
             kind, name or kind, tuple(evaluators), session_id, tags, model_name, model_provider

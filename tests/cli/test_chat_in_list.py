@@ -18,9 +18,12 @@ def ask(text):
         ([SYSTEM, ask('Where is "order" A17, Žofie?')], 'Where is "order" A17, Žofie?'),
         ([ask("Hello"), {"role": "assistant", "content": "Yes?"}, ask("The roof?")], "The roof?"),
         ([ask("The roof?"), {"role": "tool", "content": "slate"}], "The roof?"),
-        ([ask("The roof?"), ask([{"type": "image_url"}])], "The roof?"),
+        ([ask("Old"), ask([{"type": "text", "text": "New?"}])], "New?"),
+        ([ask("half an emoji \ud83d of it")], "half an emoji "),
+        ([ask("before\0after")], "before"),
         ([*(ask(f"{number}?") for number in range(12))], "11?"),
-        ([SYSTEM], '{"messages":[{"role":"system"'),
+        ([ask("x" * 300_000)], '{"messages":[{"role":"user"'),
+        ([SYSTEM], "You are the agent"),
         (["odd", 7, None, {"role": "user"}], '{"messages":["odd"'),
     ],
 )
@@ -31,4 +34,5 @@ def test_a_chat_is_listed_by_its_last_question(llmeval, store, messages, shown):
     assert asked.returncode == 0
     assert shown in asked.stdout
     (row,) = json.loads(llmeval("traces", "--store", store.path, "--json").stdout)
-    assert row["request"].startswith((json.dumps(shown, ensure_ascii=False), shown))
+    asked = json.dumps(shown, ensure_ascii=False)
+    assert row["request"].startswith((asked[:-1], shown))

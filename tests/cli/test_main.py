@@ -52,7 +52,7 @@ def test_the_command_says_its_version(llmeval):
     [
         ((), "the following arguments are required: COMMAND"),
         (("reprot",), "invalid choice: 'reprot'"),
-        (("report", "--nonsense"), "--nonsense; `llmeval report --help` names those"),
+        (("report", "--nonsense"), "--nonsense; `llmeval report --help` lists the options"),
         (("report", "extra"), "unrecognized arguments: extra"),
         (("explain",), "one of the arguments ID --last --worst is required"),
     ],

@@ -34,7 +34,7 @@ def test_what_is_too_old_goes_with_its_scores(llmeval, aged):
 def test_a_dry_run_deletes_nothing(llmeval, aged):
     """It says what would go."""
     done = llmeval("prune", "--store", aged.path, "--max-days", "7", "--dry-run")
-    assert "2 of 3 spans older than 7 days" in done.stdout
+    assert "older than 7 days: 2 of 3 spans" in done.stdout
     with StoreReader(aged.path) as reader:
         assert reader.counts().spans == 3
 

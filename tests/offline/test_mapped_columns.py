@@ -70,7 +70,7 @@ def test_all_unknown_columns_are_named_at_once(write, capsys):
         llmeval.evaluate([{"question": "q", "answer": "a", "retrieved_contxt": [], "title": "t"}])
     for word in ("'question'", "'request'", "'answer'", "'response'", "'retrieved_contxt'",
                  "'retrieved_context'", "--map question=request --map answer=response",
-                 "Kept as attributes, unless mapped: 'title'"):  # fmt: skip
+                 "would be kept as attributes, unless mapped: 'title'"):  # fmt: skip
         assert word in str(error.value)
 
 

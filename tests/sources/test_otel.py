@@ -468,6 +468,9 @@ def test_an_unsampled_trace_is_not_scored(processor):
 @pytest.mark.parametrize(
     "odd",
     [
+        {"openinference.span.kind": "EMBEDDING", "embedding.embeddings.0.0.text": "x"},
+        {"openinference.span.kind": "RETRIEVER", "retrieval.documents.0.0.content": "x"},
+        {"openinference.span.kind": "LLM", "llm.invocation_parameters": '["model"]'},
         {"gen_ai.operation.name": "chat", "gen_ai.input.messages": "[[[]]]"},
         {"gen_ai.operation.name": "chat", "gen_ai.input.messages": '{"messages": 3}'},
         {"openinference.span.kind": "CHAIN", "input.value": "{not json"},

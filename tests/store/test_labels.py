@@ -128,3 +128,17 @@ def test_two_versions_of_a_judge_are_said_to_be_mixed(path):
 def test_no_share_is_minus_nothing(share, text):
     """A judge that is off by a rounding error is not off by -0 %."""
     assert percent(share) == text
+
+
+def test_numbers_without_bounds_have_a_mean_that_json_can_hold(path):
+    """Two numbers near the largest there is do not add up to infinity."""
+    writer = StoreWriter(path, max_days=0)
+    outcomes = [Evaluation("stars", 1e308, evaluator_kind="human") for _ in range(3)]
+    events = [
+        EvaluationEvent(f"s{n}", Target(), each, 5_000 + n) for n, each in enumerate(outcomes)
+    ]
+    writer.write(Batch(evaluations=tuple(events)))
+    writer.close()
+    with StoreReader(path) as reader:
+        users = {said.name: said for said in reader.read(lambda c: opinions(c, set()))}
+    assert users["stars"].mean == pytest.approx(1e308)

@@ -336,6 +336,17 @@ def test_a_user_beside_tags_that_are_none_never_raises(tags):
     assert seen.span("block").tags["user_id"] == "anna"
 
 
+def test_a_user_is_kept_beside_more_tags_than_are_kept():
+    """Of thousands of tags some are cut, and not the user."""
+    tags = {f"k{number}": "v" for number in range(5_000)}
+    with capture() as seen:
+        with llmeval.annotation_context(tags={"team": "x"}):
+            with llmeval.workflow("block", user_id="anna", tags={**tags, "user_id": "other"}):
+                pass
+        seen.drain()
+    assert seen.span("block").tags["user_id"] == "anna"
+
+
 def test_what_a_span_is_declared_with_wins_over_the_annotation_context():
     """The context around it is for spans that say nothing themselves."""
     with capture() as seen:

@@ -82,4 +82,4 @@ def _also(others: Mapping[str, Any], unknown: Mapping[str, str]) -> str:
     rest = [str(name) for name in others if str(name) not in unknown]
     named = ", ".join(f"{name!r:.80}" for name in rest[:MOST_NAMED])
     more = f" and {len(rest) - MOST_NAMED:,} more" if len(rest) > MOST_NAMED else ""
-    return f". Kept as attributes, unless mapped: {named}{more}" if rest else ""
+    return f". These would be kept as attributes, unless mapped: {named}{more}" if rest else ""
