@@ -62,8 +62,9 @@ def test_each_parameter_is_explained(name):
 def test_a_kind_of_span_shows_its_options(name):
     """The signature names each option; none hides behind `**options`."""
     options = [*inspect.signature(getattr(llmeval, name)).parameters]
+    common = ["evaluators", "session_id", "user_id", "tags", "request", "metadata"]
     own = ["effect"] if name == "tool" else []
-    assert options == ["name", "evaluators", "session_id", "tags", "request", "metadata", *own]
+    assert options == ["name", *common, *own]
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLE)
