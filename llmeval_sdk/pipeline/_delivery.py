@@ -40,7 +40,7 @@ class Barrier:
     def __init__(self) -> None:
         self.done = threading.Event()
         self.failed = False
-        """Whether some of it could not be kept; read it when it is set."""
+        """Whether some of it could not be dealt with; it is known once `done` is set."""
 
 
 class Delivery:

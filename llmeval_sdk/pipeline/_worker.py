@@ -123,12 +123,12 @@ class Worker:
             stop = self._stop
             barriers, self._barriers = self._barriers, []
             self._pace.begin()
-            kept = True
+            kept = False
             try:
                 self._drain()
                 self._tend()
-                if barriers and self._plan.sessions is not None:
-                    kept = self._plan.sessions.write()
+                sessions = self._plan.sessions
+                kept = not barriers or sessions is None or sessions.write()
                 self._often()
             except BaseException as error:
                 if not swallow("worker", error):

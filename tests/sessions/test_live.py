@@ -8,6 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
+from llmeval_sdk._process import shield
 from llmeval_sdk.sessions._closing import Sessions
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.session_verdicts import stored_sessions
@@ -95,6 +96,20 @@ def test_a_flush_whose_turns_cannot_be_written_is_not_complete(live, monkeypatch
         assert llmeval.flush().complete
         with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
             assert database.execute("SELECT count(*) FROM turns").fetchone() == (2,)
+
+
+def test_a_flush_that_broke_off_is_not_complete(live, monkeypatch):
+    """An error in the worker is counted, and does not pass for a flush that did its work."""
+
+    def fail(_):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(Sessions, "write", fail)
+    with live.capture("goal_reached"):
+        shield.raise_again(False)  # as in an app: the test kit would raise it in the worker
+        live.talk("s1", "one?")
+        assert not llmeval.flush().complete
+        assert llmeval.stats().problems["worker"] >= 1
 
 
 def test_a_session_that_resumes_is_judged_again_and_the_history_stays(live):
