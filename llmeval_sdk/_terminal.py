@@ -47,3 +47,8 @@ def number(value: float) -> str:
 def plural(count: int, noun: str) -> str:
     """Count something: ``1 row``, ``1,200 rows``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def changed_by(difference: float) -> str:
+    """Return how a value changed, with a sign: ``+0.12``; ``=`` where it did not."""
+    return f"{difference:+.3g}" if difference else "="

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._terminal import plural, printable, score
+from llmeval_sdk._terminal import changed_by, plural, printable, score
 from llmeval_sdk.cli._output import heading, say, say_json, table
 from llmeval_sdk.errors import ConfigurationError
 
@@ -131,7 +131,7 @@ def _print_worst(report: Report) -> None:
 
 
 def _print_comparison(compared: Comparison) -> None:
-    from llmeval_sdk.offline.report.summary import changed_by, shown
+    from llmeval_sdk.offline.report.summary import shown
 
     heading(f"Against the baseline ({plural(compared.pairs, 'row')} in both)")
     rows = [

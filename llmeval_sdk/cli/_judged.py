@@ -10,7 +10,7 @@ from llmeval_sdk.estimates.correction import FEWEST, Correction
 from llmeval_sdk.estimates.funnels import STEPS
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.course import AlertCourse
-from llmeval_sdk.store.opinions import Opinions, extent, summary
+from llmeval_sdk.store.opinions import Opinions, described, extent
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.words import moment, percent
 
@@ -56,7 +56,7 @@ def show_people(measured: Sequence[Population], feedback: Sequence[Opinions]) ->
                 f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
             )
     for said in feedback:
-        opinion = summary(said)
+        opinion = described(said)
         say_wrapped(
             f"{printable(said.name)}: feedback on {extent(said)}{opinion and f': {opinion}'}."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf
 
 from llmeval_sdk import _values
@@ -52,11 +53,11 @@ def worst(
         found = [item for query in ordered for item in listed(reader, query, count)]
         if len(ordered) > 1:
             scores = said_of(reader, found)
-            found.sort(key=lambda item: _badness(scores[item.span_id].get(evaluator), highest))
+            found.sort(key=lambda item: _worst_first(scores[item.span_id].get(evaluator), highest))
         return found[:count]
     rated: list[tuple[float, ListedSpan]] = []
-    every = (replace(query, evaluator=evaluator) for query in queries)
-    for items in (items for query in every for items in _pages(reader, query)):
+    scored = (replace(query, evaluator=evaluator) for query in queries)
+    for items in chain.from_iterable(_pages(reader, query) for query in scored):
         scores = said_of(reader, items)
         for item in items:
             score = scores[item.span_id].get(evaluator)
@@ -66,8 +67,8 @@ def worst(
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
 
 
-def _badness(said: Said | None, highest: bool) -> float:  # noqa: FBT001
-    """Return what sorts the worst score first; a value that is no number any more comes last."""
+def _worst_first(said: Said | None, highest: bool) -> float:  # noqa: FBT001
+    """Return a sort key for a score; what is no number, because it was replaced, comes last."""
     number = None if said is None else _values.number(said.value)
     if number is None:
         return inf

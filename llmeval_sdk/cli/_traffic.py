@@ -176,7 +176,7 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
             by_type[kind] = by_type.get(kind, 0) + times
         most = sorted(by_type.items(), key=lambda item: -item[1])[:6]
         yield "Failures: " + ", ".join(f"{kind} {times:,}" for kind, times in most) + "."
-    yield from _of_unknown_cost(summed)
+    yield from _unknown_costs(summed)
     jumps = sum(group.clock_jumps for group in summed.groups)
     if jumps:
         yield (
@@ -187,7 +187,8 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
         yield f"Requests that began in the future, by their clock: {future:,}."
 
 
-def _of_unknown_cost(summed: Traffic) -> Iterator[str]:
+def _unknown_costs(summed: Traffic) -> Iterator[str]:
+    """Yield a sentence for each reason why the cost of some calls is unknown."""
     if summed.unpriced_models:
         yield (
             f"No price is known for {_models(summed.unpriced_models)}: their cost is not in these"

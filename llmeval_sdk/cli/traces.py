@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             requests = _picked.newest(reader, queries, args.limit)
         hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
         evaluations = _picked.said_of(reader, requests)
-        why = "" if requests else _none(reader, args)
+        why = "" if requests else _nothing_matches(reader, args)
     if hidden and not requests:
         raise ConfigurationError(f"no request was found by the id as it is, but {UNREADABLE}")
     if hidden:
@@ -99,8 +99,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if requests else 1
 
 
-def _none(reader: StoreReader, args: argparse.Namespace) -> str:
-    """Say of an empty list what it was asked for, so that the store is not taken for empty."""
+def _nothing_matches(reader: StoreReader, args: argparse.Namespace) -> str:
+    """Say which filters matched no request; otherwise the store would seem to be empty."""
     filters = (
         args.user and f"of user {printable(args.user, 80)}",
         args.session and f"of session {printable(args.session, 80)}",

@@ -177,7 +177,8 @@ def evaluate(
             with bar("checking rows", count, shown=progress) as tick:
                 checked.fill(items, tick)
             count, items = checked.count, iter(checked)
-        # Data that cannot be read at all must not take the place of an earlier report.
+        # The first row is read before the file of an earlier report is replaced: data with unknown
+        # columns, for example, stop here.
         items = chain(list(islice(items, 1)), items)
         out = FinishedRows(save, header, work.settings, resume=resume)
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))

@@ -100,7 +100,7 @@ def request_of(attributes: Attributes) -> Any:
 
 
 def texts_of(attributes: Attributes) -> Any:
-    """Return what was turned into vectors: its texts where they can be found."""
+    """Return the texts that were embedded, or the whole request if it does not name them."""
     items = indexed(attributes, "embedding.embeddings")
     vectors = (item.get("embedding") for item in items if isinstance(item, dict))
     texts = [vector.get("text") for vector in vectors if isinstance(vector, dict)]
@@ -182,7 +182,10 @@ def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
 
 
 def _model_asked_for(attributes: Attributes) -> Any:
-    """Return the model of a call that failed, which OpenInference names among its options only."""
+    """Return the model that a call asked for.
+
+    If the call failed, OpenInference names its model nowhere but in the call's options.
+    """
     options = parsed(
         first(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
     )

@@ -18,7 +18,7 @@ from llmeval_sdk.tracing._inner import capture
 
 _SPEAKS = (*OWNERS, "llm")
 """Kinds of spans whose answer may be that of the whole run."""
-_CALLS = ("tool", "llm", "embedding")
+_CALLS = ("tool", "llm")
 _MOST_TWINS = 100
 """Spans among which the same call by another instrumentation is looked for, the latest ones."""
 _MOST_TOOLS = 1_000

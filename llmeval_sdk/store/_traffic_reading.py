@@ -115,7 +115,7 @@ class TrafficReading:
         return (usd if is_anew else usd + (cost or 0.0)), 0
 
     def _silent(self, model: str | None, calls: int) -> int:
-        """Count calls that ended well and do not say what they used: they may cost anything."""
+        """Count calls that succeeded without reporting their tokens: their cost is unknown."""
         if calls:
             self.pricing.silent[model or "-"] += calls
         return calls

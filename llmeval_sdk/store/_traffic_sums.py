@@ -93,7 +93,7 @@ class Pricing:
         self.unpriced: Counter[str] = Counter()
         """How many calls have no known price, by model."""
         self.silent: Counter[str] = Counter()
-        """How many calls ended well and do not say what they used, by model."""
+        """How many calls succeeded without reporting the tokens they used, by model."""
 
     def of(self, model: str | None) -> tuple[ModelPrice | None, bool]:
         """Return a model's price, and whether it stands in place of costs that were stored."""

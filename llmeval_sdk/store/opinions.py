@@ -1,7 +1,7 @@
 """What users of the app say: how much of the traffic they speak of, and what they think of it.
 
-It is all feedback that is no label of a judge; see `labels`. Users choose themselves what to speak
-of, so it is shown, and corrects nothing.
+Their feedback is all that is not a label of a judge; see `labels`. Users decide which answers they
+rate, so reports show their feedback but correct no mean with it.
 """
 
 from __future__ import annotations
@@ -16,44 +16,47 @@ from typing import Any
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import plural, printable
 from llmeval_sdk.store.labels import is_of_user
+from llmeval_sdk.store.said import mean
 
 
 MOST_WORDS = 5
-"""How many different words a report shows of what users said under one name, the commonest."""
+"""The most different words or texts that a report shows under one name."""
 LONGEST_WORD = 60
-"""Characters of a text that are shown; longer ones count as one if they begin alike."""
+"""Characters of a text that are shown. Longer texts that begin alike are counted as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opinions:
-    """What users of the app said under one name."""
+    """The feedback that users of the app gave under one name."""
 
     name: str
     count: int
-    """Of how many traces they said it."""
+    """The number of traces that have such feedback."""
     mean: float | None
-    """Of all numbers, on the scale on which they were given, with yes as 1 and no as 0; ``None``
-    without any number."""
+    """The mean of its numbers, on the scale on which they were given. Yes counts as 1 and no as 0.
+    It is ``None`` if there are only words."""
     low: float | None
+    """The smallest of the numbers; ``None`` if there are only words."""
     high: float | None
-    """The smallest and the largest number."""
+    """The largest of the numbers; ``None`` if there are only words."""
     words: Mapping[str, int]
-    """How often which words were said that are no numbers, the commonest first."""
+    """The most frequent words and texts, with how often each was given."""
     other_words: int
-    """How often further words were said."""
+    """How often words and texts were given that are not among `words`."""
     share: float
-    """The part of the traces, 0..1, whose users said anything; a session's counts as one."""
+    """The part of all traces that have such feedback, from 0 to 1. Feedback about a session counts
+    as one trace."""
     unmatched: int = 0
-    """How many are about a trace that the store does not have: unknown, or pruned. They are in the
-    mean, because somebody said so, and not in the share."""
+    """How many traces with such feedback are not in the store, because their ids are unknown or
+    they were pruned. They count in the mean and not in the share."""
 
 
 def opinions(
     connection: sqlite3.Connection, judges: set[str], since_ns: int | None = None
 ) -> list[Opinions]:
-    """Return what users said: all feedback that is no label of a judge, by its name.
+    """Return the feedback of users by its name: all that is not a label of one of the judges.
 
-    Of what was said of one trace, the latest counts; what was said of a session counts each time.
+    Only the latest feedback on a trace counts. Feedback about a session counts each time.
     """
     said: dict[str, dict[str | int, tuple[Any, bool]]] = {}
     for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
@@ -70,7 +73,7 @@ def opinions(
 
 
 def _summed(name: str, said: Sequence[tuple[Any, bool]], traces: int) -> Opinions:
-    """Sum up what was said under a name: values, and whether the store has their trace."""
+    """Sum up the feedback under one name, given as values and whether the store has their trace."""
     matched = sum(matches for _, matches in said)
     numbers, words = [], Counter[str]()
     for value, _ in said:
@@ -83,7 +86,7 @@ def _summed(name: str, said: Sequence[tuple[Any, bool]], traces: int) -> Opinion
     return Opinions(
         name,
         len(said),
-        sum(number / len(numbers) for number in numbers) if numbers else None,
+        mean(numbers),
         min(numbers, default=None),
         max(numbers, default=None),
         commonest,
@@ -94,13 +97,13 @@ def _summed(name: str, said: Sequence[tuple[Any, bool]], traces: int) -> Opinion
 
 
 def extent(said: Opinions) -> str:
-    """Say of how much of the traffic users said anything: ``3 traces, 1.2% of all``."""
+    """Say how much of the traffic has such feedback: ``3 traces, 1.2% of all``."""
     unknown = f" ({said.unmatched:,} not in this store)" if said.unmatched else ""
     return f"{plural(said.count, 'trace')}{unknown}, {said.share:.1%} of all"
 
 
-def summary(said: Opinions) -> str:
-    """Say what users think: ``mean 3.80 (from 1 to 5)``, ``"polite" 8, "rude" 4``."""
+def described(said: Opinions) -> str:
+    """Describe what users think: ``mean 3.80 (from 1 to 5)`` or ``"polite" 8, "rude" 4``."""
     parts = []
     if said.mean is not None and said.low is not None and said.high is not None:
         is_share = said.low >= 0 and said.high <= 1

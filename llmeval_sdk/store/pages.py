@@ -98,7 +98,10 @@ def _items(connection: sqlite3.Connection, wanted: Iterable[int]) -> tuple[Liste
 
 
 def _asked(stored: Any) -> Any:
-    """Return the beginning of a request; chats begin alike, and are told apart by their end."""
+    """Return the beginning of a request, or of the last question where it is a chat.
+
+    All chats of an app begin with the same instructions.
+    """
     if not (isinstance(stored, str) and stored.startswith(_CHAT)):
         return stored
     try:
@@ -149,9 +152,9 @@ def said_of(
 
 
 _CHAT = '{"messages":['
-_IS_CHAT = "request LIKE '{{\"messages\":[%'"
+_IS_CHAT = f"substr(request, 1, {len(_CHAT)}) = '{_CHAT}'".replace("{", "{{")
 _LONGEST_CHAT = 200_000
-"""Characters of a chat's JSON that are read to find its last question."""
+"""Characters of the longest chat, as JSON, that is searched for its last question."""
 _ITEMS = f"""
 SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
   CASE WHEN {_IS_CHAT} AND length(request) <= {_LONGEST_CHAT} THEN request

@@ -69,7 +69,7 @@ class SaidInPeriod:
 
     @property
     def can_be_bad(self) -> bool:
-        """Whether some of it is good or bad: stars and words are neither."""
+        """Whether any of it counts as good or bad; stars and free text count as neither."""
         return any(is_good(value) is not None for value in self.values)
 
 
@@ -111,7 +111,14 @@ def voices(connection: sqlite3.Connection, since_ns: int, until_ns: int) -> Voic
 
 
 def _mean(values: Sequence[Any]) -> float | None:
-    numbers = [number for value in values if (number := _values.number(value)) is not None]
+    return mean([number for value in values if (number := _values.number(value)) is not None])
+
+
+def mean(numbers: Sequence[float]) -> float | None:
+    """Return the mean of some numbers; ``None`` of none.
+
+    Each is divided before they are added up, so that huge ones do not become infinite.
+    """
     return sum(number / len(numbers) for number in numbers) if numbers else None
 
 

@@ -112,7 +112,7 @@ def measure(
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
     is_said = any(bound.evaluator not in _READ for bound in bounds)
     users = opinions(connection, set(), window[0]) if is_said else []
-    said = {under_name.name: under_name for under_name in users}
+    said = {feedback.name: feedback for feedback in users}
     results = []
     for bound in bounds:
         if bound.evaluator not in _READ:
@@ -123,7 +123,7 @@ def measure(
         value = _READ[bound.evaluator](group, seconds)
         detail = ""
         if bound.evaluator.startswith("cost_usd") and group.unpriced_calls:
-            detail = _of_unknown_cost(pricing)
+            detail = _lacking(pricing)
         holds = None if value is None else _is_beyond(bound, value)
         if detail and holds is not True:
             holds = None  # what is not priced may cost anything
@@ -134,8 +134,8 @@ def measure(
 _OF_ALL_SPANS = "feedback is about whole traces: leave the name of a span out"
 
 
-def _of_unknown_cost(pricing: Pricing) -> str:
-    """Name the calls that may cost anything, by what is missing."""
+def _lacking(pricing: Pricing) -> str:
+    """Count the calls of unknown cost, apart by what is missing: their price or their usage."""
     unknown = {"price": pricing.unpriced, "usage": pricing.silent}
     return " and ".join(
         f"{plural(calls.total(), 'call')} of unknown {what} ({', '.join(calls)})"

@@ -28,7 +28,7 @@ GROUPINGS = ("name", "request", "model", "user", "session", "tag:KEY")
 MOST_GROUPS = 1_000
 """How many groups a report has; those with the least money and spans are added up as one."""
 MOST_MODELS = 20
-"""How many models of unknown cost a report names, of each kind."""
+"""How many models a report names whose price is unknown, and how many without usage."""
 OTHERS = "(others)"
 
 
@@ -44,9 +44,9 @@ class Traffic:
     left_out: int
     """How many further groups are added up in the last one."""
     unpriced_models: Mapping[str, int]
-    """Calls whose price is unknown, by model."""
+    """How many calls have no known price, by model."""
     silent_models: Mapping[str, int]
-    """Calls that ended well and do not say what they used, by model."""
+    """How many calls succeeded without reporting the tokens they used, by model."""
 
 
 def check(by: str) -> str:

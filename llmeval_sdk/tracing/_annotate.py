@@ -220,9 +220,9 @@ _LLM_ONLY = ("prompt", "name")
 
 
 def inherit(span: Span, spec: Spec | None = None) -> None:
-    """Annotate a new span with the fields of the annotation contexts around it.
+    """Give a new span the fields of the `annotation_context` blocks around it.
 
-    The tags and the session that the span was declared with win over theirs.
+    The tags and the session that its own decorator or block declared, in ``spec``, take precedence.
     """
     contexts = _inherited.get()
     for fields in contexts:

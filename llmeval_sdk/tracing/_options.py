@@ -1,6 +1,6 @@
-"""The options that the functions for all kinds of span have in common, as type checkers see them.
+"""The options of the span functions, for the overloads that type checkers read.
 
-An overload names them once. The functions themselves have real parameters, for `help` and editors.
+The functions themselves repeat them as real parameters, so that `help` and editors show them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 
 class SpanOptions(TypedDict, total=False):
-    """The options of every kind of span."""
+    """The options that every kind of span has."""
 
     evaluators: Sequence[Any]
     session_id: str | None
@@ -21,7 +21,7 @@ class SpanOptions(TypedDict, total=False):
 
 
 class ModelOptions(SpanOptions, total=False):
-    """The options of a call of a model."""
+    """The options of a span around a model call: those of every span, and the model's."""
 
     model_name: str | None
     model_provider: str | None

@@ -50,7 +50,7 @@ class Scope:
         if user_id is not None:
             known = capture(tags)
             user = {"user_id": str(capture(user_id))[:MAX_NAME]}
-            # Twice: its place is the first, because only so many tags are kept.
+            # First, as a limit cuts the last tags; and last, to win over a tag of the same name.
             tags = {**user, **known, **user} if type(known) is dict else user
         self._named = bool(name)
         self._spec = Spec(

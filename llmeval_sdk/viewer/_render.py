@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from llmeval_sdk._terminal import number, seconds
+from llmeval_sdk._terminal import changed_by, number, seconds
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.words import percent
 
@@ -150,6 +150,7 @@ TEMPLATES = Environment(
 )
 TEMPLATES.filters |= {
     "breakable": breakable,
+    "changed_by": changed_by,
     "clock": clock,
     "day": day,
     "duration": duration,

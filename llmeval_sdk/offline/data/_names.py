@@ -78,7 +78,7 @@ def check_names(
 
 
 def _also(others: Mapping[str, Any], unknown: Mapping[str, str]) -> str:
-    """Name the columns that resemble none of ours, and that may be mapped as well."""
+    """List the remaining unknown columns, which resemble none of ours."""
     rest = [str(name) for name in others if str(name) not in unknown]
     named = ", ".join(f"{name!r:.80}" for name in rest[:MOST_NAMED])
     more = f" and {len(rest) - MOST_NAMED:,} more" if len(rest) > MOST_NAMED else ""

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from llmeval_sdk import _values
-from llmeval_sdk._terminal import number
+from llmeval_sdk._terminal import changed_by, number
 from llmeval_sdk.offline.report._aggregate import Aggregate, EvaluatorTally
 from llmeval_sdk.offline.report._page_markup import cells, mark, metric, table, text
 from llmeval_sdk.offline.report.compare import Change
 from llmeval_sdk.offline.report.gate import ReportGate, below
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import STOOD_IN, MetricLine, changed_by, lines, shown
+from llmeval_sdk.offline.report.summary import STOOD_IN, MetricLine, lines, shown
 
 
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from llmeval_sdk._terminal import printable, score
+from llmeval_sdk._terminal import changed_by, printable, score
 from llmeval_sdk.offline.report.gate import ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import (
     IN_TEXT,
     STOOD_IN,
-    changed_by,
     failures,
     headline,
     lines,

@@ -162,11 +162,6 @@ def shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}" if abs(value) <= 1 else number(value)
 
 
-def changed_by(difference: float) -> str:
-    """Return how a metric changed, with a sign; ``=`` where it did not."""
-    return f"{difference:+.3g}" if difference else "="
-
-
 IN_HTML = '<meta name="generator" content="llmeval report">'
 IN_TEXT = "<!-- llmeval report -->"
 """In Markdown and XML."""
