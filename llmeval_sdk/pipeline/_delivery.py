@@ -7,6 +7,7 @@ the other exporters. The thread is a daemon, so it never keeps the process alive
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping
 from random import uniform
 from time import monotonic
@@ -43,6 +44,34 @@ class Barrier:
         """Whether some of it could not be dealt with; it is known once `done` is set."""
 
 
+class Barriers(deque[Barrier]):
+    """The barriers that a thread has yet to set.
+
+    A flush may run beside the end of its pipeline. A barrier that it adds after the thread looked
+    for the last time is set all the same; otherwise the flush would wait until its timeout.
+    """
+
+    _ended = False
+
+    def add(self) -> Barrier:
+        """Return a new barrier, which the thread will set."""
+        barrier = Barrier()
+        self.append(barrier)
+        if self._ended:
+            barrier.done.set()
+        return barrier
+
+    def take(self) -> list[Barrier]:
+        """Return the barriers that were added so far; the thread sets them when it is done."""
+        return [self.popleft() for _ in range(len(self))]
+
+    def end(self) -> None:
+        """Set the barriers that are left, and from now on all that are added."""
+        self._ended = True
+        for barrier in self.take():
+            barrier.done.set()
+
+
 class Delivery:
     """Takes records for one exporter; each is delivered or counted."""
 
@@ -58,7 +87,7 @@ class Delivery:
         """Set by whoever waits for the records: the next attempt is made at once."""
         self.linger = LINGER_SECONDS
         self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
-        self._barriers: list[Barrier] = []
+        self._barriers = Barriers()
         self._delivered = 0
         self._foreign = 0
         """How many spans of other libraries it took, which only some exporters do."""
@@ -102,11 +131,9 @@ class Delivery:
 
     def barrier(self) -> Barrier:
         """Return a barrier that is set once everything offered so far is dealt with."""
-        barrier = Barrier()
+        barrier = self._barriers.add()
         if not self._thread.start():
             barrier.done.set()
-            return barrier
-        self._barriers.append(barrier)
         self._hurry.set()
         self._urgent.set()
         self._wake.set()
@@ -161,13 +188,14 @@ class Delivery:
             self._urgent.clear()
             closing = self._closing.is_set()
             self._hurry.clear()
-            barriers, self._barriers = self._barriers, []
+            barriers = self._barriers.take()
             with shield(f"exporter {self.name}", on_own_thread=True):
                 self._drain()
                 if barriers:
                     self.exporter.flush(1.0)
             for barrier in barriers:
                 barrier.done.set()
+        self._barriers.end()
         if self.closes:
             with shield(f"exporter {self.name}", on_own_thread=True):
                 self.exporter.close(1.0)

@@ -12,7 +12,7 @@ from llmeval_sdk._process.shield import shield, swallow, write_notices
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.heuristics import limit_processor_time
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
-from llmeval_sdk.pipeline._delivery import Barrier, Delivery
+from llmeval_sdk.pipeline._delivery import Barrier, Barriers, Delivery
 from llmeval_sdk.pipeline._evaluating import Evaluating, Subject
 from llmeval_sdk.pipeline._intake import Intake, Unread
 from llmeval_sdk.pipeline._judging import Judging
@@ -66,7 +66,7 @@ class Worker:
         self._urgent = threading.Event()
         self.linger, self.idle_seconds = LINGER_SECONDS, IDLE_SECONDS
         self.hasten = self._urgent.set
-        self._barriers: list[Barrier] = []
+        self._barriers = Barriers()
         self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
         self._due = 0.0
@@ -86,9 +86,8 @@ class Worker:
 
     def barrier(self, *, stop: bool = False) -> Barrier:
         """Return a barrier that is set once everything taken in so far is scored and handed on."""
-        barrier = Barrier()
         self._stop = self._stop or stop
-        self._barriers.append(barrier)
+        barrier = self._barriers.add()
         self._hurry = True
         self._urgent.set()
         self._intake.wake()
@@ -121,7 +120,7 @@ class Worker:
             self._urgent.wait(self.linger)
             self._urgent.clear()
             stop = self._stop
-            barriers, self._barriers = self._barriers, []
+            barriers = self._barriers.take()
             self._pace.begin()
             kept = False
             try:
@@ -137,6 +136,7 @@ class Worker:
             for barrier in barriers:
                 barrier.failed = not kept
                 barrier.done.set()
+        self._barriers.end()
 
     def _learn(self) -> bool:
         """Spend a moment on learning and on sessions; return whether there is more to do."""

@@ -332,6 +332,15 @@ def test_without_a_thread_nothing_is_begun_after_the_deadline():
     assert len(flushed) == 1
 
 
+def test_a_flush_beside_the_end_does_not_wait_for_a_thread_that_is_gone():
+    """Its barrier came after the thread had looked for the last time."""
+    delivery = Delivery(complete_exporter(Exporter()), max_records=10, max_bytes=10_000)
+    delivery.start()
+    delivery.stop()
+    assert delivery.join(time.monotonic() + 10)
+    assert delivery.barrier().done.is_set()
+
+
 @pytest.mark.alone("its bar is wall-clock time")
 def test_a_send_in_the_main_thread_ends_with_the_exit():
     """Where no thread can start, a far end that hangs holds up the exit until its deadline only."""
