@@ -96,9 +96,9 @@ first_use.load = _load_runtime
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from llmeval_sdk._distribution import release
 
-        return version("llmeval-sdk")
+        return release()
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     home = _HOME_OF.get(name)

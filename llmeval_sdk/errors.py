@@ -88,7 +88,7 @@ class ExportError(LlmevalError):
 def missing_extra(feature: str, extra: str, package: str) -> MissingExtraError:
     """Build the one message that every missing library gets."""
     error = MissingExtraError(
-        f"{feature} needs the package {package!r}: pip install 'llmeval-sdk[{extra}]'"
+        f"{feature} needs the package {package!r}: pip install 'llmeval-inprocess[{extra}]'"
     )
     error.extra = extra
     return error

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
 from urllib.parse import urlsplit
 
 from llmeval_sdk import config, registry
+from llmeval_sdk._distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk._terminal import plural
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.errors import ConfigurationError
@@ -19,11 +20,10 @@ from llmeval_sdk.store.reader import StoreReader
 
 
 PACKAGES = (
-    "llmeval-sdk", "rapidfuzz", "tenacity", "openai", "anthropic", "google-genai", "ddtrace",
+    DISTRIBUTION, "rapidfuzz", "tenacity", "openai", "anthropic", "google-genai", "ddtrace",
     "opentelemetry-sdk", "ragas", "arize-phoenix", "mlflow", "langfuse", "grpcio", "langchain",
     "gunicorn", "uvicorn", "celery", "gevent", "eventlet",
 )  # fmt: skip
-DISTRIBUTION = "llmeval-sdk"
 
 
 _OTHERS = "spans of other libraries are theirs to send"
@@ -45,14 +45,6 @@ class Finding:
     ok: bool | None
     subject: str
     words: str
-
-
-def installed(package: str) -> str | None:
-    """Return the version of an installed distribution."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def shown(value: Any) -> str:
@@ -237,6 +229,8 @@ def extras() -> Iterator[Finding]:
     except PackageNotFoundError:
         yield Finding(None, DISTRIBUTION, "runs from a folder, not installed: extras are unknown")
         return
+    if warning := namesake_warning():
+        yield Finding(False, NAMESAKE, warning)
     missing: dict[str, list[str]] = {}
     for need in needs:
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", need)

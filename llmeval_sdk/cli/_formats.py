@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from llmeval_sdk import _values, config
+from llmeval_sdk._distribution import release
 from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.store import encode
@@ -39,15 +40,15 @@ def write_jsonl(spans: Iterable[StoredSpan], to: TextIO, whole: Whole) -> None:
 def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
     """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
     from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
-    from llmeval_sdk.exporters.otel.wire import resource, version
+    from llmeval_sdk.exporters.otel.wire import resource
     from llmeval_sdk.exporters.step_ratings import step_events
 
     about = resource(config.from_environment(problems=[]))
     for part in _parts(spans):
-        to.write(f"{traces_line([dumped.span for dumped in part], about, version())}\n")
+        to.write(f"{traces_line([dumped.span for dumped in part], about, release())}\n")
         events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
         if events:
-            to.write(f"{logs_line([*events, *step_events(events)], about, version())}\n")
+            to.write(f"{logs_line([*events, *step_events(events)], about, release())}\n")
 
 
 def write_parquet(

@@ -113,7 +113,7 @@ class WatchState:
 def _newer(version: object) -> WatchState:
     raise ConfigurationError(
         "the file beside the store in which `llmeval watch` keeps its counts was written by a newer"
-        f" release (version {version}, this one knows {VERSION}): upgrade llmeval-sdk"
+        f" release (version {version}, this one knows {VERSION}): upgrade llmeval-inprocess"
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk._distribution import installed
 from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
 from llmeval_sdk.cli._decisions import asked_of_a_judge_model, calibrated, decision_model
@@ -118,8 +119,8 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     yield Finding(True, model, f"asked {words}")
     if reach is not None:
         yield from provider_findings(reach)
-    elif _checks.installed("httpx2") is None:
-        yield Finding(False, "httpx2", "not installed: pip install 'llmeval-sdk[openai]'")
+    elif installed("httpx2") is None:
+        yield Finding(False, "httpx2", "not installed: pip install 'llmeval-inprocess[openai]'")
     yield from _checks.ceilings(settings, model)
     if offline:
         return
@@ -155,7 +156,7 @@ def _print_json(
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "sqlite": sqlite3.sqlite_version,
-        "packages": {name: _checks.installed(name) for name in _checks.PACKAGES},
+        "packages": {name: installed(name) for name in _checks.PACKAGES},
         "settings": [{"name": name, "value": value, "from": by} for name, value, by in rows],
         "sections": found,
         "broken": broken,
@@ -167,7 +168,7 @@ def _print_json(
 def _versions() -> None:
     system = f"{platform.system()} {platform.machine()}"
     say(f"Python {platform.python_version()} on {system}, SQLite {sqlite3.sqlite_version}")
-    found = [(name, _checks.installed(name)) for name in _checks.PACKAGES]
+    found = [(name, installed(name)) for name in _checks.PACKAGES]
     say_wrapped(", ".join(f"{name} {version}" for name, version in found if version))
 
 

@@ -29,7 +29,7 @@ example:
 
 jsonl    one span per line, with the lists `evaluations`, `not_run` and `feedback`
 parquet  one span per row; each evaluator's number is in a column `score_NAME`, and
-         nested values are JSON text (pip install 'llmeval-sdk[pandas]')
+         nested values are JSON text (pip install 'llmeval-inprocess[pandas]')
 otlp     OTLP JSON, one request per line: spans, then their evaluations as log
          records, as the `otlpjsonfile` receiver of a collector reads them
 

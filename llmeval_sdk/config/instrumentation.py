@@ -32,5 +32,6 @@ class InstrumentationSettings:
         "LLMEVAL_INSTRUMENT",
         read=libraries,
         doc="Clients of models whose calls are traced without a decorator, as by "
-        "`llmeval.instrument()`; `pip install 'llmeval-sdk[instrument]'` brings what it needs.",
+        "`llmeval.instrument()`; `pip install 'llmeval-inprocess[instrument]'` brings what it "
+        "needs.",
     )

@@ -54,7 +54,7 @@ class OtlpSettings:
         "http/protobuf",
         "OTEL_EXPORTER_OTLP_PROTOCOL",
         read=_protocol,
-        doc="The protocol; `grpc` needs `llmeval-sdk[grpc]`.",
+        doc="The protocol; `grpc` needs `llmeval-inprocess[grpc]`.",
     )
     otlp_traces_protocol: str | None = _form(
         "otlp_protocol", "TRACES_PROTOCOL", "The second is for spans alone.", _protocol

@@ -141,7 +141,7 @@ def installed() -> Iterator[Document]:
             distributions.setdefault(_key(each.metadata["Name"]), each)
         except (TypeError, KeyError, OSError, UnicodeDecodeError):
             continue  # what an uninstall left behind
-    for key in sorted(distributions.keys() - {"", "llmeval-sdk"}):
+    for key in sorted(distributions.keys() - {"", "llmeval-inprocess"}):
         document = _read(distributions[key])
         if document is not None:
             yield document

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from importlib.metadata import PackageNotFoundError, version
 from time import time
 from typing import Any
 
@@ -42,14 +41,6 @@ class WorkerPresence:
     """When it last said so, by the clock of Redis."""
     ahead: float = 0.0
     """By how many seconds its clock is ahead of that of Redis."""
-
-
-def release() -> str:
-    """Return the version of this package."""
-    try:
-        return version("llmeval-sdk")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def now(redis: Any) -> float:

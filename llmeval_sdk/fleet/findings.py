@@ -7,12 +7,13 @@ from time import perf_counter, time
 from typing import Any
 
 from llmeval_sdk import registry
+from llmeval_sdk._distribution import release
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
 from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
-from llmeval_sdk.fleet._presence import GONE_SECONDS, WorkerPresence, now, release, workers
+from llmeval_sdk.fleet._presence import GONE_SECONDS, WorkerPresence, now, workers
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.fleet.roles import check
 from llmeval_sdk.policy.shared.client import connect, is_redis_error
@@ -144,7 +145,7 @@ def _worker(worker: WorkerPresence, at: float, key: str) -> Iterator[Finding]:
         words = f"reads messages {list(worker.messages)}, and this release writes {VERSION}"
         yield False, subject, f"{words}: renew the workers before the apps"
     elif worker.release != release():
-        words = f"has llmeval-sdk {worker.release}, and here is {release()}"
+        words = f"has llmeval-inprocess {worker.release}, and here is {release()}"
         yield None, subject, f"{words}; it reads the messages of this release"
     if worker.key != key:
         words = "has another LLMEVAL_FLEET_KEY: it refuses what is signed here as forged"

@@ -78,7 +78,7 @@ def check(wanted: ClientLibrary) -> str:
     if ours is None or _version("opentelemetry-sdk") is None:
         package = wanted.instrumentation if ours is None else "opentelemetry-sdk"
         raise MissingExtraError(
-            f"{feature} needs the package {package!r}: pip install 'llmeval-sdk[instrument]'"
+            f"{feature} needs the package {package!r}: pip install 'llmeval-inprocess[instrument]'"
             f"{'' if wanted.name in _IN_THE_EXTRA else f' {wanted.instrumentation}'}"
         )
     theirs = _version(wanted.client)

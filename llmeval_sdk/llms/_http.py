@@ -25,7 +25,7 @@ _HEADERS = {
     "accept": "application/json",
     "accept-encoding": "gzip",
     "content-type": "application/json",
-    "user-agent": "llmeval-sdk",
+    "user-agent": "llmeval-inprocess",
 }
 
 

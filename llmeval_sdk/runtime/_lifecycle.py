@@ -11,6 +11,7 @@ from functools import partial
 from time import monotonic
 
 from llmeval_sdk import config, registry
+from llmeval_sdk._distribution import namesake_warning
 from llmeval_sdk._process import shield
 from llmeval_sdk._process.forks import wait_for_imports
 from llmeval_sdk._process.hard_exit import after_children, before_hard_exit
@@ -26,6 +27,8 @@ from llmeval_sdk.tracing._inner import install, state
 
 in_force = InForce()
 _exit_registered = False
+_looked_for_namesake = threading.Lock()
+"""The first worker that looks for another project's package takes it and never releases it."""
 _metrics_shown = threading.Lock()
 """The first worker that shows the counters to OpenTelemetry takes it and never releases it."""
 
@@ -64,6 +67,8 @@ def _make(plan: Plan) -> Pipeline:
 
 def _housekeeping() -> None:
     """Write waiting lines to the log; show OpenTelemetry the counters if the app has loaded it."""
+    if _looked_for_namesake.acquire(blocking=False) and (warning := namesake_warning()):
+        shield.tell("installation", warning)
     shield.write_notices()
     if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):

@@ -201,7 +201,7 @@ def version_of(connection: sqlite3.Connection) -> int:
     if version > len(MIGRATIONS):
         raise SchemaError(
             f"it was written by a newer release (version {version}, this one knows "
-            f"{len(MIGRATIONS)}): upgrade llmeval-sdk or choose another file"
+            f"{len(MIGRATIONS)}): upgrade llmeval-inprocess or choose another file"
         )
     return version
 

@@ -56,8 +56,8 @@ REASONS: dict[str, Reason] = {
     ),
     "not_installed": Reason(
         "The library this judge runs on is missing or cannot be imported.",
-        "For a judge model: pip install 'llmeval-sdk[openai]'; for Ragas: pip install "
-        "'llmeval-sdk[ragas]', or run `llmeval ragas setup`.",
+        "For a judge model: pip install 'llmeval-inprocess[openai]'; for Ragas: pip install "
+        "'llmeval-inprocess[ragas]', or run `llmeval ragas setup`.",
     ),
     "worker_lost": Reason(
         "The process that was judging ended before it answered.",

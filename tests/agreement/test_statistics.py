@@ -131,4 +131,4 @@ def test_without_the_extra_the_message_says_what_to_install():
         "except MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'llmeval-sdk[stats]'" in done.stdout
+    assert "pip install 'llmeval-inprocess[stats]'" in done.stdout

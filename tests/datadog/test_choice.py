@@ -53,7 +53,7 @@ def test_an_old_ddtrace_is_refused_in_one_clear_line(version):
 
 def test_a_missing_ddtrace_names_the_extra():
     """Which is not part of `all`."""
-    with pytest.raises(MissingExtraError, match=r"llmeval-sdk\[datadog\]"):
+    with pytest.raises(MissingExtraError, match=r"llmeval-inprocess\[datadog\]"):
         _library.check(None)
 
 

@@ -174,7 +174,7 @@ def test_plain_http_off_loopback_warns(caplog):
 def test_without_the_client_library_the_extra_is_named(monkeypatch):
     """Every wire uses its client."""
     monkeypatch.setattr(_clients, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"llmeval-sdk\[openai\]"):
+    with pytest.raises(MissingExtraError, match=r"llmeval-inprocess\[openai\]"):
         HttpDecisions("systemone/m", base_url="http://localhost:8000/v1")
 
 

@@ -170,7 +170,7 @@ def test_a_missing_library_is_named_with_its_extra(capsys, monkeypatch):
     assert main([]) == 2
     told = capsys.readouterr().err
     assert "no_such_library" in told
-    assert "pip install 'llmeval-sdk[demo]'" in told
+    assert "pip install 'llmeval-inprocess[demo]'" in told
 
 
 @pytest.mark.parametrize("arguments", [["--limit", "0"], ["--limit", "x"], ["--fields", "licence"]])

@@ -45,5 +45,5 @@ def test_installed_documents_are_sorted_and_have_text():
     found = list(installed())
     names = [document.package.lower().replace("_", "-").replace(".", "-") for document in found]
     assert names == sorted(names)
-    assert "llmeval-sdk" not in names
+    assert "llmeval-inprocess" not in names
     assert all(len(document.text) >= 200 for document in found)

@@ -155,7 +155,7 @@ def test_what_cannot_work_is_told_at_configure(options, words):
 def test_a_missing_package_is_named_with_the_line_that_installs_it(monkeypatch):
     """At configure(), where a person watches."""
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'llmeval-sdk\[grpc\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'llmeval-inprocess\[grpc\]'"):
         llmeval.configure(exporters=["otlp"], otlp_protocol="grpc")
 
 

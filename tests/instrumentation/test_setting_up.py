@@ -23,7 +23,7 @@ def test_an_unknown_name_is_an_error_with_the_nearest_one():
 
 def test_a_missing_package_says_what_to_install():
     """The extra, and for a client that the extra does not know its own package."""
-    with pytest.raises(errors.MissingExtraError, match=r"llmeval-sdk\[instrument\].*-groq"):
+    with pytest.raises(errors.MissingExtraError, match=r"llmeval-inprocess\[instrument\].*-groq"):
         llmeval.instrument("groq")
 
 

@@ -87,7 +87,7 @@ def test_openai_without_a_key_says_which_variable_to_set(monkeypatch):
 def test_without_the_client_library_the_extra_is_named(monkeypatch):
     """The one message that every missing library gets, at construction."""
     monkeypatch.setattr(_clients, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"llmeval-sdk\[openai\]"):
+    with pytest.raises(MissingExtraError, match=r"llmeval-inprocess\[openai\]"):
         OpenAILLM("gpt-4o", api_key="k")
 
 

@@ -65,5 +65,5 @@ def test_the_command_refuses_what_reads_on_this_machine_alone(parquet, option, c
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
 def test_without_ray_the_error_has_the_line_that_installs_it(parquet):
     """It is no part of `all`."""
-    with pytest.raises(MissingExtraError, match=r"pip install 'llmeval-sdk\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'llmeval-inprocess\[ray\]'"):
         llmeval.evaluate(parquet, engine="ray", progress=False)

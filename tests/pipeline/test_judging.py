@@ -107,7 +107,7 @@ def test_a_model_without_its_library_is_not_installed(monkeypatch):
         seen.drain()
     (refusal,) = seen.not_run
     assert refusal.reason == "not_installed"
-    assert "pip install 'llmeval-sdk[openai]'" in refusal.detail
+    assert "pip install 'llmeval-inprocess[openai]'" in refusal.detail
 
 
 def test_sampling_rules_apply_to_escalated_judges_too():

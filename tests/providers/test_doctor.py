@@ -63,7 +63,7 @@ def test_the_doctor_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(AnthropicLLM, "is_installed", classmethod(lambda cls: False))
     settings = Settings(judge_model="anthropic/m", judge_api_key=Secret(KEY))
     words = [finding.words for finding in _judge(settings, offline=True)]
-    assert "not installed: pip install 'llmeval-sdk[anthropic]'" in words
+    assert "not installed: pip install 'llmeval-inprocess[anthropic]'" in words
     assert _judge_provider.judge_provider("gpt-4o", settings) is None
 
 

@@ -141,7 +141,7 @@ def test_without_the_client_the_extra_is_named(monkeypatch, name, kind, extra):
     """And no other model is asked in its place."""
     monkeypatch.setattr(kind, "is_installed", classmethod(lambda cls: False))
     settings = Settings(judge_model=name, judge_api_key=Secret("k"))
-    with pytest.raises(MissingExtraError, match=rf"llmeval-sdk\[{extra}\]") as caught:
+    with pytest.raises(MissingExtraError, match=rf"llmeval-inprocess\[{extra}\]") as caught:
         configured_model(None, settings)
     assert caught.value.extra == extra
 

@@ -49,7 +49,7 @@ def redis_is_missing():
         try:
             __import__(package)
         except ImportError:
-            return f"{package} is not installed: pip install 'llmeval-sdk[fleet]'"
+            return f"{package} is not installed: pip install 'llmeval-inprocess[fleet]'"
     return ""
 
 

@@ -123,5 +123,5 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
     for name in [each for each in sys.modules if each.startswith("llmeval_sdk.viewer._")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    with pytest.raises(MissingExtraError, match=r"llmeval-sdk\[viewer\]"):
+    with pytest.raises(MissingExtraError, match=r"llmeval-inprocess\[viewer\]"):
         viewer.app(open=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from llmeval_sdk._distribution import release
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import missing_extra
@@ -20,7 +21,6 @@ from llmeval_sdk.exporters.otel import _names
 from llmeval_sdk.exporters.otel._attributes import attributes_of, event_of, kind_of, name_of
 from llmeval_sdk.exporters.otel._bridge import KEY, OtelBridge
 from llmeval_sdk.exporters.otel.metrics import Histogram
-from llmeval_sdk.exporters.otel.wire import version
 from llmeval_sdk.exporters.step_ratings import step_events
 from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, SpanData, Target
 from llmeval_sdk.protocols import BaseExporter, Services
@@ -97,7 +97,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
             if self._end is not None:  # registered after the provider's, so it runs before it
                 atexit.register(self._end)
             self._tracer = provider.get_tracer(
-                _names.SCOPE, version(), schema_url=_names.SCHEMA_URL
+                _names.SCOPE, release(), schema_url=_names.SCHEMA_URL
             )
         known = {_names.KIND: span.kind, _names.OI_KIND: _names.OI_KINDS[span.kind]}
         if span.kind in _names.OPERATIONS:
@@ -198,7 +198,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
             if not hasattr(provider, "force_flush"):  # the no-op provider of the API
                 return None
             self._logger = provider.get_logger(
-                _names.SCOPE, version(), schema_url=_names.SCHEMA_URL
+                _names.SCOPE, release(), schema_url=_names.SCHEMA_URL
             )
         return self._logger
 

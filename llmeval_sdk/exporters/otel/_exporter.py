@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from llmeval_sdk import registry
+from llmeval_sdk._distribution import release
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters._stepwise import ExportStep, Progress, StepwiseExporter
@@ -19,7 +20,6 @@ from llmeval_sdk.exporters.otel.wire import (
     rejected,
     resource,
     span_bytes,
-    version,
 )
 from llmeval_sdk.exporters.step_ratings import count_refused, step_events
 from llmeval_sdk.model import Batch
@@ -92,7 +92,7 @@ class OtlpWriter:
             progress.delivered += len(records)
             return
         if self._envelope is None:  # made late, so that it has the id of a forked child
-            self._envelope = Envelope(resource(self._settings, **self._more), version())
+            self._envelope = Envelope(resource(self._settings, **self._more), release())
         wrap, send = self._envelope.wrap, endpoint.send
         for part in _parts(_written(records, write, progress)):
             progress.steps.append(

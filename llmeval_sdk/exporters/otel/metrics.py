@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from llmeval_sdk._distribution import release
 from llmeval_sdk._process.shield import shield
 from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.exporters.otel import _names
 from llmeval_sdk.exporters.otel._attributes import value_and_label
-from llmeval_sdk.exporters.otel.wire import version
 from llmeval_sdk.model import JUDGE_TAG, Batch, Evaluation, SpanData
 
 
@@ -210,7 +210,7 @@ def observe(stats: Callable[[], Any], provider: Any = None) -> None:
     from opentelemetry.metrics import Observation, get_meter_provider
 
     meter = (provider or get_meter_provider()).get_meter(
-        _names.SCOPE, version(), schema_url=_names.SCHEMA_URL
+        _names.SCOPE, release(), schema_url=_names.SCHEMA_URL
     )
 
     def callback(points: Callable[[Any], Points]) -> Callable[[Any], Iterable[Any]]:

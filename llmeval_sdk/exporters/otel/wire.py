@@ -13,6 +13,7 @@ from os import getpid
 from struct import Struct
 from time import time_ns
 
+from llmeval_sdk._distribution import release
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters.otel import _names
 from llmeval_sdk.exporters.otel._attributes import (
@@ -281,7 +282,7 @@ def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
     return {
         "telemetry.sdk.name": _names.SCOPE,
         "telemetry.sdk.language": "python",
-        "telemetry.sdk.version": version(),
+        "telemetry.sdk.version": release(),
         "process.pid": getpid(),
         "host.name": socket.gethostname(),
         _names.OI_PROJECT: settings.phoenix_project or name,
@@ -289,14 +290,3 @@ def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
         "service.name": name,
         **more,
     }
-
-
-def version() -> str:
-    """Return the version of this package."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as of
-
-    try:
-        return of("llmeval-sdk")
-    except PackageNotFoundError:
-        return "0"

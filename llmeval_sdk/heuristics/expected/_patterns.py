@@ -22,7 +22,7 @@ def compiled(pattern: str, *, who: str) -> Any:
         import regex
     except ImportError as error:
         raise ConfigurationError(
-            f"{who} needs the package regex: pip install 'llmeval-sdk[schemas]'"
+            f"{who} needs the package regex: pip install 'llmeval-inprocess[schemas]'"
         ) from error
     try:
         return regex.compile(pattern)

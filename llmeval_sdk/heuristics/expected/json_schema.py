@@ -60,7 +60,7 @@ def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]
         from referencing.exceptions import Unresolvable
     except ImportError as error:
         raise ConfigurationError(
-            "json_schema needs the package jsonschema: pip install 'llmeval-sdk[schemas]'"
+            "json_schema needs the package jsonschema: pip install 'llmeval-inprocess[schemas]'"
         ) from error
     kind: Any = validators.validator_for(schema, default=validators.Draft202012Validator)
     try:

@@ -84,8 +84,8 @@ def spec_of(settings: Settings) -> ChildSpec:
 
 
 _HOW = (
-    "Ragas is not installed: pip install 'llmeval-sdk[ragas]', or run `llmeval ragas setup`, which "
-    "gives it an environment of its own"
+    "Ragas is not installed: pip install 'llmeval-inprocess[ragas]', or run `llmeval ragas setup`, "
+    "which gives it an environment of its own"
 )
 
 

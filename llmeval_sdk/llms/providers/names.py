@@ -114,7 +114,7 @@ def reach_of(name: str, settings: Settings) -> Reach | None:
         return None
     key, base_url = _access(kind, settings)
     return Reach(
-        None if kind.is_installed() else f"llmeval-sdk[{kind.extra}]",
+        None if kind.is_installed() else f"llmeval-inprocess[{kind.extra}]",
         kind.package,
         (kind.role.base_url, kind.role.api_key),
         key,

@@ -358,5 +358,5 @@ except ConfigurationError as error:
         },
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "pip install 'llmeval-sdk[fleet]'" in done.stdout, done.stderr
+    assert "pip install 'llmeval-inprocess[fleet]'" in done.stdout, done.stderr
     assert "'safety': {'over_budget': 1}" in done.stdout, done.stdout + done.stderr
