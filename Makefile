@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -98,6 +98,9 @@ test-ragas: $(VENV)-ragas/.ready  ## Run the tests that need Ragas, in an enviro
 
 bench-ragas: $(VENV)-ragas/.ready  ## Print what Ragas costs the app whose answers it judges (5 minutes).
 	@$(VENV)-ragas/bin/python -m benchmarks.ragas_isolation
+
+fresh-pages: $(VENV)/.dev  ## Run each page's own install line in fresh environments, with and without constraints.txt, and follow the page (an hour).
+	@$(BIN)/python tests/fresh_pages.py $(ARGS)
 
 fresh-ragas:  ## Install the extra, alone and with others, into fresh environments on 3.11, 3.12 and 3.13 and use it once.
 	@$(PYTHON) tests/fresh_install.py ragas

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from page import blocks_of
-from scripted_model import calls, scripted_model
+from scripted_model import order_agent, roof_reader, scripted_model
 
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.testing.judge_server import JudgeServer
@@ -16,18 +16,6 @@ from llmeval_sdk.testing.judge_server import JudgeServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "how-to"
-
-
-def support(body):
-    """Play an agent that looks the order up and answers."""
-    if any(turn["role"] == "tool" for turn in body["messages"]):
-        return "Order A17 is shipped."
-    return calls(("get_order", {"order_id": "A17"}))
-
-
-def reader(_):
-    """Play a model that reads what it is given."""
-    return "It is made of slate."
 
 
 def python_of(environment):
@@ -74,7 +62,7 @@ AGENTS = [("langgraph", "agents"), ("openai-agents", "agents")]
 @pytest.mark.parametrize(("page", "environment"), AGENTS)
 def test_an_agents_run_is_judged(page, environment, tmp_path):
     """The store has the question, the answer, the tool call with its result, and the verdict."""
-    with followed(page, environment, support, tmp_path) as store:
+    with followed(page, environment, order_agent, tmp_path) as store:
         span, verdict, spans = judged(store)
     assert "Where is order A17?" in str(span.request)
     assert "Order A17 is shipped." in str(span.response)
@@ -87,7 +75,7 @@ def test_an_agents_run_is_judged(page, environment, tmp_path):
 
 def test_a_query_of_llama_index_is_judged(tmp_path):
     """The store has the question, the answer, the passages, and the verdict."""
-    with followed("llama-index", "llamaindex", reader, tmp_path) as store:
+    with followed("llama-index", "llamaindex", roof_reader, tmp_path) as store:
         span, verdict, spans = judged(store)
     assert "What is the roof of the barn made of?" in str(span.request)
     assert "It is made of slate." in str(span.response)
@@ -99,7 +87,7 @@ def test_a_query_of_llama_index_is_judged(tmp_path):
 
 def test_a_query_of_llama_index_has_its_answer_and_its_passages():
     """Spans above the model's name a generator in place of an answer; a turn of a chat ends before it has an answer."""
-    with scripted_model(reader) as url:
+    with scripted_model(roof_reader) as url:
         done = subprocess.run(
             [python_of("llamaindex"), Path(__file__).with_name("apps") / "llama_queries.py"],
             capture_output=True, text=True, check=False, timeout=120,

@@ -25,6 +25,18 @@ def support(body):
     return "Order A17 is shipped, so I could not refund it."
 
 
+def order_agent(body):
+    """Play an agent that looks the order up and answers: that of the pages of frameworks."""
+    if any(turn["role"] == "tool" for turn in body["messages"]):
+        return "Order A17 is shipped."
+    return calls(("get_order", {"order_id": "A17"}))
+
+
+def roof_reader(_):
+    """Play a model that reads what it is given."""
+    return "It is made of slate."
+
+
 @contextmanager
 def scripted_model(script):
     """Serve a model for the block; gives its address. ``script`` answers the body of a request."""
