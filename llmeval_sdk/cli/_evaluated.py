@@ -152,8 +152,8 @@ def _print_comparison(compared: Comparison) -> None:
             rows,
             numbers=_NUMBERS,
         )
-    for name, rows in compared.unrated.items():
-        say(f"{printable(name)}: {plural(rows, 'row')} rated before, and not now")
+    for name, count in compared.unrated.items():
+        say(f"{printable(name)}: {plural(count, 'row')} rated before, and not now")
     if compared.regressions:
         heading(f"{plural(compared.regressed, 'row')} got worse")
         table(
