@@ -54,8 +54,8 @@ _better: dict[str, str] = {}
 """By evaluator, where it declares so itself; the names of the others decide."""
 _MEASURES = ("_count", "_seconds")
 _HIGH_IS_BAD = (
-    "_risk", "_seconds", "_token_count", "repetition", "unanswered_questions", "run_faults",
-    "tool_call_errors", "duplicate_tool_calls", "tool_call_loop", "tool_call_schema",
+    "_risk", "_seconds", "_token_count", "no_answer", "repetition", "unanswered_questions",
+    "run_faults", "tool_call_errors", "duplicate_tool_calls", "tool_call_loop", "tool_call_schema",
     "ungrounded_arguments", "ignored_errors", "unsupported_action_claims", "unmet_requests",
     "injected_actions",
 )  # fmt: skip

@@ -116,9 +116,8 @@ def _check(report: Report, marked: Marked) -> None:
     from llmeval_sdk.offline.report.gate import ReportGate, checks
 
     try:
-        asked = (
-            checks(report, ReportGate(marked.at_least, **marked.gate)) if marked.at_least else []
-        )
+        gate = ReportGate(marked.at_least, **marked.gate)
+        asked = checks(report, gate) if gate.decides else []
         failed = [check for check in asked if not check.passed]
         lines = [check.said for check in failed]
         lines += _worst(report, {check.evaluator for check in failed}) if failed else []

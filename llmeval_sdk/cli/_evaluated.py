@@ -152,6 +152,8 @@ def _print_comparison(compared: Comparison) -> None:
             rows,
             numbers=_NUMBERS,
         )
+    for name, count in compared.unrated.items():
+        say(f"{printable(name)}: {plural(count, 'row')} rated before, and not now")
     if compared.regressions:
         heading(f"{plural(compared.regressed, 'row')} got worse")
         table(
@@ -191,6 +193,7 @@ def _json(outcome: EvaluateRun, missed: dict[str, float | None]) -> dict[str, An
             "regressed": compared.regressed,
             "worse": [change.path for change in compared.worse],
             "lost": compared.lost,
+            "unrated": compared.unrated,
             "changes": [
                 {**asdict(each), "difference": each.difference, "verdict": each.verdict}
                 for each in compared.changes

@@ -125,7 +125,7 @@ def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     from llmeval_sdk.offline.data.exported import EXPECTED, USAGE
 
     span, row = dumped.span, row_of(dumped, whole)
-    expected = {name: row.pop(name) for name in EXPECTED if name in row}
+    expected = {name: row.pop(name) for name in (*EXPECTED, "abstained") if name in row}
     if expected:
         row["expected"] = expected
     columns: dict[str, Any] = {name: row.get(name) for name in _PLAIN}

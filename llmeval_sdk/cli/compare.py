@@ -10,7 +10,7 @@ from typing import Any
 from llmeval_sdk._terminal import number, printable
 from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
 from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
-from llmeval_sdk.store.comparison import VersionComparison, VersionDifference, compare
+from llmeval_sdk.store.comparison import NO_ANSWER, VersionComparison, VersionDifference, compare
 from llmeval_sdk.store.versions import dimension
 from llmeval_sdk.store.words import moment
 
@@ -81,7 +81,12 @@ def run(args: argparse.Namespace) -> int:
     if "worse" in outcomes:
         return 1
     unjudged = any(not each.version_judged for each in comparison.compared)
-    return 2 if unjudged or not outcomes - {"undecided"} else 0
+    judged = {
+        each.outcome
+        for each in comparison.compared
+        if each.evaluator != NO_ANSWER or args.evaluator == NO_ANSWER
+    }
+    return 2 if unjudged or not judged - {"undecided"} else 0
 
 
 def _show(comparison: VersionComparison) -> None:

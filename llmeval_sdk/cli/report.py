@@ -37,6 +37,7 @@ from llmeval_sdk.store.summary import NotRunSummary, not_run_summary
 from llmeval_sdk.store.thresholds import Measured, split
 from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.traffic import check
+from llmeval_sdk.store.unanswered import Unanswered, unanswered
 from llmeval_sdk.store.words import moment
 
 
@@ -146,7 +147,7 @@ def _prices(text: str) -> Mapping[str, tuple[float, ...]]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:  # noqa: PLR0915
     """Print the report."""
     if args.by not in (None, *PERIODS):
         return report_traffic(args)
@@ -176,6 +177,7 @@ def run(args: argparse.Namespace) -> int:
             (each, overall(reader, selection, known, each.bound.evaluator)) for each in followed
         ]
         lost = reader.read(losses.total)
+        answers = reader.read(lambda store: unanswered(store, args.since, span_name=args.span_name))
         compared = reader.read(
             lambda store: rules.compare(
                 store, config.from_environment(problems=[]).recall_threshold, args.since
@@ -194,6 +196,7 @@ def run(args: argparse.Namespace) -> int:
             "trend": trend,
             "not_run": not_run,
             "lost": lost,
+            "answers": [{**asdict(each), "no_answer": each.no_answer} for each in answers],
             "stood_in": stood_in,
             "rules": compared,
             "tiers": tiered,
@@ -212,6 +215,7 @@ def run(args: argparse.Namespace) -> int:
         show_judged(judged)
         for name in stood_in:
             say_wrapped(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
+    _answers(answers)
     show_people(judged, users)
     show_tiers(tiered, judged)
     if compared.checked:
@@ -278,6 +282,24 @@ def _exit_code(alerts: list[tuple[AlertCourse, Population]], plain: list[Measure
     held = [_holds(course, population) for course, population in alerts]
     held += [alert.holds for alert in plain]
     return 1 if True in held else 2 if None in held else 0
+
+
+def _answers(answers: Sequence[Unanswered]) -> None:
+    rows = [
+        (
+            each.span_name,
+            f"{each.requests:,}",
+            f"{each.lost:,}",
+            f"{each.no_answer:.1%}",
+            f"{each.abstained:,}",
+        )
+        for each in answers
+        if each.lost or each.abstained
+    ]
+    if rows:
+        heading("Requests without an answer, though they did not fail")
+        titles = ("span", "requests", "no answer", "share", "abstained")
+        table(titles, rows, numbers="requests share abstained")
 
 
 def _not_run(not_run: Sequence[NotRunSummary]) -> None:

@@ -96,7 +96,7 @@ _NO_CONTENT = (
 CONTENT = tuple(field.name for field in fields(Record) if field.name not in _NO_CONTENT)
 """What a judge may read of a Record: everything but its identity, usage and latency. Of records
 that agree in all of it, one is judged."""
-_ADDED = frozenset(("steps", "tools", "expected_trajectory"))
+_ADDED = frozenset(("steps", "tools", "expected_trajectory", "abstained"))
 """Fields that a key leaves out where they are absent, so that it is the one of earlier releases."""
 
 _PLACES = ("_ns", "span_id")

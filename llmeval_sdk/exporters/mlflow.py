@@ -139,7 +139,7 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
 def _expectations(span: SpanData) -> Iterable[dict[str, Any]]:
     """Describe the ground truth that the app annotated, with one assessment for each field."""
     for name, truth in span.expected.items():
-        if truth is None:
+        if truth is None or name == "abstained":
             continue
         if isinstance(truth, (str, int, float, bool)):
             expectation: dict[str, Any] = {"value": truth}

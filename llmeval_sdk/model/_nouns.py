@@ -190,6 +190,7 @@ class Record:
         steps: What an agent did, in order; request and response stand for missing messages.
         tools: Definitions of the tools it was offered: ``name``, ``parameters`` (a JSON schema).
         expected_trajectory: Ground truth: the tool calls that the agent should have made.
+        abstained: Why the app chose to give no answer, where it said so.
 
     Examples:
         >>> record = llmeval.Record(request="What is the roof made of?", response="Slate.")
@@ -219,6 +220,7 @@ class Record:
     steps: tuple[Step, ...] | None = None
     tools: tuple[Mapping[str, Any], ...] | None = None
     expected_trajectory: tuple[Step, ...] | None = None
+    abstained: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.data._mapped import mapped
 from llmeval_sdk.offline.data.source import is_ray_dataset, open_data, stem_of
+from llmeval_sdk.offline.report._aggregate import ASKED
 from llmeval_sdk.offline.report._report import Report, run_of
 from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.row import Row
@@ -181,6 +182,7 @@ def evaluate(
         # columns, for example, stop here.
         items = chain(list(islice(items, 1)), items)
         out = FinishedRows(save, header, work.settings, resume=resume)
+        out.aggregate.answers[ASKED] += work.function is not None
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))
 
         def emit(row: Row) -> None:

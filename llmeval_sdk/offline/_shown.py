@@ -42,6 +42,9 @@ class SavedReport:
     """How many rows it has; ``None`` if the run did not finish."""
     raised: int = 0
     """On how many rows the model raised."""
+    answers: tuple[EvaluatorMean, ...] = ()
+    """The share of rows without an answer, and that of rows on which the app abstained; empty in
+    reports of earlier releases, and where no answer was asked for."""
     scores: tuple[EvaluatorMean, ...] = ()
     cost_usd: float | None = None
     """What the judges cost, if their price is known."""
@@ -106,6 +109,8 @@ class ComparedReports:
     worse: frozenset[str]
     """The metrics that surely got worse, seen together."""
     lost: tuple[str, ...]
+    unrated: Mapping[str, int]
+    """How many rows evaluators rated before and do not rate now."""
     pairs: int
     only_before: int
     only_after: int

@@ -125,6 +125,7 @@ class SavedReports:
             comparison.changes,
             frozenset(change.path for change in comparison.worse),
             comparison.lost,
+            comparison.unrated,
             comparison.pairs,
             comparison.only_before,
             comparison.only_after,
@@ -179,6 +180,7 @@ class SavedReports:
                     run_of(header),
                     int(aggregate.rows),
                     int(sum(aggregate.errors.values())),
+                    tuple(_answers(aggregate)),
                     tuple(_scores(aggregate)),
                     usage.cost_usd,
                     usage.total_tokens or 0,
@@ -211,6 +213,12 @@ def _scores(aggregate: Aggregate) -> Iterator[EvaluatorMean]:
             yield EvaluatorMean(str(name), str(path), means[path], low, high, int(tally.rated))
 
 
+def _answers(aggregate: Aggregate) -> Iterator[EvaluatorMean]:
+    for path, share in aggregate.answer_shares().items():
+        name = path.partition("/")[0]
+        yield EvaluatorMean(name, path, share.mean, share.low, share.high, aggregate.answerable)
+
+
 def _shown(row: Row) -> ShownRow:
     evaluations = {name: item for name, item in row.evaluations.items() if says(item)}
     return ShownRow(row.id, dict(texts(row)), row.error, evaluations)
@@ -223,7 +231,8 @@ def _shown_pair(pair: RowPair) -> ShownPair:
 
 
 def _estimates(aggregate: Aggregate) -> dict[tuple[str, str], Estimate]:
-    return {
+    shares = aggregate.answer_shares()
+    return {(path.partition("/")[0], path): share for path, share in shares.items()} | {
         (name, path): estimate
         for name, tally in aggregate.tallies.items()
         for path, estimate in tally.estimates().items()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from llmeval_sdk._prices import total, with_cost
 from llmeval_sdk._process.counters import Counts
 from llmeval_sdk.evaluation import Heuristics, addressed, own_copy, run_requested
+from llmeval_sdk.evaluation.unanswered import without_answer
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._judging import Judging
@@ -106,6 +107,9 @@ class Evaluating:
         requested = plan.named(span.spec.evaluators)
         evaluations = {evaluation.name: evaluation for evaluation in span.scored or ()}
         if subject.is_whole:
+            if span.error is None:
+                scores = [each for each in requested if each.kind == "heuristic"]
+                self._emit(_misses(record, scores), target, evaluations)
             self._emit(self._score(record, evaluations, requested), target, evaluations)
         named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
         case = Case(subject, record, target, evaluations, named)
@@ -195,6 +199,10 @@ class Evaluating:
         A judge that the span does not name needs a judge model that was configured. ``chance`` is
         that of the decisions that the judge's escalation reads.
         """
+        if case.subject.span.error is None:
+            for miss in _misses(case.record, [judge]):
+                self._outlet.emit(addressed(miss, case.target))
+                return None
         may_spend = judge in case.named or self._plan.has_model or not judge.needs_model
         record, target = case.record, case.target
         decision = self._plan.gate.decide(
@@ -211,3 +219,11 @@ class Evaluating:
         admitted = replace(decision, probability=decision.probability * chance)
         in_spool = case.subject.in_spool
         return self._judging.submit(Job(judge, own_copy(record), target, admitted, in_spool))
+
+
+def _misses(record: Record, evaluators: Iterable[Evaluator]) -> Iterator[Evaluation]:
+    """Yield what evaluators say that compare an answer which is missing with the expected one."""
+    for evaluator in evaluators:
+        miss = without_answer(evaluator, record)
+        if miss is not None and miss.value is not None:
+            yield miss

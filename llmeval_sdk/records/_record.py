@@ -55,6 +55,8 @@ def record_of(
         value = notes.get("value") if value is None else value
         confidence = notes.get("confidence") if confidence is None else confidence
         field_config = notes.get("field_config") if field_config is None else field_config
+        if "abstained" in notes and (response is not None or value is not None):
+            notes = {**notes, "abstained": None}  # a step abstained, and the whole answered
         expected = {**notes, **expected}
     return Record(
         None,
@@ -79,6 +81,7 @@ def record_of(
         tuple(sorted(steps, key=lambda step: step.start_ns or 0)) if steps else None,
         expected.get("tools"),
         expected.get("expected_trajectory"),
+        expected.get("abstained"),
     )
 
 

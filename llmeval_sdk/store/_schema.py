@@ -173,9 +173,17 @@ CREATE INDEX spans_summed ON spans (
   cache_write_input_tokens, reasoning_output_tokens, time_to_first_token, tags
 );
 """
+MAYBE_UNANSWERED = """kind IN ('workflow', 'agent') AND error_type IS NULL AND request IS NOT NULL
+  AND ((value IS NULL AND (response IS NULL OR response = '""'))
+    OR instr(ifnull(expected, ''), '"abstained"') > 0)"""
+"""SQL: whether a span may be a request without an answer; see `unanswered`."""
+_UNANSWERED = f"""
+-- Requests without an answer, which are few: their share is shown in every report.
+CREATE INDEX spans_unanswered ON spans (name, start_ns) WHERE {MAYBE_UNANSWERED};
+"""
 
 MIGRATIONS: tuple[str, ...] = (
-    _FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED,
+    _FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED, _UNANSWERED,
 )  # fmt: skip
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import NamedTuple
 
 from llmeval_sdk import _values
 from llmeval_sdk.errors import ConfigurationError
@@ -18,7 +19,7 @@ from llmeval_sdk.estimates.standardised import (
 )
 from llmeval_sdk.estimates.tally import Tally
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.versions import EvaluatorVersions, Version, collect
+from llmeval_sdk.store.versions import EvaluatorVersions, Version, collect, collect_answers
 from llmeval_sdk.store.views import known_names
 from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
 
@@ -28,6 +29,8 @@ MOST_SHOWN = 10
 SHIFT = 0.05
 """A difference between the shares of a kind of requests that is worth a line."""
 FIVE_POINTS = 0.05
+NO_ANSWER = "no_answer"
+"""What the share of requests whose answer got lost is called among the evaluators."""
 MUCH_LOST = 0.1
 """With this share of lost judgements or more, no difference is ruled out: the lost records may be
 unlike the rest, and a difference may hide in them."""
@@ -82,7 +85,7 @@ class VersionComparison:
     notes: tuple[str, ...] = ()
 
 
-def compare(
+def compare(  # noqa: C901
     reader: StoreReader,
     by: str,
     *,
@@ -100,9 +103,9 @@ def compare(
     names = reader.read(known_names)
     judges = list(names.judges)
     if evaluator is not None:
-        if evaluator not in names.evaluators:
+        if evaluator not in (*names.evaluators, NO_ANSWER):
             raise ConfigurationError(f"no evaluator {evaluator!r} has scored anything in the store")
-        judges = [evaluator]
+        judges = [] if evaluator == NO_ANSWER else [evaluator]
     problems: dict[str, str] = {}
     notes: list[str] = []
     ready: list[tuple[str, EvaluatorVersions, list[Version]]] = []
@@ -115,6 +118,10 @@ def compare(
         else:
             ready.append((judge, collected, versions))
         notes += _notes(judge, collected, by)
+    answers, abstained = reader.read(lambda c: collect_answers(c, by, since_ns, until_ns))
+    versions = _judged_versions(answers, baseline)
+    if evaluator in (None, NO_ANSWER) and len(versions) > 1:
+        ready.append((NO_ANSWER, answers, versions))
     if (
         baseline is not None
         and judges
@@ -124,7 +131,9 @@ def compare(
     looks = sum(len(versions) - 1 for _, _, versions in ready)
     compared: list[VersionDifference] = []
     for judge, collected, (first, *others) in ready:
-        compared += [_compared(judge, first, other, ALPHA / looks) for other in others]
+        for other in others:
+            about = _lost_answers(judge, answers, abstained, (first.name, other.name))
+            compared.append(_compared(judge, first, other, ALPHA / looks, about))
         for version in _unjudged_versions(collected)[:MOST_SHOWN]:
             if version.first_ns >= first.first_ns:
                 compared.append(_not_compared(judge, first, version))
@@ -218,10 +227,42 @@ def _not_compared(judge: str, first: Version, unjudged: Version) -> VersionDiffe
     )  # fmt: skip
 
 
-def _compared(judge: str, first: Version, second: Version, alpha: float) -> VersionDifference:
+class _LostAnswers(NamedTuple):
+    """What requests without an answer mean for a comparison."""
+
+    most: float = 0.0
+    """The larger share, 0..1, of requests that a judge could not see for want of an answer."""
+    notes: tuple[str, ...] = ()
+
+
+def _lost_answers(
+    judge: str, answers: EvaluatorVersions, abstained: Mapping[str, int], names: Sequence[str]
+) -> _LostAnswers:
+    """Say of two versions how many requests have no answer, or were abstained from."""
+    most, notes = 0.0, []
+    for name in names:
+        version = answers.versions.get(name)
+        if version is None or not version.count:
+            continue
+        share, declared = _mean(version) or 0.0, abstained.get(name, 0) / version.count
+        if judge == NO_ANSWER:
+            notes += [f"{name} abstained on {declared:.1%} of its requests"] if declared else []
+        elif share:
+            most = max(most, share)
+            notes.append(f"{share:.1%} of the requests of {name} got no answer: see {NO_ANSWER}")
+    return _LostAnswers(most, tuple(notes))
+
+
+def _compared(
+    judge: str,
+    first: Version,
+    second: Version,
+    alpha: float,
+    answers: _LostAnswers = _LostAnswers(),  # noqa: B008 - it never changes
+) -> VersionDifference:
     means = [_mean(version) for version in (first, second)]
     shifts = (*_shifts("span", 0, first, second), *_shifts("language", 1, first, second))
-    notes = _losses(first, second)
+    notes = [*_losses(first, second), *answers.notes]
     if first.last_ns < second.first_ns or second.last_ns < first.first_ns:
         notes.append(
             "the two did not run at the same time, so the difference holds whatever else changed"
@@ -250,7 +291,12 @@ def _compared(judge: str, first: Version, second: Version, alpha: float) -> Vers
         more = needed(estimate.variance, judged, FIVE_POINTS, alpha)
         if more <= judged:
             more = None
-            if max(first.lost_share, second.lost_share) <= MUCH_LOST:
+            if answers.most >= FIVE_POINTS:
+                notes.append(
+                    "with so many requests without an answer, a difference of five points may be"
+                    " hidden"
+                )
+            elif max(first.lost_share, second.lost_share) <= MUCH_LOST:
                 notes.append("a difference of five points would have been seen")
             else:
                 notes.append(

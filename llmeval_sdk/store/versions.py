@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from llmeval_sdk.store.effective import (
     version_of,
 )
 from llmeval_sdk.store.hours import HOUR_NS
+from llmeval_sdk.store.unanswered import answers
 
 
 MAX_VERSIONS = 1_000
@@ -159,6 +161,23 @@ def collect(
     for version in collected.versions.values():
         _without_losses(version)
     return collected
+
+
+def collect_answers(
+    connection: sqlite3.Connection, by: str, since_ns: int, until_ns: int
+) -> tuple[EvaluatorVersions, dict[str, int]]:
+    """Collect which requests have no answer, by version of the app, as `collect` does verdicts.
+
+    An answer that got lost counts 1. Also returns on how many requests each version abstained.
+    Without any request that lacks an answer there are no versions.
+    """
+    collected, abstained = EvaluatorVersions(), Counter[str]()
+    rows = answers(connection, _VERSION[_kind(by)], _parameters(by), since_ns, until_ns)
+    for name, span_name, time_ns, state in rows:
+        version = _version_of(collected, name, time_ns)
+        version.add((span_name or "-", "-"), Seen(float(state == "lost"), 1.0, None))
+        abstained[version.name] += state == "abstained"
+    return collected, abstained
 
 
 def _predictions(

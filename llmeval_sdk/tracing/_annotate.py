@@ -81,6 +81,7 @@ def annotate(
     expected_facts: Sequence[str] | None = None,
     expected_response: str | None = None,
     expected_retrieved_context: Any = None,
+    abstained: str | None = None,
     prompt: Prompt | Mapping[str, Any] | str | None = None,
     metadata: Mapping[str, Any] | None = None,
     metrics: Mapping[str, float] | None = None,
@@ -112,6 +113,8 @@ def annotate(
         expected_facts: Ground truth, one fact in each item.
         expected_response: Ground truth as a complete answer.
         expected_retrieved_context: Ground-truth chunks; each needs ``doc_uri``.
+        abstained: Why the app chose to give no answer, such as ``"not in the document"``. Without
+            it, an answer that is missing counts as lost.
         prompt: The prompt of an LLM call.
         metadata: Anything else worth keeping.
         metrics: Numbers, such as ``input_tokens`` and ``output_tokens``.
@@ -151,6 +154,7 @@ def annotate(
         expected_facts=expected_facts,
         expected_response=expected_response,
         expected_retrieved_context=expected_retrieved_context,
+        abstained=abstained,
         prompt=prompt,
         metadata=metadata,
         metrics=metrics,

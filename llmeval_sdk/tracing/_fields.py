@@ -134,6 +134,7 @@ WRITERS: dict[str, Any] = {
     "expected_facts": _expect("expected_facts", to_texts),
     "expected_response": _expect("expected_response", lambda value: value),
     "expected_retrieved_context": _expect("expected_retrieved_context", to_chunks),
+    "abstained": _expect("abstained", str),
     "prompt": _prompt,
     "metadata": _merge("_attributes"),
     "metrics": _usage,

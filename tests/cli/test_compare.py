@@ -320,3 +320,25 @@ def test_a_moved_decision_model_is_not_mixed_silently(compare, versions, is_judg
     told = " ".join(compare(*BY).stdout.split())
     before = "1, gpt-x after" if is_judged else "1,"
     assert f"the judge changed ({before} small-1 and {before} small-2)" in told
+
+
+def test_a_version_that_answers_nothing_is_worse(llmeval, versions):
+    """Its lost answers are compared, and no judge's difference is ruled out over the rest."""
+    versions.serve({"prompt_version": "a"}, 0.1, 1_500, chance=1.0)
+    versions.serve({"prompt_version": "b"}, 0.1, 1_500, chance=1.0)
+    sql = "UPDATE spans SET kind = 'workflow', request = '\"q\"', response = '\"x\"'"
+    versions.connection.execute(sql)
+    said = llmeval("compare", "--store", versions.path, *BY)
+    assert "a difference of five points would have been seen" in " ".join(said.stdout.split())
+    assert "no_answer" not in said.stdout
+    lost = "UPDATE spans SET response = NULL WHERE tags LIKE '%\"b\"%' AND seq % 2"
+    versions.connection.execute(lost)
+    said = llmeval("compare", "--store", versions.path, *BY)
+    out = " ".join(said.stdout.split())
+    assert said.returncode == 1
+    assert "a difference of five points would have been seen" not in out
+    assert "a difference of five points may be hidden" in out
+    found = json.loads(llmeval("compare", "--store", versions.path, *BY, "--json").stdout)
+    row = next(each for each in found["compared"] if each["evaluator"] == "no_answer")
+    assert (row["outcome"], row["baseline_mean"]) == ("worse", 0.0)
+    assert 0.4 < row["version_mean"] < 0.6

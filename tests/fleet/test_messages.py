@@ -134,7 +134,7 @@ def test_every_field_of_a_record_arrives():
         "r", {"messages": [{"role": "user", "content": "q"}]}, "a", (Chunk("c", metadata={"k": 1}),),
         ("fact",), "expected", (Chunk(doc_uri="d"),), (Extraction("v", 1, 0.5, "e"),), "v", 0.5,
         {"name": "f"}, {"limits": {}}, {"k": "v"}, Usage(1, 2, 3, 0.1), 1.5, "t" * 32, "s" * 16,
-        "name", "agent", (step,), ({"name": "refund", "parameters": {}},), (step,),
+        "name", "agent", (step,), ({"name": "refund", "parameters": {}},), (step,), "not there",
     )  # fmt: skip
     assert all(getattr(full, row.name) is not None for row in fields(Record))
     assert built(Record, parsed(written(full))) == full

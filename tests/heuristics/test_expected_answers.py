@@ -177,7 +177,7 @@ def test_what_was_not_checked_passes_no_gate():
     """An answer that is too long to look at is a failure of the evaluator, not a row left out."""
     rows = [{"request": "q", "response": "x" * length} for length in (1, 200_000)]
     report = llmeval.evaluate(rows, evaluators=["regex:x"])
-    assert report.metrics == {"regex/average": 1.0}
+    assert report.metrics == {"regex/average": 1.0, "no_answer/percentage": 0.0}
     assert report.counts["regex"]["failed"] == 1
     assert report.below({"regex/average": 0.5}) == {"regex/average": None}
 

@@ -72,10 +72,13 @@ def test_a_few_failures_are_let_pass_and_are_told():
 
 def test_rows_without_inputs_do_not_count_against_a_judge():
     """The share is of the rows that had what the judge needs."""
-    rows = many(10) + [{"request": f"no answer {n}"} for n in range(20)]
-    judge = llmeval.LLMJudge("picky", "Is it so?\n\n{request}\n\n{response}", needs=("response",))
+    rows = [{**row, "retrieved_context": ["slate"]} for row in many(10)] + many(30)[10:]
+    judge = llmeval.LLMJudge(
+        "picky", "Is it so?\n\n{request}\n\n{response}", needs=("response", "retrieved_context")
+    )
     report = llmeval.evaluate(rows, evaluators=[judge], llm=failing_on(lambda n: False))
-    assert report.counts["picky"] == {"evaluated": 10, "not_applicable": 20, "failed": 0}
+    counts = {"evaluated": 10, "not_applicable": 20, "no_answer": 0, "failed": 0}
+    assert report.counts["picky"] == counts
     assert report.below({PICKY: 0.9}) == {}
 
 

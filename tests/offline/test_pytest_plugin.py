@@ -150,3 +150,30 @@ def test_an_evaluator_that_failed_on_most_rows_fails_the_test(run):
     assert "flaky/average does not count: flaky rated 1 of the 6 rows that had its inputs" in out
     assert "ValueError (5)" in out
     assert "no metric 'flaky/percentage': did you mean 'flaky/average'?" in out
+
+
+LOST = """
+import pytest
+
+ROWS = [{"request": str(n), "response": "a" if n % 2 else None, "expected_response": "a"} for n in range(10)]
+
+@pytest.mark.llmeval(ROWS, evaluators=["exact_match"], at_least={"exact_match/average": 0.9})
+def test_missed():
+    pass
+
+@pytest.mark.llmeval(ROWS, evaluators=["regex:a"], at_least={"regex/average": 0.9})
+def test_bound():
+    pass
+
+@pytest.mark.llmeval(ROWS, evaluators=["regex:a"], min_rated=1.0)
+def test_rated():
+    pass
+"""
+
+
+def test_lost_answers_pass_no_test(run):
+    """They are misses where answers were expected, and rows that were not rated elsewhere."""
+    out = run(LOST)
+    assert "3 failed" in out
+    assert "exact_match/average is 0.5, below 0.9 (10 rows rated)" in out
+    assert out.count("regex rated 5 of the 10 rows that had its inputs or lost their answer") == 2

@@ -71,6 +71,7 @@ def test_asked_for_evaluators_say_which_column_is_missing(rows):
     assert report.counts["document_recall"] == {
         "evaluated": 5,
         "not_applicable": 1,
+        "no_answer": 0,
         "failed": 0,
     }
     assert report.reasons["multi_source_agreement"] == {"missing: extractions": 6}
@@ -99,7 +100,8 @@ def test_a_failed_judge_has_no_value_and_is_counted(rows):
         return "no JSON at all" if "slate 1" in messages[-1].content else yes_unless_gold(messages)
 
     report = llmeval.evaluate(rows, evaluators=["correctness"], llm=FakeLLM(answer))
-    assert report.counts["correctness"] == {"evaluated": 5, "not_applicable": 0, "failed": 1}
+    counts = {"evaluated": 5, "not_applicable": 0, "no_answer": 0, "failed": 1}
+    assert report.counts["correctness"] == counts
     assert report.reasons["correctness"] == {"malformed": 1}
     path = "response/llm_judged/correctness/rating/percentage"
     assert report.metrics[path] == pytest.approx(3 / 5)

@@ -119,6 +119,22 @@ def test_two_reports_stand_side_by_side_and_the_worst_change_comes_first(site, f
     assert re.search(r"exact_match\S* 0\.96 0\.96 =", told)
 
 
+def test_lost_answers_stand_in_the_list_on_the_page_and_in_a_comparison(site, folder):
+    """An app that answered half of the rows looks like that everywhere, and not like a good one."""
+    saved(folder, "before", ["slate"] * 40)
+    saved(folder, "half", ["slate", None] * 20)
+    saved(folder, "abstains", ["slate"] * 40, model=lambda request: {"abstained": "not there"})
+    listed = text_of(site.get("/experiments"))
+    assert "40 no answer 50%" in listed
+    assert "40 abstained 100%" in listed
+    opened = text_of(until_done(site, "/experiments/report?name=half.jsonl"))
+    assert "no answer on 20 rows" in opened
+    assert "no_answer/percentage 0.50" in opened
+    compared = text_of(until_done(site, "/experiments/compare?a=before.jsonl&b=half.jsonl"))
+    assert "no_answer/percentage" in compared
+    assert "worse" in compared
+
+
 def test_reports_without_a_common_metric_are_not_called_unchanged(site, folder):
     """The page says that nothing was compared, or which evaluator rates nothing any more."""
     saved(folder, "before", ["slate"])

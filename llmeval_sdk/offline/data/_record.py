@@ -165,6 +165,12 @@ def _confidence(value: Any) -> float | str:
     raise ValueError(f"expected a number or HIGH, MEDIUM, LOW, not {_shown(value)}")
 
 
+def _abstained(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "it said so" if value else None
+    return _text(value)
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -208,6 +214,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "steps": lambda value: read_steps(structured(value)),
     "tools": lambda value: read_tools(structured(value)),
     "expected_trajectory": lambda value: read_steps(structured(value)),
+    "abstained": _abstained,
 }
 
 

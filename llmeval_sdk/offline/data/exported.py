@@ -27,7 +27,7 @@ EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context")
 """Ground truth: columns of their own in JSON lines, one column ``expected`` in Parquet."""
 _GATHERED = (
     "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
-    *EXPECTED,
+    *EXPECTED, "abstained",
 )  # fmt: skip
 """Fields that a workflow or agent may take from the spans below it."""
 _TAKEN = ("request", "response", *_GATHERED, "steps", "tools", "expected_trajectory")

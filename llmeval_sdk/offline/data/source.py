@@ -155,7 +155,7 @@ def _cells(path: Path) -> Iterator[Found]:
                     yield place, DataError(problem)
                     continue
                 row = zip(titles, cells, strict=True)
-                yield place, {title: cell for title, cell in row if cell}
+                yield place, {title: cell or None for title, cell in row}
         except (csv.Error, UnicodeDecodeError) as error:
             raise DataError(f"{path}, line {reader.line_num + 1}: {error}") from None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmeval_sdk.estimates.mean import Estimate, mean_of_all
+from llmeval_sdk.evaluation.unanswered import ABSTAINED, LOST, NO_ANSWER
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in
 from llmeval_sdk.offline.report._outputs import PROBABILITY, contributions
 from llmeval_sdk.offline.report._sums import ExactSum
@@ -46,6 +47,16 @@ class EvaluatorTally:
     dollars: ExactSum | None = None
     """What they cost; ``None`` where no price is known."""
     seconds: ExactSum = field(default_factory=ExactSum)
+
+    @property
+    def not_applicable(self) -> int:
+        """How many rows the evaluator does not apply to; it has no value for them by right."""
+        return self.reasons.total() - self.failed - self.unanswered
+
+    @property
+    def unanswered(self) -> int:
+        """How many rows the evaluator could not rate because their answer got lost."""
+        return self.reasons[LOST_ANSWER]
 
     @property
     def usage(self) -> Usage:
@@ -133,6 +144,17 @@ class EvaluatorTally:
         self.low, self.high = min(lows, default=None), max(highs, default=None)
 
 
+LOST_ANSWER = "no answer"
+"""Why an evaluator that needs an answer has no value for a row whose answer got lost."""
+ASKED = "asked"
+"""The key of `Aggregate.answers` for rows that should have an answer, whether they have or not."""
+NO_ANSWER_SHARE = "no_answer/percentage"
+"""The metric: the share of the rows without an answer, though the app neither raised nor said that
+it abstains."""
+ABSTAINED_SHARE = "abstained/percentage"
+"""The metric, where there are any: the share of rows for which the app said that it abstains."""
+ANSWER_METRICS = (NO_ANSWER_SHARE, ABSTAINED_SHARE)
+
 _LARGEST = 1e300
 """The largest square that is added up: the sum stays finite, and its interval is wide."""
 
@@ -147,6 +169,9 @@ def _sum_of(sums: dict[str, ExactSum], path: str) -> ExactSum:
 def _reason(evaluation: Evaluation) -> str:
     if evaluation.error is not None:
         return evaluation.error.type
+    missing_answer = evaluation.metadata.get(NO_ANSWER)
+    if missing_answer is not None:
+        return ABSTAINED if missing_answer == ABSTAINED else LOST_ANSWER
     lacking = evaluation.metadata.get("missing_inputs")
     return f"missing: {lacking}" if lacking else "not applicable"
 
@@ -159,12 +184,19 @@ class Aggregate:
     errors: Counter[str] = field(default_factory=Counter)
     """Rows on which the model raised, by type."""
     tallies: dict[str, EvaluatorTally] = field(default_factory=dict)
+    answers: Counter[str] = field(default_factory=Counter)
+    """Rows on which the model did not raise, by their answer: ``given``, ``abstained`` or ``lost``;
+    and under `ASKED` those that should have one. Empty for a report of an earlier release."""
 
     def add(self, row: Row) -> None:
         """Take in one row."""
         self.rows += 1
         if row.error is not None:
             self.errors[row.error.type] += 1
+        else:
+            self.answers[row.answer] += 1
+            if row.record.response is not None or _is_missed(row):
+                self.answers[ASKED] += 1
         for name, evaluation in row.evaluations.items():
             tally = self.tallies.get(name)
             if tally is None:
@@ -175,6 +207,7 @@ class Aggregate:
         """Take in what another part of the data gave."""
         self.rows += other.rows
         self.errors.update(other.errors)
+        self.answers.update(other.answers)
         for name, tally in other.tallies.items():
             self.tallies.setdefault(name, EvaluatorTally()).merge(tally)
 
@@ -196,16 +229,40 @@ class Aggregate:
 
     def metrics(self) -> dict[str, float]:
         """Return the means and shares by path, over the rows that have a value."""
-        return {
+        means = {
             path: mean for tally in self.tallies.values() for path, mean in tally.means().items()
         }
+        return {**means, **{path: share.mean for path, share in self.answer_shares().items()}}
+
+    @property
+    def answerable(self) -> int:
+        """How many rows have or might have an answer: those on which the model did not raise."""
+        return sum(self.answers[state] for state in ("given", ABSTAINED, LOST))
+
+    def answer_shares(self) -> dict[str, Estimate]:
+        """Return the shares of rows without an answer and of those that abstained, by path.
+
+        There is none where no answer was asked for, as in a data set of retrievals: no app was
+        called, no row has an answer, and no evaluator missed it.
+        """
+        answers = self.answers
+        asked = answers["given"] + answers[ABSTAINED] + answers[ASKED]
+        rows = self.answerable
+        counted = zip(ANSWER_METRICS, (answers[LOST], answers[ABSTAINED]), strict=True)
+        shares = {
+            path: mean_of_all(rows, float(count), float(count), bounds=(0.0, 1.0))
+            for path, count in counted
+            if asked and (count or path == NO_ANSWER_SHARE)
+        }
+        return {path: share for path, share in shares.items() if share is not None}
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return, by evaluator, how many rows were evaluated, not applicable and failed."""
+        """Return, by evaluator, how many rows were evaluated, not applicable, lost or failed."""
         return {
             name: {
                 "evaluated": tally.rated,
-                "not_applicable": sum(tally.reasons.values()) - tally.failed,
+                "not_applicable": tally.not_applicable,
+                "no_answer": tally.unanswered,
                 "failed": tally.failed,
             }
             for name, tally in self.tallies.items()
@@ -220,6 +277,7 @@ class Aggregate:
         return {
             "rows": self.rows,
             "errors": self.errors,
+            "answers": self.answers,
             "tallies": {
                 name: {
                     "rated": tally.rated,
@@ -248,6 +306,11 @@ class Aggregate:
         }
 
 
+def _is_missed(row: Row) -> bool:
+    """Say whether an evaluator missed the answer of a row."""
+    return any(NO_ANSWER in each.metadata for each in row.evaluations.values())
+
+
 def _most_frequent_first(counts: Counter[str]) -> Counter[str]:
     return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
 
@@ -269,4 +332,5 @@ def from_plain(plain: Mapping[str, Any]) -> Aggregate:
             dollars=None if dollars is None else ExactSum(dollars),
             seconds=ExactSum(saved["seconds"]),
         )
-    return Aggregate(plain["rows"], Counter(plain["errors"]), tallies)
+    answers = Counter(plain.get("answers", {}))
+    return Aggregate(plain["rows"], Counter(plain["errors"]), tallies, answers)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from llmeval_sdk._terminal import plural, printable, score
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
+from llmeval_sdk.offline.report._aggregate import ANSWER_METRICS, NO_ANSWER_SHARE
 from llmeval_sdk.offline.report._outputs import contributions
 from llmeval_sdk.offline.report._pairs import ChangedRows, RowPair, change_of, row_keys, step_of
 from llmeval_sdk.offline.report.row import Row
@@ -178,6 +180,11 @@ class Comparison:
     """Rows side by side whose answer or scores changed, the worst change first; at most `MOST`."""
     changed: int = 0
     """How many rows changed in all."""
+    unrated: Mapping[str, int] = field(default_factory=dict)
+    """How many rows that an evaluator rated before it does not rate now, though the model did not
+    raise on them; evaluators that rate all of them are left out."""
+    rated_before: Mapping[str, int] = field(default_factory=dict)
+    """How many of the rows in both reports each evaluator rated before."""
 
     def __repr__(self) -> str:
         return (
@@ -192,6 +199,11 @@ class Comparison:
         said = [f"{plural(self.pairs, 'row')} in both, {only}; {worse} got worse"]
         said += [f"{describe_change(each)} {each.verdict}" for each in self.changes[:MOST]]
         said += [f"{name}: rated rows before, and none of them now" for name in self.lost[:MOST]]
+        said += [
+            f"{name}: {plural(rows, 'row')} rated before, and not now"
+            for name, rows in list(self.unrated.items())[:MOST]
+            if name not in self.lost
+        ]
         if self.is_empty:
             said.append(NOTHING_COMPARED)
         return "\n".join(printable(line, 300) for line in said)
@@ -199,7 +211,7 @@ class Comparison:
     @property
     def is_empty(self) -> bool:
         """Whether no metric could be compared, so that nothing is known of any."""
-        return not self.changes and not self.lost
+        return not self.lost and all(each.path in ANSWER_METRICS for each in self.changes)
 
     @property
     def worse(self) -> tuple[Change, ...]:
@@ -231,7 +243,10 @@ def compare(
         tick(1)
     metrics = _paths(report, baseline)
     regressions_found: list[tuple[float, int, Regression]] = []
-    unrated: set[str] = set()
+    gone: set[str] = set()
+    unrated: Counter[str] = Counter()
+    rated_before: Counter[str] = Counter()
+    answers = _answer_values()
     changed = ChangedRows(MOST)
     pairs = regressed = only_after = 0
     for key, place, after in row_keys(report):
@@ -242,7 +257,12 @@ def compare(
             continue
         pairs += 1
         before = baseline.rows[index]
-        unrated |= _note(before, after, metrics)
+        rated, missing = _note(before, after, metrics)
+        gone |= missing
+        if after.error is None:
+            rated_before.update(rated)
+            unrated.update(missing)
+        _note_answers(before, after, answers)
         changed.add(index, place, change_of(before, after))
         worse = list(_regressions(before, after))
         regressed += bool(worse)
@@ -260,16 +280,28 @@ def compare(
         for path, both in paths.items()
         if both[0]
     ]
+    has_answers = any(each.aggregate.answer_shares() for each in (report, baseline))
+    changes += [
+        _change_of(np, random, path, *both, direction=-1 if path == NO_ANSWER_SHARE else 0)
+        for path, both in answers.items()
+        if has_answers and any(map(any, both))
+    ]
     lost = (
         name
         for name, paths in metrics.items()
-        if name in unrated
+        if name in gone
         and name in report.evaluators
         and not any(both[0] for both in paths.values())
     )
     regressions = tuple(each for _, _, each in _worst(regressions_found))
     about = (pairs, len(where), only_after, tuple(changes), regressions, regressed, tuple(lost))
-    return Comparison(*about, rows=changed.read(baseline, report), changed=changed.count)
+    return Comparison(
+        *about,
+        rows=changed.read(baseline, report),
+        changed=changed.count,
+        unrated={name: unrated[name] for name in report.evaluators if unrated[name]},
+        rated_before=dict(rated_before),
+    )
 
 
 def _worst(regressions: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
@@ -286,16 +318,38 @@ def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
     return values
 
 
-def _note(before: Row, after: Row, metrics: dict[str, dict[str, _Both]]) -> set[str]:
-    """Note the metrics of a pair; return the evaluators that rated it before, and do not now.
+def _answer_values() -> dict[str, _Both]:
+    """Return room for what is noted of each pair's answers."""
+    return {path: (array("d"), array("d")) for path in ANSWER_METRICS}
+
+
+def _note_answers(before: Row, after: Row, answers: dict[str, _Both]) -> None:
+    """Note of a pair which answers got lost, and which the app abstained from.
+
+    Rows on which the model raised are counted as that, and data without answers has none to lose.
+    """
+    if before.error is not None or after.error is not None:
+        return
+    for (ones, others), state in zip(answers.values(), ("lost", "abstained"), strict=True):
+        ones.append(float(before.answer == state))
+        others.append(float(after.answer == state))
+
+
+def _note(
+    before: Row, after: Row, metrics: dict[str, dict[str, _Both]]
+) -> tuple[set[str], set[str]]:
+    """Note the metrics of a pair.
+
+    Return the evaluators that rated it before, and those of them that do not now.
 
     A category that is not a row's is 0 there.
     """
-    unrated = set()
+    rated, unrated = set(), set()
     for name, paths in metrics.items():
         earlier, later = before.evaluations.get(name), after.evaluations.get(name)
         if earlier is None or earlier.value is None:
             continue
+        rated.add(name)
         if later is None or later.value is None:
             unrated.add(name)
             continue
@@ -303,7 +357,7 @@ def _note(before: Row, after: Row, metrics: dict[str, dict[str, _Both]]) -> set[
         for path, (ones, others) in paths.items():
             ones.append(one.get(path, 0.0))
             others.append(other.get(path, 0.0))
-    return unrated
+    return rated, unrated
 
 
 def _regressions(before: Row, after: Row) -> Iterator[tuple[float, Regression]]:

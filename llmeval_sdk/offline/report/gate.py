@@ -6,12 +6,14 @@ A bound only counts when the evaluator rated enough of the rows that had its inp
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from llmeval_sdk._terminal import plural
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline.report._aggregate import LOST_ANSWER
 from llmeval_sdk.offline.report._outputs import Output, metric_paths
 from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
 from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
@@ -116,30 +118,35 @@ def _no_metric(path: str, outputs: Mapping[str, Output]) -> ConfigurationError:
 def _rated_share(report: Report, name: str) -> float | None:
     """Return the share of the rows with an evaluator's inputs that it rated.
 
-    A row of which some chunks could not be rated counts in part. ``None`` where no row had inputs.
+    A row whose answer got lost had them, and is not rated. A row of which some chunks could not be
+    rated counts in part. ``None`` where no row had inputs.
     """
     tally = report.aggregate.tallies.get(name)
-    if tally is None or not tally.rated + tally.failed:
+    rows = 0 if tally is None else tally.rated + tally.failed + tally.unanswered
+    if tally is None or not rows:
         return None
-    return (tally.rated - tally.unrated_parts.total) / (tally.rated + tally.failed)
+    return (tally.rated - tally.unrated_parts.total) / rows
 
 
 def _too_few(report: Report, name: str, min_rated: float) -> bool:
-    """Say whether an evaluator failed on so many rows that its metrics do not count."""
+    """Say whether an evaluator rated so few rows that its metrics do not count."""
     share = _rated_share(report, name)
     return share is not None and share < min_rated
 
 
 def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
-    """Say how many rows an evaluator rated, how many are needed, and why the others failed."""
+    """Say how many rows an evaluator rated, how many are needed, and why others were not."""
     tally = report.aggregate.tallies[name]
     share = _rated_share(report, name) or 0.0
-    reasons = ", ".join(f"{reason} ({times:,})" for reason, times in tally.errors.most_common(3))
+    unrated = tally.errors + Counter({LOST_ANSWER: tally.unanswered})
+    reasons = ", ".join(f"{reason} ({times:,})" for reason, times in unrated.most_common(3))
     why = f": {reasons}" if reasons else ""
-    parts = " in part" if tally.unrated_parts.total else ""
+    parts = " or lost their answer" if tally.unanswered else ""
+    parts += " in part" if tally.unrated_parts.total else ""
     return (
-        f"{name} rated {tally.rated:,} of the {tally.rated + tally.failed:,} rows that had its "
-        f"inputs{parts}, {share:.0%} where at least {min_rated:.0%} is asked for{why}"
+        f"{name} rated {tally.rated:,} of the "
+        f"{tally.rated + tally.failed + tally.unanswered:,} rows that had its inputs{parts}, "
+        f"{share:.0%} where at least {min_rated:.0%} is asked for{why}"
     )
 
 
@@ -161,6 +168,7 @@ def _spoken_for(report: Report, path: str) -> str:
     rated = counts.get("evaluated", 0)
     parts = [f"{rated:,} row{'' if rated == 1 else 's'} rated"]
     parts += [f"{counts['failed']:,} failed"] if counts.get("failed") else []
+    parts += [f"{counts['no_answer']:,} without an answer"] if counts.get("no_answer") else []
     lacking = counts.get("not_applicable", 0)
     parts += [f"{lacking:,} not applicable"] if lacking else []
     by = f", {STOOD_IN}" if _owner(report, path) in stood_in(report) else ""
@@ -187,7 +195,12 @@ class ReportGate:
     @property
     def decides(self) -> bool:
         """Whether anything was asked; else every row decides by itself."""
-        return bool(self.at_least) or self.compared is not None
+        return bool(self.at_least) or self.asks_all
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether every evaluator has to rate enough rows, and not only those with a bound."""
+        return self.compared is not None or self.min_rated > MIN_RATED
 
 
 class Check(NamedTuple):
@@ -213,6 +226,7 @@ def checks(report: Report, gate: ReportGate) -> list[Check]:
     """
     done = [
         *_bounds(report, gate),
+        *_rated(report, gate),
         *_against(report, gate),
         *_budget(report),
         *_errors(report),
@@ -233,6 +247,15 @@ def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
             yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} {over}", name, owner)
 
 
+def _rated(report: Report, gate: ReportGate) -> Iterator[Check]:
+    """Check that evaluators without a bound, which was checked already, rated enough rows."""
+    bound = {_owner_of(path, report.outputs) for path in gate.at_least}
+    for name in report.aggregate.tallies if gate.asks_all else ():
+        if name not in bound and _too_few(report, name, gate.min_rated):
+            message = _describe_too_few(report, name, gate.min_rated)
+            yield Check("FAILED", message, f"{name} rates {gate.min_rated:.0%} of rows", name)
+
+
 def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
     compared = gate.compared
     if compared is None:
@@ -246,17 +269,19 @@ def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
         message = f"{name} rated rows before, and none of them now"
         yield Check("LOST", message, f"{name} rates rows", name)
         is_well = False
-    bound = {_owner_of(path, report.outputs) for path in gate.at_least}
-    for name in report.aggregate.tallies:
-        if name not in bound and _too_few(report, name, gate.min_rated):
-            message = _describe_too_few(report, name, gate.min_rated)
-            yield Check("FAILED", message, f"{name} rates {gate.min_rated:.0%} of rows", name)
+    for name, count in compared.unrated.items():
+        before = compared.rated_before[name]
+        if name not in compared.lost and 1 - count / before < gate.min_rated:
+            message = f"{name} does not rate {count:,} of the {before:,} rows that it rated before"
+            yield Check("LOST", message, f"{name} rates what it rated before", name)
             is_well = False
     if compared.is_empty:
         yield Check("FAILED", NOTHING_COMPARED, "a metric is compared")
         is_well = False
     if is_well:
         rows = plural(compared.pairs, "row")
+        unrated = sum(compared.unrated.values())
+        rows += f", {plural(unrated, 'rating')} of before missing" if unrated else ""
         message = f"no metric surely got worse than in the baseline ({rows})"
         yield Check("ok", message, "no metric is worse")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from typing import Literal
 
+from llmeval_sdk.evaluation.unanswered import answer_of
 from llmeval_sdk.judges.request import as_text, split_request
 from llmeval_sdk.model import Evaluation, Failure, Record
 from llmeval_sdk.store.encode import dumps
@@ -29,6 +31,11 @@ class Row:
     def id(self) -> str:
         """The request's id, else the row's number."""
         return self.record.request_id or f"row {self.number}"
+
+    @property
+    def answer(self) -> Literal["given", "abstained", "lost"]:
+        """Whether there is an answer, the app said that it gives none, or it got lost."""
+        return answer_of(self.record)
 
 
 def only(row: Row, names: Container[str | None]) -> Row:

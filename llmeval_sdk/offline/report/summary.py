@@ -118,13 +118,18 @@ def lines(report: Report) -> list[MetricLine]:
     metric_lines = []
     for name, tally in report.aggregate.tallies.items():
         reasons = [f"{reason} ({times:,})" for reason, times in tally.reasons.most_common(3)]
-        rest = sum(tally.reasons.values()) - tally.failed
-        about = (tally.rated, tally.failed, rest, "; ".join(reasons), name, bool(tally.stood_in))
+        counts = (tally.rated, tally.failed, tally.not_applicable)
+        about = (*counts, "; ".join(reasons), name, bool(tally.stood_in))
         means = tally.means()
         paths = sorted(means, key=lambda path: (-means[path], path))
         metric_lines += [MetricLine(path, means[path], *about) for path in paths]
         if not paths:
             metric_lines.append(MetricLine(name, None, *about))
+    rows = report.aggregate.answerable
+    metric_lines += [
+        MetricLine(path, share.mean, rows, 0, 0, "", path.partition("/")[0])
+        for path, share in report.aggregate.answer_shares().items()
+    ]
     return metric_lines
 
 
@@ -137,6 +142,11 @@ def headline(report: Report) -> str:
     if report.errors:
         kinds = ", ".join(f"{kind} {times:,}" for kind, times in report.errors.items())
         parts.append(f"the model raised on {sum(report.errors.values()):,} ({kinds})")
+    if report.aggregate.answer_shares():
+        answers = report.aggregate.answers
+        lost, abstained = plural(answers["lost"], "row"), plural(answers["abstained"], "row")
+        parts += [f"no answer on {lost}"] if answers["lost"] else []
+        parts += [f"the app abstained on {abstained}"] if answers["abstained"] else []
     for name, tally in report.aggregate.tallies.items():
         if tally.failed:
             kinds = ", ".join(f"{kind} {times:,}" for kind, times in tally.errors.most_common(3))

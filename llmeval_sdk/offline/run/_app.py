@@ -16,7 +16,7 @@ from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.resolve import load
 from llmeval_sdk.model import Failure, Record, Usage
-from llmeval_sdk.offline.data._record import record_from
+from llmeval_sdk.offline.data._record import absent, record_from
 from llmeval_sdk.offline.run.experiment import Trail, with_ids
 from llmeval_sdk.tracing import Span
 
@@ -30,7 +30,7 @@ class App:
 
     It gets the row's request as it is, as the function behind a decorator gets it online. It
     returns the response: a text, a chat completion, an iterator of texts, or a mapping of columns
-    (``response``, ``retrieved_context`` …).
+    (``response``, ``retrieved_context``, ``abstained`` …).
     """
 
     def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
@@ -45,8 +45,9 @@ class App:
         try:
             with self._open(record) as (span, trail):
                 result = _plain(await self._call(record.request))
+                result = None if absent(result) else result
                 columns = _columns(result)
-                span.annotate(response=columns["response"] if columns is result else result)
+                span.annotate(response=columns.get("response") if columns is result else result)
             joined = _joined(record, columns, trail, span)
             return joined if joined.usage else replace(joined, usage=_usage(result))
         except DataError as error:
@@ -116,7 +117,7 @@ def _call_plainly(function: Callable[[Any], Any], request: Any) -> Any:
 
 def _columns(result: Any) -> Mapping[str, Any]:
     """Return the columns that an app answered with; any other answer is the response."""
-    if isinstance(result, Mapping) and "response" in result:
+    if isinstance(result, Mapping) and not {"response", "abstained"}.isdisjoint(result):
         return result
     return {} if result is None else {"response": to_text(result)}
 
@@ -138,13 +139,14 @@ def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span
     if "value" not in columns and "value" in names:
         names.remove("value")  # it is only the response again
     said = {name: getattr(returned, name) for name in names}
-    fields = {"value": returned.response, **trail.fields(span), **said}
+    earlier = {"response": None, "abstained": None}  # the data may hold the answers of another run
+    fields = {**earlier, "value": returned.response, **trail.fields(span), **said}
     return with_ids(replace(record, **fields), span)
 
 
 RETURNED = (
     "response", "retrieved_context", "extractions", "value", "confidence", "field_config",
-    "retrieval", "usage",
+    "retrieval", "usage", "abstained",
 )  # fmt: skip
 
 

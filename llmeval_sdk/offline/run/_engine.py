@@ -7,7 +7,7 @@ tasks works, and each task begins the next row or runs the next judge on a row t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,6 +18,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation import Crew, Models, judge_record, not_applicable, run_heuristic
 from llmeval_sdk.evaluation.resolve import resolve, resolve_all, standing_heuristics
+from llmeval_sdk.evaluation.unanswered import without_answer
 from llmeval_sdk.evaluation.verdicts import Verdicts
 from llmeval_sdk.model import Evaluation, Failure, Record
 from llmeval_sdk.offline.report._outputs import Output, output_of
@@ -29,7 +30,7 @@ from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
 if TYPE_CHECKING:  # loaded where a decision model is named
     from llmeval_sdk.evaluation.deciding import Decider
 
-_ANSWERS = ("response", "value", "extractions")
+_ANSWERS = ("response", "value", "extractions", "abstained")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,13 @@ class Chosen:
     def _all(self) -> tuple[Heuristic | Judge, ...]:
         return (*self.heuristics, *self.judges)
 
-    def check(self, record: Record, place: str, *, answered: bool) -> None:
+    def check(
+        self, record: Record, place: str, *, answered: bool, columns: Container[str] = ()
+    ) -> None:
         """Refuse a row that cannot be meant: without a request, or with nothing to evaluate.
 
-        ``answered=False`` says that the response is still to be made.
+        ``answered=False`` says that the response is still to be made. ``columns`` are those of the
+        row: where one for the answer is there and empty, the answer got lost.
 
         Raises:
             DataError: naming the place and the column.
@@ -71,7 +75,7 @@ class Chosen:
         needed = not self.are_requested or "request" in self.needs
         if record.request is None and (needed or not answered):
             raise DataError(f"{place}: the column 'request' is missing")
-        has_answer = any(getattr(record, name) is not None for name in _ANSWERS)
+        has_answer = any(getattr(record, n) is not None or n in columns for n in _ANSWERS)
         if answered and not self.are_requested and not has_answer:
             raise DataError(
                 f"{place}: the column 'response' is missing (or 'trace', or 'extractions'): pass "
@@ -84,6 +88,11 @@ class Chosen:
         lacking = {needs: missing(record, needs) for needs in set(self._needs)}
         for heuristic, needs in zip(self.heuristics, self._needs, strict=True):
             absent = lacking[needs]
+            if absent is not None or record.abstained is not None:
+                unanswered = self._without_answer(heuristic, record)
+                if unanswered is not None:
+                    evaluations[heuristic.name] = unanswered
+                    continue
             if absent is not None:
                 if self.are_requested:
                     evaluations[heuristic.name] = not_applicable(heuristic, absent)
@@ -105,11 +114,24 @@ class Chosen:
         ready = []
         for judge in self.judges:
             absent = lacking(judge, record)
-            if absent is None:
+            unanswered = self._without_answer(judge, record)
+            if unanswered is not None:
+                evaluations[judge.name] = unanswered
+            elif absent is None:
                 ready.append(judge)
             elif self.are_requested:
                 evaluations[judge.name] = not_applicable(judge, absent)
         return ready
+
+    def _without_answer(self, evaluator: Heuristic | Judge, record: Record) -> Evaluation | None:
+        """Return what an evaluator says for want of an answer; see `without_answer`.
+
+        Extractions are all that some data sets have, so those evaluators only look for an answer
+        beside them that were asked for.
+        """
+        if record.extractions is not None and record.abstained is None and not self.are_requested:
+            return None
+        return without_answer(evaluator, record)
 
 
 def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: bool) -> Chosen:

@@ -12,7 +12,7 @@ import json
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.util import find_spec
@@ -78,7 +78,7 @@ def good_rows(
                 record = record_of_row(row, place)
             else:
                 record = record_from(row, number=number, place=place, prices=prices)
-            chosen.check(record, place, answered=answered)
+            chosen.check(record, place, answered=answered, columns=_columns(row))
             if unique and record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million
                 if mark in seen:
@@ -89,6 +89,16 @@ def good_rows(
             bad.add(error, number, leave_out=is_exported(row) and is_failed(row))
             continue
         yield InputRow(number, record, digest_of(record) if digests else "")
+
+
+def _columns(row: Any) -> Container[str]:
+    """Return the columns that a row has, even if they are empty.
+
+    A live request that failed has no answer for that reason; any other should have one.
+    """
+    if is_exported(row):
+        return () if is_failed(row) else ("response",)
+    return row if isinstance(row, Mapping) else ()
 
 
 class Checked:

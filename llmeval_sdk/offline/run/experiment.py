@@ -49,7 +49,7 @@ class Trail:
 
 _TRACE_FIELDS = (
     "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
-    "latency_seconds",
+    "latency_seconds", "abstained",
 )  # fmt: skip
 
 
@@ -169,6 +169,7 @@ class Experiment:
                 expected_facts=record.expected_facts,
                 expected_response=record.expected_response,
                 expected_retrieved_context=record.expected_retrieved_context,
+                abstained=record.abstained,
             )
         return with_ids(record, span)
 

@@ -1,0 +1,242 @@
+"""An answer that got lost is a miss where one was expected, and never looks like a result."""
+
+import json
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk.offline import Report
+from llmeval_sdk.offline.report.gate import ReportGate, checks
+from llmeval_sdk.testing import FakeLLM
+
+
+YES = {"rating": "yes", "rationale": "It says the same."}
+NOTHING = "an answer was expected, and there is no answer: it got lost"
+
+
+def rows_of(answers, **more):
+    return [
+        {"request_id": f"q{n}", "request": f"What is roof {n} made of?", "response": answer}
+        | {"expected_response": "slate", **more}
+        for n, answer in enumerate(answers)
+    ]
+
+
+HALF = ["slate", None] * 20
+WHOLE = ["slate"] * 40
+
+
+def evaluated(rows, *evaluators, **more):
+    return llmeval.evaluate(rows, evaluators=evaluators, progress=False, **more)
+
+
+@pytest.mark.parametrize("name", ["exact_match", "contains", "token_f1", "rouge_l"])
+def test_a_lost_answer_is_a_miss_where_one_was_expected(name):
+    """Every score that compares counts it as its worst value."""
+    report = evaluated(rows_of(HALF), name)
+    assert report.metrics[f"{name}/average"] == 0.5
+    assert report.metrics["no_answer/percentage"] == 0.5
+    assert report.below({f"{name}/average": 0.9}) == {f"{name}/average": 0.5}
+    assert report.counts[name]["evaluated"] == 40
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_an_empty_cell_is_a_lost_answer_with_the_default_evaluators_too(tmp_path, suffix):
+    """A null and an empty cell stand for an answer that is not there, and are no bad row."""
+    file = tmp_path / f"data.{suffix}"
+    if suffix == "jsonl":
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows_of(HALF)))
+    else:
+        cells = (f"q{n},roof {n}?,{answer or ''},slate" for n, answer in enumerate(HALF))
+        file.write_text("\n".join(("request_id,request,response,expected_response", *cells)))
+    assert evaluated(file, "exact_match").metrics["exact_match/average"] == 0.5
+    assert llmeval.evaluate(file, progress=False).metrics["no_answer/percentage"] == 0.5
+
+
+def test_nan_in_a_data_frame_is_a_lost_answer():
+    """So pandas writes an answer that is not there."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows_of(["slate", float("nan")]))
+    assert evaluated(frame, "exact_match").metrics["exact_match/average"] == 0.5
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), {"response": None, "value": None}, " "])
+def test_an_app_that_returns_nothing_has_lost_its_answer(nothing):
+    """Whatever stands for nothing, and even where the data holds the answers of an earlier run."""
+
+    @llmeval.heuristic
+    def polite(record):
+        return True
+
+    report = evaluated(rows_of(WHOLE), "exact_match", model=lambda request: nothing)
+    assert report.metrics == {"exact_match/average": 0.0, "no_answer/percentage": 1.0}
+    report = evaluated([{"request": "q"}], polite, model=lambda request: nothing)
+    assert report.metrics["no_answer/percentage"] == 1.0
+
+
+def test_judges_that_compare_say_no_without_being_asked():
+    """Correctness of an answer that is not there costs nothing, and is a no."""
+    llm = FakeLLM(YES)
+    same = llmeval.LLMJudge("same", "Is {response} the same as {expected_response}?")
+    report = evaluated(rows_of(HALF), "correctness", same, llm=llm, cache=False)
+    for name in ("correctness", "same"):
+        assert {row.evaluations[name].value for row in report.rows[1::2]} == {"no"}
+    assert report.metrics["response/llm_judged/correctness/rating/percentage"] == 0.5
+    assert len(llm.calls) == 40
+
+
+def test_facts_are_missed_too():
+    """Expected facts are expected of an answer, as an expected response is."""
+    rows = [{"request": "q", "response": None, "expected_facts": ["It is slate."]}]
+    report = evaluated(rows, "correctness", llm=FakeLLM(YES))
+    assert report.rows[0].evaluations["correctness"].value == "no"
+
+
+def test_own_scores_that_compare_miss_by_what_they_return():
+    """The annotation of the function says what its worst value is; else the row is not rated."""
+
+    @llmeval.heuristic(needs=("response", "expected_response"))
+    def same_words(record) -> bool:
+        return record.response == record.expected_response
+
+    @llmeval.heuristic(needs=("response", "expected_response"))
+    def distance_risk(record) -> float:
+        return float(record.response != record.expected_response)
+
+    @llmeval.heuristic(needs=("response", "expected_response"))
+    def unannotated(record):
+        return record.response == record.expected_response
+
+    report = evaluated(rows_of(HALF), same_words, distance_risk, unannotated)
+    lost = report.rows[1].evaluations
+    assert (lost["same_words"].value, lost["distance_risk"].value) == (False, 1.0)
+    assert (lost["unannotated"].value, lost["unannotated"].explanation) == (None, NOTHING)
+    assert report.below({"unannotated/average": 0.9}) == {"unannotated/average": None}
+
+
+def test_a_lost_answer_is_not_rated_where_none_was_expected():
+    """It is neither a miss nor left out: the evaluator has too few rows for a gate."""
+    report = evaluated(rows_of(HALF), "regex:slate")
+    assert report.counts["regex"] == {
+        "evaluated": 20, "not_applicable": 0, "no_answer": 20, "failed": 0,
+    }  # fmt: skip
+    assert report.reasons["regex"] == {"no answer": 20}
+    assert report.below({"regex/average": 0.9}) == {"regex/average": None}
+    assert report.below({"regex/average": 0.9}, min_rated=0.5) == {}
+    said = [check.said for check in checks(report, ReportGate(min_rated=1.0)) if not check.passed]
+    too_few = "regex rated 20 of the 40 rows that had its inputs or lost their answer, 50% where at"
+    assert said == [f"{too_few} least 100% is asked for: no answer (20)"]
+
+
+def test_an_abstention_is_told_apart_from_a_lost_answer():
+    """It has a share of its own, and is a miss where an answer was expected."""
+
+    @llmeval.workflow
+    def app(request):
+        if "roof 1 " in request:
+            llmeval.annotate(abstained="not in the document")
+            return None
+        return None if "roof 2 " in request else "slate"
+
+    report = evaluated(rows_of(["?"] * 4), "exact_match", "regex:slate", model=app)
+    assert [row.answer for row in report.rows] == ["given", "abstained", "lost", "given"]
+    assert report.metrics["abstained/percentage"] == 0.25
+    assert report.metrics["no_answer/percentage"] == 0.25
+    assert report.metrics["exact_match/average"] == 0.5
+    assert report.reasons["regex"] == {"abstained": 1, "no answer": 1}
+    assert report.counts["regex"]["not_applicable"] == 1
+    assert "not in the document" in report.rows[1].evaluations["exact_match"].explanation
+
+
+@pytest.mark.parametrize("answer", [None, "I cannot tell from the slate."])
+def test_an_abstention_is_right_where_no_answer_was_expected(answer):
+    """An empty expected response says so; a lost answer is right nowhere."""
+    rows = rows_of([answer], expected_response="", abstained="not there")
+    report = evaluated(rows, "exact_match", "contains", "correctness", llm=FakeLLM(YES))
+    assert {each.value for each in report.rows[0].evaluations.values()} == {True, "yes"}
+    lost = evaluated(rows_of([None], expected_response=""), "exact_match")
+    assert lost.rows[0].evaluations["exact_match"].value is None
+    assert lost.counts["exact_match"]["no_answer"] == 1
+
+
+def test_an_app_may_return_its_abstention():
+    """A mapping of columns has one for it."""
+    report = evaluated(
+        rows_of(WHOLE), "exact_match", model=lambda request: {"abstained": "no such"}
+    )
+    assert report.metrics["abstained/percentage"] == 1.0
+    assert report.metrics["exact_match/average"] == 0.0
+
+
+def test_a_request_that_failed_is_no_lost_answer():
+    """It is counted as raised; the share of lost answers is over the other rows."""
+
+    def app(request):
+        if "roof 0 " in request:
+            raise LookupError(request)
+        return None if "roof 1 " in request else "slate"
+
+    report = evaluated(rows_of(["?"] * 5), "exact_match", model=app)
+    assert report.errors == {"LookupError": 1}
+    assert report.metrics["no_answer/percentage"] == 0.25
+
+
+def test_data_of_retrievals_alone_has_no_answers_to_lose():
+    """The share is only there where an answer is."""
+    rows = [{"request": "q", "retrieved_context": [{"doc_uri": "a"}], "expected_retrieved_context": [{"doc_uri": "a"}]}]  # fmt: skip
+    report = evaluated(rows, "document_recall")
+    assert "no_answer/percentage" not in report.metrics
+
+
+def test_a_comparison_counts_lost_answers_and_rows_that_are_no_longer_rated():
+    """Both fail the gate: the share of lost answers, and what an evaluator no longer rates."""
+    before = evaluated(rows_of(WHOLE), "exact_match", "regex:slate")
+    now = evaluated(rows_of(HALF), "exact_match", "regex:slate")
+    compared = now.compare(before)
+    assert compared.unrated == {"regex": 20}
+    assert "regex: 20 rows rated before, and not now" in str(compared)
+    assert {change.path for change in compared.worse} == {
+        "exact_match/average", "no_answer/percentage",
+    }  # fmt: skip
+    failed = {
+        check.name for check in checks(now, ReportGate(compared=compared)) if not check.passed
+    }
+    assert {"regex rates what it rated before", "no_answer/percentage no worse"} <= failed
+    assert all(
+        check.passed for check in checks(before, ReportGate(compared=before.compare(before)))
+    )
+
+
+def test_a_saved_report_keeps_the_share_and_an_earlier_one_stays_readable(tmp_path):
+    """A report of an earlier release says nothing of answers, and can be compared with."""
+    path = tmp_path / "report.jsonl"
+    report = evaluated(rows_of(HALF), "exact_match", save=path)
+    assert Report.load(path).metrics == report.metrics
+    *rows, end = path.read_text().splitlines()
+    earlier = json.loads(end)
+    del earlier["end"]["answers"]
+    path.write_text("\n".join((*rows, json.dumps(earlier))) + "\n")
+    loaded = Report.load(path)
+    assert loaded.metrics == {"exact_match/average": 0.5}
+    changes = {each.path: each for each in report.compare(loaded).changes}
+    assert changes["no_answer/percentage"].before == 0.5
+
+
+def test_a_parts_shares_add_up():
+    """Parts of a data set merge into the share of the whole."""
+    whole, half = evaluated(rows_of(WHOLE), "exact_match"), evaluated(rows_of(HALF), "exact_match")
+    whole.aggregate.merge(half.aggregate)
+    assert whole.metrics["no_answer/percentage"] == 0.25
+
+
+def test_the_share_stands_in_every_form_of_a_report():
+    """In the table, on the page, in Markdown and in a notebook."""
+    report = evaluated(rows_of(HALF), "exact_match")
+    for text in (report.to_html(), report.to_markdown(), report._repr_html_()):
+        assert "no_answer/percentage" in text.replace("<wbr>", "")
+
+
+def test_a_column_for_the_answer_is_still_needed():
+    """Where no row could have one, the data is not what was meant."""
+    with pytest.raises(llmeval.errors.DataError, match="'response' is missing"):
+        llmeval.evaluate([{"request": "q"}], progress=False)

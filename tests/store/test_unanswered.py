@@ -1,0 +1,134 @@
+"""Requests without an answer are counted by what a store knows of them, whoever wrote it."""
+
+import json
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk.cli import main
+from llmeval_sdk.exporters import memory
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.unanswered import Unanswered, unanswered
+from llmeval_sdk.testing import FakeLLM
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return a store that everything traced from here on goes to."""
+    path = tmp_path / "s.db"
+    llmeval.configure(store=str(path), exporters=["local"])
+    return path
+
+
+def counted(path, **scope):
+    assert llmeval.flush(20).complete
+    with StoreReader(path) as reader:
+        return reader.read(lambda store: unanswered(store, **scope))
+
+
+@llmeval.workflow
+def answer(question, response="slate", why=None):
+    llmeval.annotate(request=question, abstained=why)
+    return response
+
+
+def test_lost_answers_are_told_apart_from_abstentions_and_failures(path):
+    """Each has a count of its own, and what failed is not among the requests."""
+    answer("a")
+    answer("b", None)
+    answer("c", "")
+    answer("d", None, "not in the document")
+    answer("e", "I do not know.", "not in the document")
+    with pytest.raises(LookupError), llmeval.workflow("answer", request="f"):
+        raise LookupError
+    assert counted(path) == [Unanswered("answer", 5, lost=2, abstained=2)]
+
+
+def test_a_step_may_give_the_value_or_say_that_there_is_none(path):
+    """What a task below a request annotates belongs to the request."""
+    for number, note in enumerate(({"value": "slate"}, {"abstained": "not there"}, {})):
+        with llmeval.workflow("extract", request=str(number)), llmeval.task("aggregate"):
+            llmeval.annotate(**note)
+    assert counted(path) == [Unanswered("extract", 3, lost=1, abstained=1)]
+
+
+def test_an_answer_of_the_whole_outweighs_a_step_that_abstained():
+    """The record of a request that has an answer has not abstained because a part of it did."""
+    records = []
+
+    @llmeval.heuristic
+    def note(record):
+        records.append(record)
+
+    llmeval.configure(evaluators=[note], exporters=["memory"])
+    for response in ("slate", None):
+        with llmeval.workflow("w", request="q") as span:
+            with llmeval.task("t"):
+                llmeval.annotate(abstained="not there")
+            span.response = response
+    llmeval.flush(20)
+    assert [record.abstained for record in records] == [None, "not there"]
+
+
+def test_there_is_no_figure_where_content_is_not_captured(path):
+    """Whether there was an answer is then not known."""
+    llmeval.configure(store=str(path), exporters=["local"], capture_content=False)
+    answer("a", None)
+    assert counted(path) == []
+
+
+def test_the_report_of_a_store_has_the_share(path, capsys):
+    """As a table, and as a figure of each span name in JSON; what has none is no line."""
+    answer("a")
+    answer("b", None)
+    with llmeval.workflow("other", request="c") as span:
+        span.response = "slate"
+    llmeval.flush(20)
+    main(["report", "--store", str(path)])
+    out = capsys.readouterr().out
+    at = out.splitlines().index("Requests without an answer, though they did not fail")
+    assert out.splitlines()[at + 2].split() == ["answer", "2", "1", "50.0%", "0"]
+    main(["report", "--store", str(path), "--json"])
+    answers = {each["span_name"]: each for each in json.loads(capsys.readouterr().out)["answers"]}
+    assert (answers["answer"]["no_answer"], answers["other"]["no_answer"]) == (0.5, 0.0)
+
+
+def test_counting_reads_an_index(path):
+    """A large store is not read for the few requests that lack an answer."""
+    from llmeval_sdk.store import unanswered as module
+
+    answer("a", None)
+    llmeval.flush(20)
+    scope = {"since": 0, "until": 1 << 62, "name": None, "most": 1}
+    with StoreReader(path) as reader:
+        for question, index in ((module._STATES, "spans_unanswered"), (module._REQUESTS, "COVERING INDEX spans_summed")):  # fmt: skip
+            plan = reader.read(
+                lambda store, question=question: [
+                    row[3] for row in store.execute(f"EXPLAIN QUERY PLAN {question}", scope)
+                ]
+            )
+            assert index in plan[0], plan
+
+
+def test_a_live_score_that_compares_counts_a_lost_answer_as_a_miss():
+    """A judge says no without being asked, a free score its worst value; not where it failed."""
+    llm = FakeLLM({"rating": "yes", "rationale": "fine"})
+    llmeval.configure(llm=llm, exporters=["memory"])
+
+    @llmeval.workflow(evaluators=["exact_match", "correctness"])
+    def app(question, fails):
+        llmeval.annotate(request=question, expected_response="slate")
+        return 1 / 0 if fails else None
+
+    app("a", fails=False)
+    with pytest.raises(ZeroDivisionError):
+        app("b", fails=True)
+    llmeval.flush(20)
+    said = [
+        (event.evaluation.name, event.evaluation.value)
+        for event in memory.evaluations()
+        if event.evaluation.value is not None
+        and event.evaluation.name in ("exact_match", "correctness")
+    ]
+    assert sorted(said) == [("correctness", "no"), ("exact_match", False)]
+    assert not llm.calls
