@@ -32,12 +32,12 @@ from llmeval_sdk.viewer._readers import NoStoreError, Readers
 MAX_BODY = 8_192
 MAX_NAME, MAX_WORD, MAX_REASON = 100, 200, 4_000
 OF_ONE_ADDRESS = 10
-"""So many times as much as one client may be sent from one address: behind a proxy, all clients
-have the same. It is half of what all clients may send."""
+"""One address may send so many times what one span may get: behind a proxy, all clients have the
+same address. It is half of what may be sent altogether."""
 MOST_CLIENTS = 10_000
 """How many clients and spans are told apart by the limit; the one seen longest ago goes first."""
 OF_ALL = 20
-"""All clients together may send this many times what one may."""
+"""All clients together may send this many times what one span may get."""
 _TOKEN = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{16})\.([0-9a-f]{64})")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _CONTROL = re.compile("[\0-\x08\v\f\x0e-\x1f\x7f-\x9f]")
