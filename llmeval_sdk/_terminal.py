@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llmeval_sdk import _values
+from llmeval_sdk._escaping import one_line
 
 
 def printable(value: Any, limit: int = 200) -> str:
@@ -12,13 +13,7 @@ def printable(value: Any, limit: int = 200) -> str:
     text = value if isinstance(value, str) else str(value)
     if len(text) > limit:
         text = f"{text[: limit - 1]}…"
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else _escape(each) for each in text)
-
-
-def _escape(character: str) -> str:
-    return " " if character in "\n\t\r" else character.encode("unicode_escape").decode()
+    return one_line(text)
 
 
 def seconds(duration: float) -> str:

@@ -71,7 +71,11 @@ def tell(site: str, what: str, times: int = 1) -> None:
 
 
 def write_notices() -> None:
-    """Write the waiting lines to the log ``llmeval_sdk``: types, ids, counts, never payloads."""
+    """Write the waiting lines to the log ``llmeval_sdk``: types, ids, counts, never payloads.
+
+    What another system wrote, such as the text of its error, can neither steer the terminal that
+    shows the log nor begin a line of it.
+    """
     while notices:
         try:
             notice = notices.popleft()
@@ -79,8 +83,12 @@ def write_notices() -> None:
             return
         import logging
 
+        from llmeval_sdk._escaping import one_line
+
         so_far = f" ({notice.times} so far)" if notice.times > 1 else ""
-        logging.getLogger("llmeval_sdk").warning("%s: %s%s", notice.site, notice.what, so_far)
+        logging.getLogger("llmeval_sdk").warning(
+            "%s: %s%s", one_line(notice.site), one_line(notice.what), so_far
+        )
 
 
 class shield:  # noqa: N801 - reads as a verb

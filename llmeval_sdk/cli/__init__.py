@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from llmeval_sdk import registry
+from llmeval_sdk._escaping import escaped
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
 
 
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
     except LlmevalError as error:
-        sys.stderr.write(f"llmeval {args.command}: {error}\n")
+        sys.stderr.write(f"llmeval {args.command}: {escaped(str(error))}\n")
         return USAGE
     except KeyboardInterrupt:
         return 130

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import _values, config
 from llmeval_sdk._distribution import release
@@ -32,23 +32,24 @@ _NESTED = tuple(field.name for field in STORED_FIELDS if field.form in _JSON)
 _EVENTS = ("evaluations", "not_run", "feedback")
 
 
-def write_jsonl(spans: Iterable[StoredSpan], to: TextIO, whole: Whole) -> None:
-    """Write a span per line: the fields of `SpanData`, its evaluations, refusals and feedback."""
-    to.writelines(f"{encode.dumps(row_of(span, whole))}\n" for span in spans)
+def jsonl_lines(spans: Iterable[StoredSpan], whole: Whole) -> Iterator[str]:
+    """Yield a line per span: the fields of `SpanData`, its evaluations, refusals and feedback."""
+    for span in spans:
+        yield f"{encode.dumps(row_of(span, whole))}\n"
 
 
-def write_otlp(spans: Iterable[StoredSpan], to: TextIO) -> None:
-    """Write requests of OTLP, a line each: spans, then the evaluations of those spans."""
+def otlp_lines(spans: Iterable[StoredSpan]) -> Iterator[str]:
+    """Yield requests of OTLP, a line each: spans, then the evaluations of those spans."""
     from llmeval_sdk.exporters.otel.json_lines import logs_line, traces_line
     from llmeval_sdk.exporters.otel.wire import resource
     from llmeval_sdk.exporters.step_ratings import step_events
 
     about = resource(config.from_environment(problems=[]))
     for part in _parts(spans):
-        to.write(f"{traces_line([dumped.span for dumped in part], about, release())}\n")
+        yield f"{traces_line([dumped.span for dumped in part], about, release())}\n"
         events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
         if events:
-            to.write(f"{logs_line([*events, *step_events(events)], about, release())}\n")
+            yield f"{logs_line([*events, *step_events(events)], about, release())}\n"
 
 
 def write_parquet(

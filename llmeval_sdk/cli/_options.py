@@ -6,10 +6,13 @@ import argparse
 import re
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from llmeval_sdk import config
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, LlmevalError
+from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
 
@@ -77,8 +80,12 @@ def add_json(parser: argparse._ActionsContainer, form: str = "") -> None:
     )
 
 
-def open_store(store: str | None) -> StoreReader:
-    """Open the store; if there is none yet, the error says how to get one."""
+@contextmanager
+def open_store(store: str | None) -> Iterator[StoreReader]:
+    """Lend a reader of the store; if there is none yet, the error says how to get one.
+
+    What fails because of a damaged store raises `ConfigurationError`, which says what is damaged.
+    """
     path = path_of(store or config.from_environment(problems=[]).store)
     if not path.exists():
         raise ConfigurationError(
@@ -87,7 +94,19 @@ def open_store(store: str | None) -> StoreReader:
             "Run the app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
             "`llmeval demo` creates a store to look at."
         )
-    return StoreReader(path)
+    with StoreReader(path) as reader:
+        try:
+            yield reader
+        except (LlmevalError, OSError):
+            raise
+        except Exception as error:
+            if (damage := damage_of(path)) is None:
+                raise
+            raise ConfigurationError(
+                f"{path} is damaged: {damage}\n"
+                "llmeval did not write it so. Mend it with the `sqlite3` tool, or move the file "
+                "away: the app then creates a new one."
+            ) from error
 
 
 def seconds(text: str) -> float:

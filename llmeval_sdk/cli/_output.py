@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
+from llmeval_sdk._escaping import escaped
 from llmeval_sdk._terminal import printable
 
 
@@ -22,8 +23,8 @@ _NARROW = 30
 
 
 def say(text: str = "") -> None:
-    """Print one line."""
-    sys.stdout.write(f"{text}\n")
+    """Print one line, or several; what would steer a terminal is printed as an escape."""
+    sys.stdout.write(f"{escaped(text)}\n")
 
 
 def say_json(document: Any) -> None:
@@ -55,7 +56,7 @@ def heading(text: str) -> None:
     if console is None:
         say(f"\n{text}")
     else:
-        console.print(f"\n{text}", style="bold", markup=False, highlight=False)
+        console.print(f"\n{escaped(text)}", style="bold", markup=False, highlight=False)
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str = "") -> None:
@@ -64,11 +65,13 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str 
     On a terminal that is too narrow, columns in which no row says anything are left out; if that
     does not suffice, each row takes several lines.
     """
+    right_aligned = {printable(title) for title in numbers.split()}
+    titles = [printable(title) for title in titles]
     cells = [[printable(cell) for cell in row] for row in rows]
     width = _terminal_width()
     if width is not None and _width_of(titles, cells) > width:
         titles, cells = _telling(titles, cells)
-    right = [title in numbers.split() for title in titles]
+    right = [title in right_aligned for title in titles]
     if width is not None and _width_of(titles, cells) > width:
         _stacked(titles, cells, right, width)
         return
@@ -221,7 +224,7 @@ def _rich_table(
 
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title, flush in zip(titles, right, strict=True):
-        found.add_column(title, justify="right" if flush else "left", overflow="fold")
+        found.add_column(Text(title), justify="right" if flush else "left", overflow="fold")
     for row in rows:
         found.add_row(*map(Text, row))
     console.print(found)

@@ -120,9 +120,11 @@ def _add(args: argparse.Namespace) -> int:
     golden = _golden(args)
     with open_store(args.store) as reader:
         ids = [*args.ids, *_picked_ids(reader, args)]
-    if not ids:
-        raise ConfigurationError("name the ID of a request, or pass --last or --worst EVALUATOR")
-    added = golden.add(*ids, store=args.store, expected_response=args.expected)
+        if not ids:
+            raise ConfigurationError(
+                "name the ID of a request, or pass --last or --worst EVALUATOR"
+            )
+        added = golden.add(*ids, store=args.store, expected_response=args.expected)
     known = "" if added else "; what was named is in it already"
     return _changed(args, golden, f"{len(added):,} added{known}", added=added)
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from llmeval_sdk.cli._formats import write_jsonl, write_otlp, write_parquet
+from llmeval_sdk._escaping import escaped
+from llmeval_sdk.cli._formats import jsonl_lines, otlp_lines, write_parquet
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
 from llmeval_sdk.cli._output import tracked
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump, views
-from llmeval_sdk.store.dump import StoredSpan
 
-
-if TYPE_CHECKING:  # `llmeval --help` loads no event loop
-    from llmeval_sdk.offline.data.exported import Whole
 
 FORMATS = ("jsonl", "parquet", "otlp")
 
@@ -89,20 +85,15 @@ def run(args: argparse.Namespace) -> int:
             write_parquet(
                 spans, args.out, whole, evaluators, decided=reader.read(views.decided_names)
             )
-        elif args.out is None:
-            _write_text(form, spans, sys.stdout, whole)
+            return 0
+        lines = otlp_lines(spans) if form == "otlp" else jsonl_lines(spans, whole)
+        if args.out is None:
+            sys.stdout.writelines(map(escaped, lines))
         else:
             with args.out.open("w", encoding="utf-8", errors="backslashreplace") as to:
-                _write_text(form, spans, to, whole)
+                to.writelines(lines)
     return 0
 
 
 def _form_of(out: Path | None) -> str:
     return "parquet" if out is not None and out.suffix == ".parquet" else "jsonl"
-
-
-def _write_text(form: str, spans: Iterable[StoredSpan], to: Any, whole: Whole) -> None:
-    if form == "otlp":
-        write_otlp(spans, to)
-    else:
-        write_jsonl(spans, to, whole)

@@ -151,8 +151,13 @@ def run(args: argparse.Namespace) -> int:  # noqa: PLR0915
     """Print the report."""
     if args.by not in (None, *PERIODS):
         return report_traffic(args)
+    with open_store(args.store) as reader:
+        return _report(args, reader)
+
+
+def _report(args: argparse.Namespace, reader: StoreReader) -> int:
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
-    with open_store(args.store) as reader, ThreadPoolExecutor(2) as beside:
+    with ThreadPoolExecutor(2) as beside:
         traffic = beside.submit(read_traffic, reader, args)
         not_run = reader.read(lambda c: not_run_summary(c, selection))
         is_file = (args.labels or "").endswith(".jsonl")

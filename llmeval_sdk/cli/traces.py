@@ -85,18 +85,20 @@ def run(args: argparse.Namespace) -> int:
         hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
         evaluations = _picked.said_of(reader, requests)
         why = "" if requests else _nothing_matches(reader, args)
-    if hidden and not requests:
-        raise ConfigurationError(f"no request was found by the id as it is, but {UNREADABLE}")
-    if hidden:
-        sys.stderr.write(f"llmeval traces: some requests may be missing: {UNREADABLE}\n")
-    if args.json:
-        rows = [{**asdict(each), "scores": _plain(evaluations[each.span_id])} for each in requests]
-        say_json(rows)
-    elif requests:
-        _show(requests, evaluations, args.worst)
-    else:
-        say_wrapped(why)
-    return 0 if requests else 1
+        if hidden and not requests:
+            raise ConfigurationError(f"no request was found by the id as it is, but {UNREADABLE}")
+        if hidden:
+            sys.stderr.write(f"llmeval traces: some requests may be missing: {UNREADABLE}\n")
+        if args.json:
+            rows = [
+                {**asdict(each), "scores": _plain(evaluations[each.span_id])} for each in requests
+            ]
+            say_json(rows)
+        elif requests:
+            _show(requests, evaluations, args.worst)
+        else:
+            say_wrapped(why)
+        return 0 if requests else 1
 
 
 def _nothing_matches(reader: StoreReader, args: argparse.Namespace) -> str:

@@ -2,8 +2,8 @@
 
 The values that capturing leaves (str, numbers, lists, dicts) go straight through the C encoder.
 Only a value that it refuses is walked here: NaN becomes null, and what JSON cannot hold becomes a
-marker such as ``<socket>``. Lone surrogates, which UTF-8 cannot hold, are written as the JSON
-escapes from which they are read again.
+marker such as ``<socket>``. Lone surrogates, which UTF-8 cannot hold, become question marks when a
+row is written (`cell`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def loads(text: str | None, default: Any = None) -> Any:
 def cell(value: Any) -> Any:
     """Make a value acceptable to SQLite, for the rare row that it refused."""
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return value.encode("utf-8", "replace").decode()
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):

@@ -26,6 +26,8 @@ NODE_BYTES = 100
 """About how many bytes a value takes beside its text."""
 MAX_TEXT = 1 << 17
 MAX_ITEMS = 1_000
+MAX_FIELDS = 32
+"""Fields of a chunk up to which it is read without a copy; the fields of wider ones are counted."""
 MAX_DEPTH = 8
 
 Room = list[int]
@@ -71,7 +73,7 @@ def rows(value: Any, room: Room) -> Any:
         return capture(value, room)
     size = 0
     for row in value:
-        if type(row) is not dict:
+        if type(row) is not dict or len(row) > MAX_FIELDS:
             return capture(value, room)
         for item in dict.values(row):
             cls = type(item)

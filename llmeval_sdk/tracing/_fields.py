@@ -91,7 +91,10 @@ def _session(span: Span, value: Any) -> None:
 
 def _field_config(span: Span, value: Any) -> None:
     """Capture what is known of a field. A format that is a function is kept for the worker."""
-    span._field_config = capture(value, span.room)
+    captured = capture(value, span.room)
+    if type(captured) is not dict:
+        raise TypeError("field_config is no mapping")
+    span._field_config = captured
     form = dict.get(value, "format") if type(value) is dict else None
     if type(form) is FunctionType or type(form) is re.Pattern:
         span._field_config["format"] = form

@@ -13,13 +13,14 @@ import inspect
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial, wraps
+from itertools import islice
 from time import perf_counter_ns
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunks
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
-from llmeval_sdk.tracing._capture import NODE_BYTES, capture, rows
+from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
 from llmeval_sdk.tracing._state import current, make_current, outside_contexts, state, swap_contexts
 
@@ -245,6 +246,10 @@ def _arguments(
     kwargs: dict[str, Any],
     room: list[int],
 ) -> dict[str, Any]:
+    if (more := len(args) + len(kwargs) - MAX_ITEMS) > 0:
+        args = args[:MAX_ITEMS]
+        kwargs = dict(islice(kwargs.items(), MAX_ITEMS - len(args)))
+        return {**_arguments(names, skip, args, kwargs, room), "<more>": more}
     bound = {}
     for position in range(skip, len(args)):
         name = names[position] if position < len(names) else f"arg{position}"

@@ -87,13 +87,14 @@ def feedback_app(
 
     A client posts ``{"token": "…", "name": "thumbs", "value": true, "reason": "…"}``. The token is
     what `feedback_token` returned for the span; ``name`` is ``thumbs`` by default, and ``reason``
-    is optional. The answer is 204; 403 for a token that is none, 404 for a span that is not in the
-    store (yet, or any more), 429 for too much, each counted in ``stats().problems``.
+    is optional. The answer is 204; 400 for what is no feedback or holds control characters, 403 for
+    a token that is none, 404 for a span that is not in the store (yet, or any more), 429 for too
+    much, each counted in ``stats().problems``.
 
     Args:
         key: The secret with which tokens are signed, at least 16 characters; the same on all hosts.
         store: The file, by default that which this process writes.
-        per_minute: How much one client may send, and how much may be said of one span.
+        per_minute: How much may be said of one span; ten times as much may come from one address.
         origins: The sites of other origins whose pages may post, such as
             ``https://app.example.com``.
 

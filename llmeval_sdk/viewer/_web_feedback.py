@@ -31,12 +31,17 @@ from llmeval_sdk.viewer._readers import NoStoreError, Readers
 
 MAX_BODY = 8_192
 MAX_NAME, MAX_WORD, MAX_REASON = 100, 200, 4_000
+OF_ONE_ADDRESS = 10
+"""One address may send so many times what one span may get: behind a proxy, all clients have the
+same address. It is half of what may be sent altogether."""
 MOST_CLIENTS = 10_000
 """How many clients and spans are told apart by the limit; the one seen longest ago goes first."""
 OF_ALL = 20
-"""All clients together may send this many times what one may."""
+"""All clients together may send this many times what one span may get."""
 _TOKEN = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{16})\.([0-9a-f]{64})")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_CONTROL = re.compile("[\0-\x08\v\f\x0e-\x1f\x7f-\x9f]")
+"""Control characters but for line ends and tabs: feedback is shown on operators' terminals."""
 
 
 class FeedbackApp:
@@ -52,7 +57,9 @@ class FeedbackApp:
     ) -> None:
         self._readers = Readers(store)
         self._key = key
-        self._limit = RateLimit(per_minute)
+        self._of_span = RateLimit(per_minute)
+        self._of_refused = RateLimit(per_minute)
+        self._of_address = RateLimit(per_minute * OF_ONE_ADDRESS)
         self._of_all = RateLimit(per_minute * OF_ALL)
         self.counts: Counter[str] = Counter()
         """What became of the requests, by outcome; refusals are also in ``stats().problems``."""
@@ -72,26 +79,38 @@ class FeedbackApp:
         self._readers.close()
 
     async def _post(self, request: Request) -> Response:
-        client = request.client.host if request.client else ""
-        if not self._limit.allows(client):
-            return self._refuse(429, "too many", "Too much feedback at once: try again later.")
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > MAX_BODY:
                 return self._refuse(413, "too long", "That is too long for feedback.")
         feedback = _read(body)
-        token = _TOKEN.fullmatch(str(feedback.get("token", ""))) if feedback else None
+        token = self._token_in(feedback)
+        client = request.client.host if request.client else ""
+        # By token first: whoever has none uses up nothing of what the others may send.
+        may_pass = (
+            self._of_refused.allows(client)
+            if token is None
+            else self._of_span.allows(token[2])
+            and self._of_address.allows(client)
+            and self._of_all.allows("")
+        )
+        if not may_pass:
+            return self._refuse(429, "too many", "Too much feedback at once: try again later.")
         if feedback is None or "value" not in feedback:
             return self._refuse(
                 400, "malformed", 'Expected {"token": "…", "name": "thumbs", "value": true}.'
             )
-        if token is None or not hmac.compare_digest(token[3], _sign(self._key, token[1], token[2])):
+        if token is None:
             return self._refuse(403, "forged", "The token is no token of this app.")
-        # After the token, so that forged ones lock nobody out.
-        if not (self._limit.allows(token[2]) and self._of_all.allows("")):
-            return self._refuse(429, "too many", "Too much feedback at once: try again later.")
         return await run_in_threadpool(self._store, token[1], token[2], feedback)
+
+    def _token_in(self, feedback: Mapping[str, Any] | None) -> re.Match[str] | None:
+        """Return the token that came with feedback, if this app has signed it."""
+        token = _TOKEN.fullmatch(str(feedback.get("token", ""))) if feedback else None
+        if token is None or not hmac.compare_digest(token[3], _sign(self._key, token[1], token[2])):
+            return None
+        return token
 
     def _store(self, trace_id: str, span_id: str, feedback: Mapping[str, Any]) -> Response:
         try:
@@ -168,6 +187,8 @@ def _read(body: bytes) -> dict[str, Any] | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         return None
     if not (is_number or is_word) or not isinstance(reason, (str, type(None))):
+        return None
+    if any(_CONTROL.search(text) for text in (value, reason) if isinstance(text, str)):
         return None
     if isinstance(value, str):
         value = _encodable(value)

@@ -120,6 +120,18 @@ def shapes():
             retrieved_context=(Chunk(letters(60_000)),),
         ),
     )
+    for name in ("dates", "words", "numbers", "ligatures"):
+        yield f"values nearly in their evidence: {name}", nearly_there(TEXTS[name])
+
+
+def nearly_there(text, count=100, length=525):
+    """105,000 characters: values of hundreds of words, each of which nearly stands in its evidence."""
+    return Record(
+        extractions=tuple(
+            Extraction(f"{text[31 * n : 31 * n + length]}q", evidence=text[:length])
+            for n in range(count)
+        )
+    )
 
 
 RECORDS = {

@@ -12,6 +12,7 @@ from summaries import score_summary
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Batch, Usage
+from llmeval_sdk.store import versions
 from llmeval_sdk.store.encode import dumps, loads
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
@@ -20,24 +21,22 @@ from llmeval_sdk.store.reader import StoreReader
 LONE = "broken \ud83d text"
 
 
-def test_a_lone_surrogate_survives(writer, make):
-    """Half a character in a text is read back as it was, and the file stays valid UTF-8."""
-    span = make.span(request=LONE, attributes={LONE: [LONE]})
+KEPT = "broken ? text"
+
+
+def test_a_lone_surrogate_is_stored_as_a_question_mark(writer, make):
+    """Half a character, which no database, table or answer can hold, is none in the store either."""
+    span = make.span(LONE, request=LONE, attributes={LONE: [LONE]}, tags={LONE: LONE, "team": LONE})
     neighbour = make.span(request="plain")
-    writer.write(Batch((span, neighbour)))
+    writer.write(Batch((span, neighbour), (make.evaluation(span, explanation=LONE),)))
     with closing(StoreReader(writer.path)) as reader:
-        assert reader.span(span.span_id) == span
-        assert reader.span(neighbour.span_id) == neighbour
-
-
-def test_a_lone_surrogate_in_a_name_is_written_as_its_escape(writer, make):
-    """Names are no JSON: there the half character stands as its code."""
-    span = make.span(LONE)
-    writer.write(Batch((span,), (make.evaluation(span, explanation=LONE),)))
-    with closing(StoreReader(writer.path)) as reader:
-        assert reader.span(span.span_id).name == r"broken \ud83d text"
+        kept = reader.span(span.span_id)
         (event,) = reader.evaluations_of(span.span_id)
-    assert event.evaluation.explanation == r"broken \ud83d text"
+        assert reader.span(neighbour.span_id) == neighbour
+        assert reader.read(versions.dimensions) == [f"tag:{KEPT}", "tag:team"]
+    assert (kept.name, kept.request, kept.attributes) == (KEPT, KEPT, {KEPT: [KEPT]})
+    assert kept.tags == {KEPT: KEPT, "team": KEPT}
+    assert event.evaluation.explanation == KEPT
 
 
 def test_nan_becomes_null_in_json(writer, make):

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -21,6 +22,7 @@ from machine import is_within
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.testing import capture as collecting
+from llmeval_sdk.tracing._capture import MAX_ITEMS
 from llmeval_sdk.tracing._inner import capture
 
 
@@ -307,3 +309,45 @@ def test_what_comes_as_our_own_nouns_is_captured_too():
     assert data.retrieved_context[0].metadata == {"k": "then"}
     assert data.tags["tier"] == "then"
     assert data.prompt.variables == {"q": "then"}
+
+
+WIDE = {f"key {n}": n for n in range(200_000)}
+
+
+@pytest.mark.parametrize(
+    "field", ["retrieved_context", "extractions", "request", "metadata", "field_config", "prompt"]
+)
+@pytest.mark.parametrize("shape", ["alone", "in a list"])
+def test_a_mapping_of_200_000_keys_costs_the_app_as_little_as_any(field, shape):
+    """Neither capturing nor reading chunks looks at more than the first keys of a wide mapping."""
+    value = {**WIDE, "content": "text"} if shape == "alone" else [WIDE, {**WIDE, "content": "text"}]
+    times = []
+    with collecting(), contextlib.suppress(TypeError):  # for a list that is no mapping
+        for _ in range(5):
+            with llmeval.workflow("answer") as span:
+                begun = time.thread_time()
+                try:
+                    span.annotate(**{field: value})
+                finally:
+                    times.append(time.thread_time() - begun)
+    assert is_within(min(times), 0.005)
+
+
+@pytest.mark.parametrize("kind", [llmeval.retrieval, llmeval.workflow])
+def test_what_a_function_takes_and_returns_may_be_as_wide(kind):
+    """200,000 arguments, named or not, are captured in part, and so is a wide result."""
+    names = {f"key_{n}": n for n in range(200_000)}
+    taken = []
+
+    @kind
+    def wide(*args, **kwargs):
+        taken.append((len(args), len(kwargs)))
+        return [WIDE]
+
+    with collecting() as seen:
+        wide(**names)
+        wide(*WIDE)
+        seen.drain()
+    assert taken == [(0, 200_000), (200_000, 0)]
+    for span in seen.spans:
+        assert len(span.request or ()) <= MAX_ITEMS + 1

@@ -1,9 +1,13 @@
 """What belongs to which span, and what its evaluators see."""
 
+from contextlib import closing
+
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk import runtime
 from llmeval_sdk._process import shield
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -439,6 +443,21 @@ def test_early_relevance_of_chunks_that_are_annotated_or_assigned(how):
         seen.drain()
     exported = [e for e in seen.evaluations if e.evaluation.name == "context_relevance"]
     assert [e.target.span_name for e in exported] == ["answer"]
+
+
+@pytest.mark.parametrize("config", ["a text", 7, ["format"], {"a", "b"}])
+def test_a_field_config_that_is_no_mapping_costs_itself_alone(tmp_path, config):
+    """The span arrives without it, and what was left out is counted."""
+    path = tmp_path / "llmeval.db"
+    with runtime.isolated():
+        llmeval.configure(exporters=["local"], store=path)
+        with llmeval.workflow("answer", request="why?") as span:
+            llmeval.annotate(field_config=config, response="so")
+        assert llmeval.flush().complete
+        assert llmeval.stats().problems["annotate"] >= 1
+    with closing(StoreReader(path)) as reader:
+        kept = reader.span(span.span_id)
+    assert (kept.request, kept.response, kept.field_config) == ("why?", "so", None)
 
 
 def test_an_unknown_field_never_raises_and_is_counted_and_said_once(caplog):

@@ -79,14 +79,37 @@ def test_a_flood_is_refused_and_counted(endpoint, store):
     assert answers.count(204) + answers.count(429) == 40
     assert len(stored(store)) == answers.count(204)
     assert app.counts["too many"] == answers.count(429)
-    refused = server.send("POST", "/", "{}", {"content-type": "application/json"})
+    refused = server.send("POST", "/", json.dumps({"token": token, "value": True}))
     assert (refused.status, refused.headers["retry-after"]) == (429, "60")
+
+
+def test_forged_posts_lock_nobody_out(endpoint, store):
+    """Behind a proxy all clients have one address: only who has no token is refused by it."""
+    _, server, span = endpoint
+    forged = viewer.feedback_token(span, key="x" * 24)
+    answers = [post(server, {"token": forged, "value": True}) for _ in range(40)]
+    assert 9 <= answers.count(403) <= 12
+    assert answers.count(403) + answers.count(429) == 40
+    assert post(server, {"token": viewer.feedback_token(span, key=KEY), "value": True}) == 204
+
+
+def test_one_address_cannot_use_up_what_all_may_send(endpoint, store):
+    """Many people may share an address, but it takes at most half of what the endpoint takes."""
+    _, server, _ = endpoint
+    spans = [store.span("answer") for _ in range(15)]
+    store.write(spans=spans)
+    tokens = [viewer.feedback_token(span, key=KEY) for span in spans]
+    answers = [post(server, {"token": token, "value": True}) for token in tokens for _ in range(8)]
+    assert 100 <= answers.count(204) < 115
+    assert answers.count(204) + answers.count(429) == 120
 
 
 @pytest.mark.parametrize(
     "said",
     ["", "[]", "{", '{"value": 1e999}', {"value": None}, {"value": {"a": 1}},
-     {"name": "a b", "value": True}, {"name": 3, "value": True}, {"value": "x" * 300}],
+     {"name": "a b", "value": True}, {"name": 3, "value": True}, {"value": "x" * 300},
+     {"value": "\x1b[2J"}, {"value": "a\x9bb"}, {"value": "\0"}, {"value": True, "reason": "\x1b]0;x\x07"},
+     {"value": "thumbs", "reason": "a\x85b"}],
 )  # fmt: skip
 def test_what_is_no_feedback_is_refused(endpoint, store, said):
     """The answer says what is expected, and nothing is stored."""
@@ -95,6 +118,15 @@ def test_what_is_no_feedback_is_refused(endpoint, store, said):
         said = {"token": viewer.feedback_token(span, key=KEY), **said}
     assert post(server, said) == 400
     assert stored(store) == []
+
+
+def test_lines_and_emoji_are_no_control_characters(endpoint, store):
+    """A reason of several lines and joined emoji are stored as they were written."""
+    _, server, span = endpoint
+    reason = "first\r\n\tsecond \U0001f469\u200d\U0001f4bb"
+    said = {"token": viewer.feedback_token(span, key=KEY), "value": "so-so", "reason": reason}
+    assert post(server, said) == 204
+    assert stored(store)[0].explanation == reason
 
 
 def test_a_long_body_is_not_read_to_its_end(endpoint):

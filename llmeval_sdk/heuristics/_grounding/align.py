@@ -8,8 +8,8 @@ place with every figure right, and only few letters may differ, in each word and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from operator import add
 
 from llmeval_sdk.heuristics._budget import WorkBudget
 
@@ -27,6 +27,8 @@ _GAP_COST = 0.5
 _PLACES = 40
 """A word that stands more often than this in a text says nothing about where to look."""
 _WINDOWS = 3
+_UNITS_OF_STATE = 10
+"""Work of looking where the next word of a value is, for each place where it may be."""
 _JOINED = 3
 """Into how many words a text may split one word of the value, and the other way round."""
 _LINKS = frozenset(("the", "of", "and", "an"))
@@ -51,12 +53,8 @@ class Words:
             self.places.setdefault(word, []).append(place)
 
 
-class _Alignment(NamedTuple):
-    """The cheapest alignment up to a word: its cost, differing letters, and words in between."""
-
-    cost: float = 0.0
-    off: int = 0
-    between: int = 0
+_Alignment = tuple[float, int, int]
+"""The cheapest alignment up to a word: its cost, differing letters, and words in between."""
 
 
 def aligned(value: Sequence[str], text: Words, budget: WorkBudget) -> bool:
@@ -106,7 +104,7 @@ def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[i
         yield from (place - index for place in text.places[word][:_PLACES])
 
 
-def _fits(
+def _fits(  # noqa: C901 - one loop, and the hot one
     value: Sequence[str], window: Sequence[str], allowed: int, least: int, budget: WorkBudget
 ) -> bool:
     """Return whether a stretch of a text has every word of a value, in order.
@@ -119,21 +117,39 @@ def _fits(
     if least > 0 and LCSseq.similarity(value, window) < least:
         return False  # misread and joined words cannot explain so many missing ones
     rows: list[dict[int, _Alignment]] = [{} for _ in range(len(value) + 1)]
-    rows[0] = dict.fromkeys(range(len(window)), _Alignment())
+    rows[0] = dict.fromkeys(range(len(window)), (0.0, 0, 0))
     most_between = len(value) // 2
+    sizes = [*map(len, window), 0, 0]
+    twos = list(map(add, sizes, sizes[1:]))
+    threes = list(map(add, twos, sizes[2:]))
     for index, word in enumerate(value):
         states = rows[index]
         if not states and not rows[index + 1]:
             return False
-        budget.spend(30 * len(states))
         if word in _LINKS and 0 < index < len(value) - 1:
             _leave_out(states, rows[index + 2], value[index + 1], window)
         if index:
             _skip_words(states, window, most_between)
-        for place, state in states.items():
-            for used, taken, off in _steps(value, index, window, place):
-                if state.off + off <= allowed:
-                    after = _Alignment(state.cost + off, state.off + off, state.between)
+        budget.spend(_UNITS_OF_STATE * len(states))  # with those of words in between
+        letters_off: dict[str, int | None] = {}
+        size = len(word)
+        pair = size + len(value[index + 1]) if index + 1 < len(value) else 0
+        for place, (cost, off_before, between) in states.items():
+            if place >= len(window):
+                continue
+            there = window[place]
+            if there not in letters_off:
+                letters_off[there] = _letters_off(word, there)
+            if not (
+                letters_off[there] is not None
+                or -1 <= twos[place] - size <= 1
+                or -1 <= threes[place] - size <= 1
+                or -1 <= sizes[place] - pair <= 1
+            ):
+                continue
+            for used, taken, off in _steps(value, index, window, place, letters_off):
+                if off_before + off <= allowed:
+                    after = (cost + off, off_before + off, between)
                     _keep(rows[index + used], place + taken, after)
     return bool(rows[-1])
 
@@ -154,34 +170,46 @@ def _skip_words(states: dict[int, _Alignment], window: Sequence[str], most: int)
         state = states.get(place)
         if state is None:
             continue
-        between = state.between + (window[place] not in _LABELS)
+        cost, off, between = state
+        between += window[place] not in _LABELS
         if between <= most:
-            _keep(states, place + 1, _Alignment(state.cost + _GAP_COST, state.off, between))
+            _keep(states, place + 1, (cost + _GAP_COST, off, between))
 
 
 def _keep(row: dict[int, _Alignment], place: int, state: _Alignment) -> None:
     known = row.get(place)
-    if known is None or state.cost < known.cost:
+    if known is None or state[0] < known[0]:
         row[place] = state
 
 
 def _steps(
-    value: Sequence[str], index: int, window: Sequence[str], place: int
+    value: Sequence[str],
+    index: int,
+    window: Sequence[str],
+    place: int,
+    letters_off: Mapping[str, int | None],
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield how many words of value and text match together, and how many letters differ."""
+    """Yield how many words of value and text match together, and how many letters differ.
+
+    ``letters_off`` holds how the word of the text at this place differs from that of the value.
+    """
     if place >= len(window):
         return
     word, word_there = value[index], window[place]
-    off = _letters_off(word, word_there)
+    off = letters_off[word_there]
     if off is not None:
         yield 1, 1, off
         if off == 0:
             return
+    size = len(word_there)
     for end in range(place + 2, min(place + _JOINED, len(window)) + 1):
+        size += len(window[end - 1])
+        if size - len(word) > 1:
+            break
         off = _joined_off(word, window[place:end])
         if off is not None:
             yield 1, end - place, off
-    if index + 1 < len(value):
+    if index + 1 < len(value) and abs(len(word) + len(value[index + 1]) - len(word_there)) <= 1:
         off = _joined_off(word_there, value[index : index + 2])
         if off is not None:
             yield 2, 1, off

@@ -28,6 +28,14 @@ def rounded(value: float) -> float:
     return float(f"{value:.12g}")
 
 
+def spend_growth(text: str, budget: WorkBudget) -> None:
+    """Spend the work that a text takes because its characters become several when it is folded."""
+    if not text.isascii():
+        for at in range(0, len(text), _PIECE):
+            grown = len(unicodedata.normalize("NFKD", text[at : at + _PIECE]))
+            budget.spend(4 * max(grown - _PIECE, 0))
+
+
 class EvidenceText:
     """A text and its views: folded, without spaces, as words, dates and amounts.
 
@@ -43,10 +51,8 @@ class EvidenceText:
     def _spend(self, units_per_character: float) -> None:
         """Spend by the length after expansion, because one character can become eighteen."""
         self.budget.spend(units_per_character * len(self.text))
-        if not self._spent and not self.text.isascii():
-            for at in range(0, len(self.text), _PIECE):
-                grown = len(unicodedata.normalize("NFKD", self.text[at : at + _PIECE]))
-                self.budget.spend(4 * max(grown - _PIECE, 0))
+        if not self._spent:
+            spend_growth(self.text, self.budget)
         self._spent = True
 
     @lazy

@@ -9,11 +9,11 @@ from bisect import bisect_left
 from typing import Any, Literal, get_args
 
 from llmeval_sdk.heuristics._budget import WorkBudget
-from llmeval_sdk.heuristics._grounding.align import aligned
+from llmeval_sdk.heuristics._grounding.align import MAX_WORDS, aligned
 from llmeval_sdk.heuristics._grounding.amounts import Amount, only_amounts
 from llmeval_sdk.heuristics._grounding.calendars import same
 from llmeval_sdk.heuristics._grounding.dates import only_date
-from llmeval_sdk.heuristics._grounding.evidence import EvidenceText, plain, rounded
+from llmeval_sdk.heuristics._grounding.evidence import EvidenceText, plain, rounded, spend_growth
 from llmeval_sdk.heuristics._grounding.text import fold, is_dense, words
 from llmeval_sdk.heuristics._grounding.words import MEASURES, SHARED_SIGNS
 
@@ -57,10 +57,13 @@ def support(value: Any, evidence: EvidenceText) -> How | None:  # noqa: PLR0911
         known = _parsed(text, evidence)
         if known is not None:
             return known
-    if _is_normalised_in(text, evidence):
+    evidence.budget.spend(len(text) + len(evidence.folded) / 50)
+    spend_growth(text, evidence.budget)
+    folded = fold(text)
+    if f" {folded} " in evidence.folded or _is_squashed_in(folded.split(), evidence):
         return "normalised"
     evidence.budget.spend(2 * len(text))
-    return "aligned" if _is_aligned_in(words(text), evidence) else "unsupported"
+    return "aligned" if _is_aligned_in(words(text, folded), evidence) else "unsupported"
 
 
 def _text_of(value: Any) -> str:
@@ -121,12 +124,6 @@ def _goes_on(text: str, edge: int, step: int) -> bool:
     return unicodedata.category(beside)[0] in "LM"
 
 
-def _is_normalised_in(text: str, evidence: EvidenceText) -> bool:
-    evidence.budget.spend(len(text) + len(evidence.folded) / 50)
-    folded = fold(text)
-    return f" {folded} " in evidence.folded or _is_squashed_in(folded.split(), evidence)
-
-
 def _is_squashed_in(value: list[str], evidence: EvidenceText, *, apart: bool = False) -> bool:
     """Return whether a text has words with other spaces; ``apart`` allows split figures too."""
     joined = "".join(value)
@@ -149,6 +146,8 @@ def _is_squashed_in(value: list[str], evidence: EvidenceText, *, apart: bool = F
 
 def _is_aligned_in(value: list[str], evidence: EvidenceText) -> bool:
     """Return whether a text nearly has some words. The last word of a name may come first."""
+    if len(value) > MAX_WORDS:
+        return False
     if aligned(value, evidence.words, evidence.budget):
         return True
     if not 2 <= len(value) <= 4 or not "".join(value).isalpha():

@@ -27,7 +27,8 @@ _DENSE = (  # scripts without spaces between words: each character is a word
     (0x20000, 0x3FFFF),
 )
 _MARKS = re.compile("[\u0300-\u036f]+")
-_INITIALS = re.compile(r"(?<![^\W\d_])([^\W\d_])\.(?=[^\W\d_](?![^\W\d_]))")
+_INITIALS = re.compile(r"(?<=[^\W\d_])(?<![^\W\d_]{2})\.(?=[^\W\d_](?![^\W\d_]))")
+"""The stop between two initials."""
 
 
 _REMEMBERED = 20_000
@@ -83,10 +84,11 @@ def fold(text: str) -> str:
     return " ".join(folded.split())
 
 
-def words(text: str) -> list[str]:
-    """Return the folded words of a text, for alignment.
+def words(text: str, folded: str | None = None) -> list[str]:
+    """Return the folded words of a text, for alignment; ``folded`` is the text where it is known.
 
     Initials without spaces, such as ``A.B.C.``, are one word. Numbers in words become figures.
     """
-    folded = fold(_INITIALS.sub(r"\1", text) if "." in text else text)
+    if folded is None or "." in text:
+        folded = fold(_INITIALS.sub("", text))
     return [_FIGURES.get(word, word) for word in folded.split()]

@@ -201,7 +201,7 @@ class RedisLink:
             return None
         except Exception as error:
             self.counts.add(f"failed: {type(error).__name__}")
-            tell("what all hosts share", f"{type(error).__name__}: {error}")
+            tell("what all hosts share", f"{type(error).__name__}: {error!s:.100}")
             return None
         self._failed_at, self._pause = None, 0.0
         return result
