@@ -8,6 +8,7 @@ from __future__ import annotations
 
 W, D, X = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[A-Fa-f0-9]"
 _END = "(?![A-Za-z0-9])"
+_UUID = f"{X}{{8}}(?:-{X}{{4}}){{3}}-{X}{{12}}"
 
 TOKENS: tuple[tuple[str, str], ...] = (
     # Model providers and the tools around them: `sk-` is OpenAI, Anthropic, DeepSeek, OpenRouter …
@@ -55,6 +56,28 @@ TOKENS: tuple[tuple[str, str], ...] = (
     ("tfp_", "[A-Za-z0-9_.=-]{40,}"), ("pnu_", f"{W}{{36,}}"), ("rdme_", "[a-z0-9]{70}"),
     ("API-", f"[A-Z0-9]{{26}}{_END}"), ("NRAK-", "[A-Z0-9]{27}"), ("tk-us-", f"{D}{{48}}"),
     ("AGE-SECRET-KEY-1", "[A-Z0-9]{50,}"),
+    # Further model tools, clouds, code hosts, mail and payments.
+    ("sk_", f"{X}{{48}}{_END}"), ("sk_V2_", f"{D}{{30,}}"), ("wandb_v1_", f"{D}{{40,}}"),
+    ("rpa_", f"{W}{{32,}}"), ("pylf_v", f"[0-9]_[a-z]{{2,8}}_{W}{{40,}}"),
+    ("esecret_", f"{W}{{24,}}"), ("ABSK", "[A-Za-z0-9+/]{100,}={0,2}"),
+    ("1//0", f"{D}{{40,}}"), ("AKID", f"{W}{{32}}{_END}"), ("tskey-", f"[a-z]{{3,8}}-{D}{{20,}}"),
+    ("napi_", f"{W}{{40,}}"), ("rnd_", f"{W}{{28,}}"), ("vercel_blob_rw_", f"{D}{{30,}}"),
+    *((f"nf{kind}_", f"{W}{{36,}}") for kind in "pcobu"), ("AstraCS:", f"{W}{{20,}}:{X}{{60,}}"),
+    ("hvr.", f"{D}{{24,}}"), ("ops_eyJ", f"{D}{{100,}}"), ("ory_", f"[a-z]{{2,4}}_{D}{{30,}}"),
+    ("dp.", f"(?:st|ct|sa|scim|audit)[.](?:{D}{{2,35}}[.])?{W}{{40,}}"),
+    ("CCIPAT_", f"{D}{{40,}}"), ("CCIPRJ_", f"{D}{{40,}}"), ("ATCTT3", "[A-Za-z0-9_=-]{100,}"),
+    ("ATSTT3", "[A-Za-z0-9_=-]{100,}"), ("cio", f"{W}{{32}}{_END}"),
+    ("oy2", f"[a-z0-9]{{43}}{_END}"),
+    ("cmVmd", f"{W}{{59}}{_END}"), ("PMAT-", "[A-Z0-9]{26}"),
+    ("dt0s16.", f"{W}{{8,24}}[.]{W}{{64}}"),
+    ("lin_oauth_", f"{X}{{64}}"), ("re_", f"{W}{{8}}_{W}{{24,}}"), ("md-", f"{D}{{22}}(?!{D})"),
+    ("xsmtpsib-", f"{X}{{64}}-{W}{{16}}"),
+    ("pat-", f"(?:na|eu)[0-9]-{_UUID}"),
+    ("pat", f"{W}{{14}}[.]{X}{{64}}"),
+    ("access-", f"(?:sandbox|development|production)-{_UUID}"),
+    ("APP_USR-", f"[0-9]{{12,}}-{D}{{40,}}"), ("FLWSECK", f"(?:_TEST)?-{X}{{12,}}"),
+    ("sk.eyJ", f"{D}{{20,}}[.]{D}{{20,}}"), ("xoxe.xox", "[bp]-[A-Za-z0-9-]{40,}"),
+    ("glrt-", f"{D}{{20,}}"), ("cal_live_", f"{X}{{32}}"), ("EAA", f"{W}{{90,}}"),
 )  # fmt: skip
 """Prefix and the pattern of what follows it; together never shorter than `SHORTEST`."""
 
@@ -62,8 +85,18 @@ SHORTEST = 18
 """Characters of `TOKEN_CHARACTERS` in a row that every token has."""
 TOKEN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=.~"
 
+PASSWORD_NAMES = ("password", "passwd", "passphrase", "pwd")
+"""Endings of names whose value people choose: it may be short, and have no figure."""
+
+NO_PASSWORDS = (
+    "none", "null", "true", "false", "str", "string", "text", "required", "optional", "hidden",
+    "redacted", "password", "passwd", "passphrase", "pwd", "secret", "invalid", "incorrect",
+    "missing", "wrong", "empty", "unknown", "changed", "expired", "input", "field", "value",
+)  # fmt: skip
+"""Words that stand under such a name and are none."""
+
 SURE_NAMES = (
-    "password", "passwd", "passphrase", "pwd", "secret", "api key", "access key", "account key",
+    *PASSWORD_NAMES, "secret", "api key", "access key", "account key",
     "private key", "secret key", "signing key", "encryption key", "master key", "auth key",
     "authorization",
 )  # fmt: skip

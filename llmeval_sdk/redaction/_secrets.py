@@ -13,7 +13,9 @@ from functools import cache
 
 from llmeval_sdk.redaction._forms import (
     LIKELY_NAMES,
+    NO_PASSWORDS,
     PAIRED_NAME,
+    PASSWORD_NAMES,
     SHORTEST,
     SURE_NAMES,
     TOKEN_CHARACTERS,
@@ -34,7 +36,10 @@ def redact_secrets(text: str) -> str:
     spans.sort(key=lambda span: span[0])  # of two at the same place, the token says more
     pieces: list[str] = []
     done = 1
-    for begin, end, kind in spans:
+    for begin, span_end, kind in spans:
+        end = span_end
+        if end > done and end - begin >= _MOST_BARE:
+            end = _REST.match(text, end).end()  # type: ignore[union-attr]  # may be empty
         if begin >= done:
             pieces += (text[done:begin], f"<redacted:{kind}>")
         done = max(done, end)
@@ -78,9 +83,13 @@ def has_long_word(text: bytes) -> bool:
 _MAX_RUNS = 50
 """Long words that are looked at one by one; then the rest of the text is at once."""
 
-_WORD_BEGINS = r"[^A-Za-z0-9](?=[A-Za-z0-9])(?:[nrt](?<=\\[nrt]))?"
-"""Also behind an escaped line break. A pattern that begins like this passes quickly over letters,
-and the first letter then chooses among the alternatives, of which there are a hundred."""
+_WORD_BEGINS = (
+    r"[^A-Za-z0-9](?=[A-Za-z0-9])(?:[nrt](?<=\\[nrt])|u[0-9A-Fa-f]{4}"
+    r"(?<=\\u....)|[0-9]{1,3}m|m(?<=\[m)|[0-9A-Fa-f]{2}(?<=%..))?"
+)
+"""Also behind an escaped character, a terminal's colour and a ``%20``. A pattern that begins like
+this passes quickly over letters, and the first letter then chooses among the alternatives, of
+which there are a hundred."""
 _RANDOM_WORD = re.compile("[0-9]|[A-Za-z]{20}")
 """What words joined by hyphens do not have."""
 
@@ -151,7 +160,21 @@ def has_assignment(text: bytes) -> bool:
         (b":" in text and _assigns(text, ":"))
         or (b"=" in text and _assigns(text, "="))
         or (b"@" in text and _address_bytes().search(text) is not None)
+        or (b"</" in text and any(_ends_secret(m[1].decode()) for m in _CLOSING.finditer(text)))
     )
+
+
+_CLOSING = re.compile(rb"</([A-Za-z0-9_.:-]{1,80})>")
+_ELEMENT = re.compile(r">(?P<value>[^<>]+)</(?P<name>[A-Za-z0-9_.:-]{1,80})>")
+_ENDINGS = tuple(name.replace(" ", "") for name in SURE_NAMES)
+
+
+def _ends_secret(name: str) -> bool:
+    """Say whether the name of an element ends like a secret's."""
+    return name.translate(_JOINTS).lower().endswith(_ENDINGS)
+
+
+_JOINTS = str.maketrans("", "", "_.-")
 
 
 def _assigns(text: bytes, operator: str) -> bool:
@@ -187,7 +210,10 @@ def _named(operator: str) -> re.Pattern[bytes]:
     first = "".join({name[-1] for name in (*_NAMES, PAIRED_NAME)})
     between = r"""["'\\ \t\r\n,]|[nr](?=\\)"""
     pair = rf"(?:{PAIRED_NAME[::-1]}(?:{between}){{1,40}})?"
-    names = f"(?:(?P<sure>{backwards(SURE_NAMES)})|(?P<likely>{backwards(LIKELY_NAMES)}))"
+    kinds = {"password": PASSWORD_NAMES, "sure": SURE_NAMES, "cookie": ("cookie",)}
+    kinds["likely"] = LIKELY_NAMES
+    names = "|".join(f"(?P<{kind}>{backwards(endings)})" for kind, endings in kinds.items())
+    names = f"(?:{names})"
     return re.compile(rf"""{operator}:?["'\\ \t]{{0,12}}(?=[{first}]){pair}{names}""".encode())
 
 
@@ -205,6 +231,15 @@ def _assigned(text: str) -> Iterator[Span]:
             if count == _MOST:
                 yield 1, at, "secret"
                 break
+    yield from _in_markup(text)
+
+
+def _in_markup(text: str) -> Iterator[Span]:
+    """Yield what an element of a secret's name holds, and the passwords of addresses."""
+    if "</" in text:
+        for element in _ELEMENT.finditer(text):
+            if _ends_secret(element["name"]) and not element["value"].isspace():
+                yield *element.span("value"), "secret"
     if "@" in text:
         for count, match in enumerate(_address().finditer(text)):
             if count == _MOST:
@@ -213,40 +248,59 @@ def _assigned(text: str) -> Iterator[Span]:
             yield *match.span("password"), "secret"
 
 
-_ADDRESS = r"""://[^\s/?#@:'"<>]{0,%d}:(?P<password>[^\s/?#@'"<>]{1,%d})@"""
+_ADDRESS = r"""://[^\s/?#@:'"<>]*:(?P<password>[^\s/?#@'"<>]+)@"""
+"""Neither part crosses the next ``://``, so no place is read twice."""
 
 
 @cache
 def _address() -> re.Pattern[str]:
-    return re.compile(_ADDRESS % (128, 128))
+    return re.compile(_ADDRESS)
 
 
 @cache
 def _address_bytes() -> re.Pattern[bytes]:
-    return re.compile((_ADDRESS % (512, 512)).encode())  # a character has up to four bytes
+    return re.compile(_ADDRESS.encode())
 
 
 @cache
 def _value(kind: str) -> re.Pattern[str]:
     """Compile what may follow a name: for a likely one, only what looks random."""
-    ways = [_QUOTED.replace("LOOK", "" if kind == "sure" else _RANDOM), _BARE]
-    if kind == "sure":
+    sure = kind in ("sure", "password")
+    ways = [_QUOTED.replace("LOOK", "" if sure else _RANDOM), _BARE]
+    if kind == "cookie":
+        ways.insert(0, _COOKIES)
+    if sure:
         ways.append("(?P<long>[A-Za-z0-9+/]{32,}={0,2})")  # so long is no word, figure or not
+    if kind == "password":
+        ways.append(_CHOSEN)
     value = f"(?:{'|'.join(ways)})"
-    if kind == "sure":
+    if sure:
         basic = "[bB]asic {1,2}(?P<basic>[A-Za-z0-9+/]{8,}={0,2})"
-        value = f"(?:{basic}|(?:[A-Z][a-z]{{2,9}} {{1,2}})?{value})"
+        value = f"(?:{basic}|(?:[A-Z][A-Za-z]{{2,15}} {{1,2}})?{value})"
     return re.compile(rf"[=:]>?[ \t]{{0,3}}{value}")
 
 
 _RANDOM = r"""(?=[^0-9\s"'<>\\]{0,60}[0-9])(?=[^A-Za-z\s"'<>\\]{0,30}[A-Za-z])"""
 """A letter and a figure come soon: what distinguishes a password from a word or an amount."""
 _QUOTED = (
-    r'(?:"(?!<redacted:)(?P<double>LOOK(?:[^"\\\n]|\\[^\n]){4,1024})'
-    r"|'(?!<redacted:)(?P<single>LOOK(?:[^'\\\n]|\\[^\n]){4,1024})"
-    r"""|\\{1,7}["'](?!<redacted:)(?P<escaped>LOOK[^"'\\\n]{4,1024}))"""
+    r'(?:"(?!<redacted:)(?P<double>LOOK(?:[^"\\\n]|\\[^\n]){4,})'
+    r"|'(?!<redacted:)(?P<single>LOOK(?:[^'\\\n]|\\[^\n]){4,})"
+    r"""|\\{1,7}["'](?!<redacted:)(?P<escaped>LOOK[^"'\\\n]{4,}))"""
 )
+_MOST_BARE = 1024
+"""Characters of a bare value that are read under each name; the rest of it is taken out with it,
+once, so that a text of names that hold each other costs no more."""
+_REST = re.compile("[A-Za-z0-9_+/=.~!@#$%^*-]*")
 _BARE = (
-    rf"(?=(?P<bare>{_RANDOM}[A-Za-z0-9_+/=.~!@#$%^*-]{{8,1024}}))"
+    rf"(?=(?P<bare>{_RANDOM}[A-Za-z0-9_+/=.~!@#$%^*-]{{8,{_MOST_BARE}}}))"
     r"(?P=bare)(?![(\[{])"  # a call or an index is code, which names secrets all the time
 )
+_PAIR = r"""[A-Za-z0-9_.-]{1,64}=[^;:\s"'\\]+"""
+_COOKIES = rf"""(?<=:)[ \t]{{0,3}}\\{{0,7}}["']?(?P<cookies>{_PAIR}(?:; ?{_PAIR})*)"""
+"""No pair has a colon, and each search begins behind one, so no place is read twice."""
+_CHOSEN = (
+    rf"(?!(?i:{'|'.join(NO_PASSWORDS)})\b)"
+    rf"(?=(?P<chosen>(?:{_RANDOM}[A-Za-z0-9_+/!@#$%^*-]{{4,64}}|[A-Za-z]{{6,64}}(?=[\r\n;&]|$))))"
+    r"(?P=chosen)(?![\w(\[{.])"
+)
+"""A short value with a figure, or a word with which a line or a pair ends."""
