@@ -115,9 +115,9 @@ def attributes() -> str:
             for constant in re.findall(r"^(\w+): Final = (?:\"|model\.)", body, re.MULTILINE)
         ]
         heading = title.strip(" -")
-        parts += [f"\n## {heading[0].upper()}{heading[1:]}\n", "| what | name |", "| --- | --- |"]
+        parts += [f"\n## {heading[0].upper()}{heading[1:]}\n"]
         parts += [
-            f"| {_words(constant)} | `{value}` |"
+            f"- {_words(constant)}: `{value}`"
             for constant, value in found
             if constant not in ("TEXT", "JSON", "OI_EVALUATOR")
         ]
