@@ -29,9 +29,8 @@ Without --evaluators, every free evaluator runs on the rows that have its inputs
 judge model is configured, relevance_to_query, safety, groundedness and chunk_relevance
 run too, and so do correctness and context_sufficiency where a row has ground truth.
 
-All rows are read and checked before the first call of a judge or of --model. Each row is
-saved as soon as it is done, so that --resume can continue after Ctrl-C. Verdicts are
-kept for 30 days: the same judge is not paid twice for the same row.
+All rows are checked before the first call of a judge or of --model. Each row is saved when it
+is done, for --resume. Verdicts are kept for 30 days, so none is paid for twice.
 
 Exit codes:
   0    every check passed

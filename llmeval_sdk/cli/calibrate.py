@@ -1,4 +1,4 @@
-"""``llmeval calibrate``: make a judge's probabilities mean what they say, by people's labels."""
+"""``llmeval calibrate``: correct the probabilities of a judge by people's labels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "calibrate",
-        help="make a judge's probabilities mean what they say",
+        help="correct the probabilities of a judge by people's labels",
         description="Fit a small correction to the probabilities of a judge, so that of the "
         "answers to which it gives 0.8, people call about 80 % good.",
         epilog=_EPILOG,

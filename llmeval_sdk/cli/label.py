@@ -46,11 +46,9 @@ answer, q quit. Where the input is no terminal, each key is a line. The judge's 
 not shown, because it would lead you. >>Marks<< stand around words that the free scores did
 not find in the context.
 
-Records are chosen so that few labels say much: where the judge is most likely to be wrong,
-and where a record stands for much traffic. With each label the chance that its record was
-chosen is stored, so "people would say" in `llmeval report` has no bias; at 10 % bad answers
-it takes at least 1.3 times fewer labels than a random choice. The same records are chosen
-until the traffic changes, and skipped ones come again next time.
+Records are chosen where the judge is most likely to be wrong and where a record stands for
+much traffic. The chance of each choice is stored with the label, so "people would say" in
+`llmeval report` has no bias. Skipped records come again next time.
 
 Exit codes: 0 all records have a label, or you quit; 2 the command could not run, or the
 records to label are no longer in the store.

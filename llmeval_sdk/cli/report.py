@@ -46,24 +46,15 @@ example:
   llmeval report --since 24h --span-name extract_field
   llmeval report --by day --alert 'groundedness<0.9'
 
-A mean in brackets is over all traffic, as in the table of judges. Judged requests are
-a selection, so each score is weighted by the inverse of its chance to be judged. If
-people labelled at least twenty of the judged records (submit_feedback under the judge's
-name, the viewer, --labels), "people would say" shows that mean corrected for both kinds
-of the judge's mistakes. What users say corrects nothing, because users choose what they
-rate.
+A mean in brackets, and "all traffic", is the mean over all records that the judge could have
+judged, with its 95 % interval: judged requests are a selection, so each score is weighted by
+the inverse of its chance to be judged. A * says that a free score narrowed the interval. If
+people labelled at least twenty of the judged records, "people would say" is that mean
+corrected for the judge's mistakes. Yes and pass count as 1, no and fail as 0.
 
-Bars go from 0 to 1, or over the range beside them.
-
-Of the records that a judge could have judged (eligible), escalation and sampling select
-some, the budget admits some of those, and some of the judgements fail. "All traffic" is
-the mean over the eligible records with its 95 % interval; a * says that a free score on
-all of them narrowed the interval. Yes and pass count as 1, no and fail as 0.
-
-Alerts on the app's own traffic ('latency_seconds.p95>2', 'error_rate>0.02',
-'cost_usd.per_day>20') are plain: they compare what happened since --since, or in the
-last day, with the bound. `llmeval watch --help` names all of them. So are alerts
-on what users of the app say ('thumbs<0.9'), if no evaluator has that name.
+Alerts on the app's own traffic ('latency_seconds.p95>2', 'error_rate>0.02') and on feedback
+('thumbs<0.9') compare what happened since --since, or in the last day, with the bound;
+`llmeval watch --help` names them all.
 
 You may look at an alert at any time: as long as no mean leaves its bound, at most 5 % of
 months hold a false alarm of any alert of a command. `llmeval watch` reports each alarm

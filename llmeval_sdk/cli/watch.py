@@ -34,14 +34,11 @@ example:
 
 You may look as often as you like: as long as no mean leaves its bound, at most 5 % of
 months hold a false alarm of any alert. An alarm is reported once, and again when it is
-over; only new evidence can raise it another time. The counts are kept
-in a file beside the store, which processes share. An hour is counted five minutes after
-it has ended, and what arrives later when it arrives.
+over. The counts are kept in a file beside the store, which processes share.
 
-Alerts on the app's own traffic are plain: 'latency_seconds.p95>2', 'error_rate>0.02',
-'cost_usd.per_day>20', 'time_to_first_token_seconds.p95>1', 'tokens_per_second.p50<20',
-'cost_usd.per_request>0.1' or 'requests.per_minute>600' compare what happened within
---window before now with the bound, and may come and go with few requests.
+Alerts on the app's own traffic compare what happened within --window before now with the
+bound: latency_seconds.p95, time_to_first_token_seconds.p95, tokens_per_second.p50,
+error_rate, cost_usd.per_day, cost_usd.per_request or requests.per_minute.
 
 An alert cannot be decided while the judge gives no verdicts, because nobody knows then
 whether quality has dropped. Without --once that is reported when it begins and when it

@@ -136,6 +136,12 @@ def test_the_readme_is_short():
     assert headings[:2] == ["I extract fields", "I lost my Ragas evaluators"]
 
 
+def test_the_documentation_is_short():
+    """All pages together have at most 40,000 words; the marks of tables and lists are no words."""
+    words = [re.findall(r"[^\s|]*\w[^\s|]*", page.read_text()) for page in SITE]
+    assert sum(map(len, words)) <= 40_000
+
+
 @pytest.mark.parametrize(
     ("expected", "printed", "is_there"),
     [

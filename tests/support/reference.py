@@ -22,15 +22,25 @@ NOTE = "<!-- Written by `make reference` from the code; edit the code, not this 
 def settings() -> str:
     """Return the tables of all settings."""
     tables = re.sub(r"^[*]{2}(.+)[*]{2}$", r"## \1", config.table(), flags=re.MULTILINE)
+    tables = re.sub(r"^\| variable .*\n\|[- |]+\n", "", tables, flags=re.MULTILINE)
+    tables = re.sub(
+        r"^\| (.+?) \| (.+) \| (–|`[^|]*`) \| (.+) \|$", _setting, tables, flags=re.MULTILINE
+    )
     return (
         "# Settings\n\n"
         f"{NOTE}"
         "Everything can be set by the environment alone. `configure(field=…)` wins over the\n"
-        "environment, and where several variables are named in a row, the first one that is set\n"
+        "environment, and where several variables are named together, the first one that is set\n"
         "wins. The names of Datadog, OpenTelemetry, MLflow, Phoenix, Langfuse and OpenAI are read as they are.\n"
         "`llmeval doctor` shows what is in force and where each value comes from.\n\n"
         f"{tables}"
     )
+
+
+def _setting(row: re.Match[str]) -> str:
+    names, values, default, words = row.groups()
+    shown = values if default == "–" else f"{values}; default {default}"
+    return f"- {names} ({shown}): {words}"
 
 
 def command_line() -> str:
@@ -38,6 +48,10 @@ def command_line() -> str:
     parser = cli._parser()
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     parts = ["# Command line\n", NOTE.strip() + "\n", f"`llmeval COMMAND`. {parser.epilog}"]
+    parts += [
+        "\nThese options mean the same wherever a command has them:\n",
+        *(f"- `{shown}`: {words}" for shown, words in COMMON.items()),
+    ]
     for name in cli.COMMANDS:
         parts += [f"\n## llmeval {name}\n", *_command(commands.choices[name], name)]
         below = commands.choices[name]._actions
@@ -53,22 +67,35 @@ def _command(parser: argparse.ArgumentParser, name: str) -> list[str]:
     if name == "demo":
         parser = demo_run._parser()
     parts = [parser.description] if parser.description else []
-    rows = [_row(action) for action in parser._actions if action.dest not in ("help", "action")]
-    if rows:
-        parts += ["\n| argument | what it is |", "| --- | --- |", *rows]
+    shown = [action for action in parser._actions if action.dest not in ("help", "action")]
+    rows = [_shown(action) for action in shown]
+    common = [f"`{name}`" for name, words in rows if COMMON.get(name) == words]
+    own = [f"- `{name}`: {words}" for name, words in rows if COMMON.get(name) != words]
+    if own:
+        parts += ["", *own]
+    if common:
+        parts += [f"\n{'Also' if own else 'Options:'} {', '.join(common)}."]
     if parser.epilog:
         parts += ["\n```text", parser.epilog.strip(), "```"]
     return parts
 
 
-def _row(action: argparse.Action) -> str:
+COMMON = {
+    "--store FILE": "the store to read (default: LLMEVAL_STORE, else .llmeval/llmeval.db)",
+    "--since TIME": "only requests from this time on: 90m, 24h, 7d or an ISO date",
+    "--span-name NAME": "only spans with this name",
+    "--folder DIR": "where the sets are (default: datasets beside the store)",
+    "--json": "print JSON instead of text",
+}
+"""The options that several commands share, said once at the top of the page."""
+
+
+def _shown(action: argparse.Action) -> tuple[str, str]:
     value = action.metavar or ("{" + ",".join(action.choices) + "}" if action.choices else "")
     if not value and action.nargs != 0:
         value = action.dest.upper()
     names = ", ".join(action.option_strings)
-    shown = f"{names} {value}".strip().replace("|", "\\|")
-    words = (action.help or "").replace("|", "\\|") % {"default": action.default}
-    return f"| `{shown}` | {words} |"
+    return f"{names} {value}".strip(), (action.help or "") % {"default": action.default}
 
 
 def attributes() -> str:
@@ -88,9 +115,9 @@ def attributes() -> str:
             for constant in re.findall(r"^(\w+): Final = (?:\"|model\.)", body, re.MULTILINE)
         ]
         heading = title.strip(" -")
-        parts += [f"\n## {heading[0].upper()}{heading[1:]}\n", "| what | name |", "| --- | --- |"]
+        parts += [f"\n## {heading[0].upper()}{heading[1:]}\n"]
         parts += [
-            f"| {_words(constant)} | `{value}` |"
+            f"- {_words(constant)}: `{value}`"
             for constant, value in found
             if constant not in ("TEXT", "JSON", "OI_EVALUATOR")
         ]
@@ -130,9 +157,9 @@ def store() -> str:
         "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
     ).fetchall()
     for (table,) in tables:
-        parts += [f"\n## {table}\n", "| column | type |", "| --- | --- |"]
-        for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({table})"):
-            parts.append(f"| `{column}` | {kind.lower() or 'any'} |")
+        columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+        shown = (f"`{column}` {kind.lower() or 'any'}" for _, column, kind, *_ in columns)
+        parts += [f"\n## {table}\n", f"Columns: {', '.join(shown)}."]
         indices = [row[1] for row in connection.execute(f"PRAGMA index_list({table})")]
         ours = sorted(index for index in indices if not index.startswith("sqlite_"))
         if ours:

@@ -197,7 +197,7 @@ _WHY: Mapping[str, str] = {
     "wrong_format": "it does not have the format of its field",
     "wrong_kind": "a {kind} is not what the field's name calls for",
     "free_form": "it is free text, which nothing can check",
-    "cut_off": "the text goes on where it ends",
+    "cut_off": "the source text continues after the value",
     "has_label": "it begins with a label",
     "long": "it is longer than one value usually is",
     "common": "it is made of common words",
