@@ -138,7 +138,7 @@ def _prices(text: str) -> Mapping[str, tuple[float, ...]]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def run(args: argparse.Namespace) -> int:  # noqa: PLR0915
+def run(args: argparse.Namespace) -> int:
     """Print the report."""
     if args.by not in (None, *PERIODS):
         return report_traffic(args)
