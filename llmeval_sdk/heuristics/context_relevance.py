@@ -20,10 +20,11 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901
     Scores are expected between 0 and 1. Beyond that range S is clamped, and the metadata says
     ``unnormalized_scores``.
 
-    Some retrievals give nearly the same value for every request, and the metadata then says
-    ``near_constant``. That is so if only one side has scores and none of them lies between 0 and 1,
-    because I is then 0 and S is 1 whatever was retrieved. It is also so if the chunks have neither
-    scores nor pages nor methods, where the value is 0.
+    Chunks of which none has a score are not applicable, unless both sides found some: the value
+    would be near 0 whatever was retrieved.
+
+    If only one side has scores and none of them lies between 0 and 1, I is 0 and S is 1 whatever
+    was retrieved. The metadata then says ``near_constant``.
 
     If both sides score on scales of their own, ``annotate(retrieval={"scores": "ranks"})`` uses
     ranks instead of scores. Each side then gives its best of n chunks 1 and its last 1/n, and 0 to
@@ -42,13 +43,15 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901
     lexical: set[Any] = set()
     dense: set[Any] = set()
     pages: set[Any] = set()
-    total, count, unnormalized = 0.0, 0, False
+    total, count, unnormalized, is_scored = 0.0, 0, False, not chunks
     for chunk in chunks:
         score: Any = chunk.score
         if type(score) is not float or not 0.0 <= score <= 1.0:
             score = number(score)
             if score is not None and not 0.0 <= score <= 1.0:
                 unnormalized = True
+        if score is not None:
+            is_scored = True
         if score:
             total += score
             count += 1
@@ -64,6 +67,8 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901
                 lexical.add(chunk_id)
             elif found_by == DENSE:
                 dense.add(chunk_id)
+    if not is_scored and not (lexical and dense):
+        return None
     agreement = len(lexical & dense) / (len(lexical | dense) or 1)
     score = total / count if count else 0.0
     score = _by_rank(chunks) if by_rank else min(max(score, 0.0), 1.0)
@@ -77,8 +82,7 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901
         metadata["scores"] = "ranks"
     elif unnormalized:
         metadata["unnormalized_scores"] = True
-    bare = bool(chunks) and not (count or pages or lexical or dense)
-    if bare or ((unnormalized or by_rank) and not (lexical and dense)):
+    if (unnormalized or by_rank) and not (lexical and dense):
         metadata["near_constant"] = True
     label = "good" if value > 0.7 else "investigate" if value < 0.4 else "acceptable"
     return Evaluation("context_relevance", value, label, None, None, metadata)

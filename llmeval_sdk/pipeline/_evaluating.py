@@ -203,6 +203,8 @@ class Evaluating:
             for miss in _misses(case.record, [judge]):
                 self._outlet.emit(addressed(miss, case.target))
                 return None
+        if judge not in case.named and not self._plan.gate.concerns(judge.name, evaluations):
+            return None
         may_spend = judge in case.named or self._plan.has_model or not judge.needs_model
         record, target = case.record, case.target
         decision = self._plan.gate.decide(

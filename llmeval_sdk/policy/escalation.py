@@ -43,7 +43,8 @@ class Escalation:
             one with extractions, else ``groundedness_risk``; both are compared by rank, so an app
             with both kinds spends one share on them together.
         of: ``"extractions"`` or ``"answers"``: ``share`` is of these records only. For two judges
-            that divide the traffic between them.
+            that divide the traffic between them. With ``when``, records that have none of its
+            scores are not told as ``not_escalated``.
         budget: The former name of ``share``; it works until version 0.3.
 
     Raises:
@@ -76,8 +77,8 @@ class Escalation:
             object.__setattr__(self, "budget", None)
         if self.when is None and self.share is None:
             raise self._mistake("needs when=below(...) or share=0.2")
-        if self.when is not None and (self.share, self.by, self.of) != (None, None, None):
-            raise self._mistake("takes when= or share= with by= and of=, not both kinds")
+        if self.when is not None and (self.share, self.by) != (None, None):
+            raise self._mistake("takes when= or share= with by=, not both kinds")
         if self.when is not None and not isinstance(self.when, Condition):
             made = "when= is made by below, above and flagged"
             raise self._mistake(f"{made}, not {self.when!r}", mark=":")
@@ -122,6 +123,11 @@ class Escalation:
         kinds = () if self.by is not None and self.of is None else (EXTRACTION_RISK, ABSTENTION)
         return frozenset((*self.risks, *kinds))
 
+    def concerns(self, evaluations: Evaluations) -> bool:
+        """Say whether it is about a record at all, by the scores that the record has."""
+        is_limited = self.when is not None and self.of is not None
+        return not is_limited or not self.names().isdisjoint(evaluations)
+
     def decide(
         self, evaluations: Evaluations, key: str | None, quota: Quota | None = None
     ) -> Ruling:
@@ -163,7 +169,7 @@ def default_escalation(threshold: float = 0.7) -> Escalation:
     """
     low = below("context_recall_heuristic", threshold)
     cut_off = flagged("recall_warning", "HIT_RETRIEVAL_LIMIT")
-    return Escalation("context_recall_llm", when=low | cut_off)
+    return Escalation("context_recall_llm", when=low | cut_off, of="extractions")
 
 
 def _check_judge(judge: Any) -> None:

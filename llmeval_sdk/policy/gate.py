@@ -48,6 +48,11 @@ class JudgeGate:
         """Return the evaluators whose results `decide` needs for a judge."""
         return frozenset().union(*(each.names() for each in self._escalations.get(judge, ())))
 
+    def concerns(self, judge: str, evaluations: Evaluations) -> bool:
+        """Say whether any escalation of a judge is about a record; true for a judge without one."""
+        escalations = self._escalations.get(judge)
+        return not escalations or any(each.concerns(evaluations) for each in escalations)
+
     @property
     def shares(self) -> frozenset[tuple[str, str]]:
         """The judges that run on a share of the records, each with a score that chooses them."""

@@ -27,6 +27,31 @@ def test_one_method_with_unnormalized_scores_is_marked_and_the_formula_stays(met
         assert found.metadata["unnormalized_scores"] is True
 
 
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        (Chunk("a passage"), Chunk("another")),
+        (Chunk("a passage", page=3),),
+        (Chunk("a passage", chunk_id="a", retrieval_method="knn"),),
+    ],
+)
+def test_passages_without_a_score_have_no_relevance(chunks):
+    """What nobody scored was not found to be irrelevant: the score is not applicable."""
+    assert relevance(chunks) is None
+    assert relevance(chunks, scores="ranks") is None
+
+
+def test_a_score_of_zero_and_an_empty_retrieval_are_values():
+    """There the retrieval itself said how relevant its passages are, or found none."""
+    assert relevance(hits("knn", 0.0)).value == 0.0
+    assert relevance([]).value == 0.0
+
+
+def test_passages_that_both_methods_found_need_no_score():
+    """That two methods agree is known without one."""
+    assert relevance(hits("bm25", None) + hits("knn", None)).value == 0.4
+
+
 def test_two_methods_or_scores_within_the_scale_are_not_marked():
     """There the value tells retrievals apart."""
     assert "near_constant" not in relevance(hits("bm25", 30.0) + hits("knn", 0.4)).metadata

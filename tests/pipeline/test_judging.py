@@ -436,3 +436,11 @@ def test_judges_that_hang_keep_a_bounded_number_of_threads():
             assert llmeval.stats().not_run["hangs"] == {"timeout": 150}
     finally:
         over.set()
+
+
+def test_the_default_rule_says_nothing_of_requests_without_extractions():
+    """Nobody asked the judge of extractions about a chat, so there is nothing to report of it."""
+    with capture(llm=FakeLLM({"rationale": "said so", "rating": "yes"})) as seen:
+        with llmeval.workflow("chat", request="Where is the roof?") as span:
+            span.retrieved_context, span.response = ["The roof is up there."], "Up there."
+        assert seen.drain().not_run == {}
