@@ -10,7 +10,7 @@ from llmeval_sdk.heuristics._reading import DENSE, INFINITY, LEXICAL, key, numbe
 from llmeval_sdk.model import Chunk, Evaluation, Record
 
 
-def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901
+def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901, PLR0912
     """Return how relevant the retrieved chunks look by their ids, scores and pages.
 
     The score lies between 0 and 1 and is 0.4 I + 0.5 S + 0.1 D. I is the share of chunk ids that

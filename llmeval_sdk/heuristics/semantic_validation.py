@@ -10,6 +10,7 @@ from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.records._prompted import last_message
 
 
 if TYPE_CHECKING:
@@ -43,14 +44,15 @@ def _semantic_validation(record: Record) -> Evaluation:
     what happens to an inferred value, such as the name of a licence inferred from its wording.
 
     Without extractions, the record's value is looked for in the retrieved chunks if it is short. An
-    answer in prose gives ``None``, since `groundedness_risk` is made for those.
+    answer in prose gives ``None``, since `groundedness_risk` is made for those. So does a short one
+    of a chat, such as "Thanks!", which was taken from no text.
 
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
     """
     from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
 
-    if not record.extractions and _is_prose(record.value):
+    if not record.extractions and (_is_prose(record.value) or _is_chat(record)):
         return Evaluation("semantic_validation")
     budget = WorkBudget()
     claims = list(_claims(record))
@@ -124,6 +126,17 @@ def _is_prose(value: Any) -> bool:
         return False
     last = words[-1].rstrip(".!?。！？")
     return len(last) > _ABBREVIATION or last.islower()
+
+
+def _is_chat(record: Record) -> bool:
+    """Say whether the value is only what a model or an agent said, and no value of the app."""
+    if record.span_kind not in _CHATS:
+        return False
+    said = last_message(record.value)
+    return said is not None and said == record.response
+
+
+_CHATS = ("llm", "agent")
 
 
 def _verdict(items: list[Any], evidence: EvidenceText) -> str | None:

@@ -199,7 +199,8 @@ class Evaluating:
         A judge that the span does not name needs a judge model that was configured. ``chance`` is
         that of the decisions that the judge's escalation reads.
         """
-        if case.subject.span.error is None:
+        span = case.subject.span
+        if span is not None and span.error is None:  # a session has no span of its own
             for miss in _misses(case.record, [judge]):
                 self._outlet.emit(addressed(miss, case.target))
                 return None

@@ -144,7 +144,7 @@ def test_texts_cannot_steer_the_terminal(llmeval, store):
     done = llmeval("explain", "aa", "--store", store.path)
     assert done.returncode == 0
     assert r"  request  \x1b[2Jgone" in done.stdout
-    assert r"  response half \ud83d" in done.stdout
+    assert "  response half ?" in done.stdout
     assert r"      line one line two\x1b[0m" in done.stdout
     assert "\x1b" not in done.stdout
 

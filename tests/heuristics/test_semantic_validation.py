@@ -118,6 +118,16 @@ def test_an_answer_in_prose_is_not_applicable(answer):
     assert made.value == "fail", "an extraction is checked, whatever it looks like"
 
 
+@pytest.mark.parametrize("kind", ["llm", "agent"])
+@pytest.mark.parametrize("value", ["Paris", [{"role": "assistant", "content": "Paris"}]])
+def test_what_a_model_said_is_no_value(kind, value):
+    """A short answer of a chat was taken from no text, unless the app says that it is a value."""
+    chat = {"response": "Paris", "retrieved_context": (Chunk("Something else."),)}
+    assert run(value=value, span_kind=kind, **chat).value is None
+    assert run(value="Lyon", span_kind=kind, **chat).value == "fail"
+    assert run(value="Paris", span_kind="workflow", **chat).value == "fail"
+
+
 @pytest.mark.parametrize(
     "value", ["Harbour Trading Co. Ltd.", "flat", "12 March 2021", ["flat"], 7]
 )

@@ -141,7 +141,7 @@ def test_a_long_file_is_not_held_in_memory(tmp_path, monkeypatch):
     """8 MB of lines take a fraction of that: rows stream, and done ones are spilled."""
     monkeypatch.setattr(_table, "HELD", 500)
     path = tmp_path / "long.jsonl"
-    row = {"request": "q", "retrieved_context": [{"content": "word " * 500, "doc_uri": "d"}]}
+    row = {"request": "q", "retrieved_context": [{"content": "word " * 500, "score": 0.5}]}
     path.write_text(3_200 * (json.dumps(row) + "\n"))
     llmeval.evaluate([row], evaluators=["context_relevance"])  # what is imported is no row
     tracemalloc.start()

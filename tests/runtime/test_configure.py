@@ -90,7 +90,7 @@ def test_the_first_span_configures_from_the_environment(tmp_path):
         "import llmeval_sdk as llmeval\n"
         "@llmeval.workflow\n"
         "def answer(question):\n"
-        "    llmeval.annotate(retrieved_context=['a', 'b'])\n"
+        "    llmeval.annotate(retrieved_context=[{'content': 'a', 'score': 0.5}])\n"
         "    return question\n"
         "answer('q')",
         LLMEVAL_STORE=str(store),
@@ -276,7 +276,7 @@ def test_a_failing_heuristic_is_an_error_and_not_a_zero():
     try:
         with capture(raise_again=False) as seen:
             with llmeval.workflow("w", request="q") as span:
-                span.annotate(retrieved_context=["a"])
+                span.annotate(retrieved_context=[{"content": "a", "score": 0.0}])
             seen.drain()
     finally:
         registry.forget("broken")
