@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from time import time
 from typing import Any
+from uuid import uuid4
 
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Secret
@@ -32,10 +33,13 @@ MAX_JUDGEMENTS = 32
 MAX_JUDGEMENT_BYTES = 1 << 20
 MAX_MESSAGE_BYTES = 4 << 20
 _HEAD_BYTES = 4096
+MAX_ENTRY_BYTES = MAX_MESSAGE_BYTES + _HEAD_BYTES
+"""The largest entry of the queue: a message in its envelope."""
 FULL_BYTES = MAX_MESSAGE_BYTES * 3 // 4 - MAX_JUDGEMENT_BYTES - _HEAD_BYTES
 """Text with which a message takes no further judgement; with less, there is room for the largest,
 in base 64 and with the head."""
 _BODY = "<body>"
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _ID = re.compile(r"[0-9a-f]{32}")
 _HOST = re.compile(r"[0-9a-f]{16,32}")
 _LONGEST_NAME = 200
@@ -166,6 +170,29 @@ def envelope(body: str, signed: str, serial: str) -> str:
         separators=(",", ":"),
     )
     return text.replace(_BODY, body, 1)
+
+
+def checked_envelope(entry: bytes, key: Secret) -> str:
+    """Return an entry of the queue as an envelope of our own, around what it signs.
+
+    Celery reads nothing else of what others may have written into the queue: on an envelope that it
+    cannot read, its worker would end.
+
+    Raises:
+        RefusedError: the entry is ``too_large``, ``unreadable`` or ``forged``.
+    """
+    if len(entry) > MAX_ENTRY_BYTES:
+        raise RefusedError("too_large")
+    try:
+        (body, signed), *_ = parsed(parsed(entry)["body"])
+        is_readable = _BASE64.fullmatch(body) is not None
+    except (ValueError, TypeError, KeyError):
+        raise RefusedError("unreadable") from None
+    if not is_readable:
+        raise RefusedError("unreadable")
+    if not is_signed(body, signed, key):
+        raise RefusedError("forged")
+    return envelope(body, signed, uuid4().hex)
 
 
 def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:

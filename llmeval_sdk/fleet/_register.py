@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from llmeval_sdk.fleet._keys import ACCOUNT, JUDGEMENT, MESSAGE, OPEN, QUEUE_KEY, RESULTS
+from llmeval_sdk.fleet._keys import ACCOUNT, DEAD, JUDGEMENT, MESSAGE, OPEN, QUEUE_KEY, RESULTS
 
 
 MAX_MESSAGES = 50_000
@@ -26,6 +26,8 @@ MAX_TRIES = 3
 HOLD_SECONDS = 60.0
 """How long whoever settled a judgement has until exporters have it; then others emit it."""
 MAX_SWEPT = 500
+MAX_DEAD, MAX_DEAD_BYTES = 100, 2_000
+"""How many entries the dead list keeps, and how many bytes of each."""
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
@@ -158,6 +160,8 @@ class FleetAccount(NamedTuple):
     """Outcomes for which a host's list had no room."""
     queued: int
     """Messages in the queue."""
+    dead: int = 0
+    """Entries of the dead list."""
 
     @property
     def is_balanced(self) -> bool:
@@ -248,9 +252,15 @@ class Register:
             pipe.pexpire(JUDGEMENT + judgement, self._expiry)
         pipe.execute()
 
-    def refuse_message(self, reason: str) -> None:
-        """Count a message that cannot be read."""
-        self._redis.hincrby(ACCOUNT, f"message:{reason}", 1)
+    def refuse_message(self, reason: str, entry: bytes = b"") -> None:
+        """Count a message that cannot be read, and keep the beginning of its entry for a while."""
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.hincrby(ACCOUNT, f"message:{reason}", 1)
+        if entry:
+            pipe.lpush(DEAD, entry[:MAX_DEAD_BYTES])
+            pipe.ltrim(DEAD, 0, MAX_DEAD - 1)
+            pipe.pexpire(DEAD, self._expiry)
+        pipe.execute()
 
     def sweep(self) -> int:
         """Refuse judgements that have waited too long: their message may have got lost."""
@@ -280,7 +290,8 @@ class Register:
         pipe.hgetall(ACCOUNT)
         pipe.zcard(OPEN)
         pipe.llen(QUEUE_KEY)
-        fields, waiting, queued = pipe.execute()
+        pipe.llen(DEAD)
+        fields, waiting, queued, dead = pipe.execute()
         counts = {name.decode(): int(number) for name, number in fields.items()}
         return FleetAccount(
             counts.get("asked", 0),
@@ -290,6 +301,7 @@ class Register:
             _below("message:", counts),
             counts.get("unreturned", 0),
             queued,
+            dead,
         )
 
 

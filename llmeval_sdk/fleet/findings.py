@@ -12,6 +12,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
+from llmeval_sdk.fleet._keys import DEAD
 from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
 from llmeval_sdk.fleet._presence import GONE_SECONDS, WorkerPresence, now, workers
 from llmeval_sdk.fleet._register import Register
@@ -112,6 +113,9 @@ def findings(settings: Settings, judges: Sequence[str]) -> Iterator[Finding]:
         yield None, f"refused, {reason}", f"{times:,} {REFUSED.get(reason, 'as judges count it')}"
     for reason, times in account.messages.items():
         yield False, f"messages, {reason}", f"{times:,} {MESSAGES.get(reason, 'were refused')}"
+    if account.dead:
+        words = f"{account.dead:,} entries of the queue are kept, cut short: LRANGE {DEAD} 0 -1"
+        yield None, "dead list", words
     if account.unreturned:
         words = f"{account.unreturned:,} found no room in the list of a host that reads none"
         yield False, "verdicts that did not return", words
