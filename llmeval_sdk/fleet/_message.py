@@ -43,6 +43,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _ID = re.compile(r"[0-9a-f]{32}")
 _HOST = re.compile(r"[0-9a-f]{16,32}")
 _LONGEST_NAME = 200
+_END_OF_TIME = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class FleetMessage:
 
     host: str | None
     """The host to which outcomes return; ``None`` where they go to the worker's exporters."""
+    sent: float
+    """When it was signed, in seconds since 1970, by the clock of the app's host."""
     asked: tuple[Asked, ...]
     unreadable: tuple[str, ...] = ()
 
@@ -226,7 +229,9 @@ def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:
 
 
 def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> FleetMessage:
-    asked, host = [], message["host"]
+    asked, host, sent = [], message["host"], message["sent"]
+    if type(sent) not in (int, float) or not 0 <= sent < _END_OF_TIME:
+        raise UnreadableError("no time")
     if host is not None and not _HOST.fullmatch(host):
         raise UnreadableError("no host")
     if len(message["judgements"]) > MAX_JUDGEMENTS:
@@ -237,7 +242,9 @@ def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> FleetMessage:
         except (ValueError, TypeError, KeyError):
             continue
     known = {each.id for each in asked}
-    return FleetMessage(host, tuple(asked), tuple(each for each in ids if each not in known))
+    return FleetMessage(
+        host, float(sent), tuple(asked), tuple(each for each in ids if each not in known)
+    )
 
 
 def _asked(fields: Any, ids: Sequence[str]) -> Asked:

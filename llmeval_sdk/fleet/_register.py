@@ -25,6 +25,8 @@ MAX_TRIES = 3
 """Claims after which a judgement is given up: workers seem to die of it."""
 HOLD_SECONDS = 60.0
 """How long whoever settled a judgement has until exporters have it; then others emit it."""
+MOST_APART_SECONDS = 60.0
+"""By how much the clock of a host may differ from that of Redis."""
 MAX_SWEPT = 500
 MAX_DEAD, MAX_DEAD_BYTES = 100, 2_000
 """How many entries the dead list keeps, and how many bytes of each."""
@@ -59,6 +61,10 @@ if known[5] and (known[6] or known[5] == '' or not is_held) then
 end
 if is_held then return {{'held', tostring(tonumber(known[2]) - now), ''}} end
 local asked = known[1] or redis.call('ZSCORE', KEYS[2], ARGV[1])
+local sent, apart = tonumber(ARGV[7] or now), tonumber(ARGV[8] or 0)
+if not asked and (sent + tonumber(ARGV[4]) - apart < now or sent - apart > now) then
+  return {{'replayed', '', ''}}
+end
 if not known[1] then redis.call('HSET', KEYS[1], 'asked', asked or now) end
 if not asked then
   redis.call('ZADD', KEYS[2], now, ARGV[1])
@@ -138,7 +144,8 @@ class Claim(NamedTuple):
 
     state: str
     """``claimed``: it is this worker's to make; ``expired`` and ``lost``: it is this worker's to
-    refuse; ``held``: another one makes it, or emits it; ``settled``: it has an outcome."""
+    refuse; ``held``: another one makes it, or emits it; ``settled``: it has an outcome;
+    ``replayed``: nothing is known of it, and the time of its message is too old, or to come."""
     outcome: bytes = b""
     """The outcome that it has; empty where it was swept away."""
     is_sent: bool = False
@@ -210,12 +217,24 @@ class Register:
         )
         return new
 
-    def claim(self, judgement: str, owner: str, *, seconds: float) -> Claim:
-        """Claim a judgement for so many seconds, by the end of which its calls must have ended."""
+    def claim(
+        self, judgement: str, owner: str, *, seconds: float, sent: float | None = None
+    ) -> Claim:
+        """Claim a judgement for so many seconds, by the end of which its calls must have ended.
+
+        Args:
+            judgement: its id.
+            owner: who claims it.
+            seconds: for how long.
+            sent: when its message was signed; ``None``: just now. An outcome is remembered for the
+                expiry, so an older message of which nothing is known was answered before.
+        """
+        times = [] if sent is None else [int(sent * 1000), int(MOST_APART_SECONDS * 1000)]
         state, text, sent = self._claim(
             keys=[JUDGEMENT + judgement, OPEN, ACCOUNT],
             args=[
-                judgement, owner, int(seconds * 1000), self._expiry, 2 * self._expiry, MAX_TRIES
+                judgement, owner, int(seconds * 1000), self._expiry, 2 * self._expiry, MAX_TRIES,
+                *times,
             ],
         )  # fmt: skip
         if state == b"held":

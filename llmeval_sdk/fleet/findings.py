@@ -15,18 +15,18 @@ from llmeval_sdk.evaluation import NoModel
 from llmeval_sdk.fleet._keys import DEAD
 from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
 from llmeval_sdk.fleet._presence import GONE_SECONDS, WorkerPresence, now, workers
-from llmeval_sdk.fleet._register import Register
+from llmeval_sdk.fleet._register import MOST_APART_SECONDS, Register
 from llmeval_sdk.fleet.roles import check
 from llmeval_sdk.policy.shared.client import connect, is_redis_error
 
 
 Finding = tuple[bool | None, str, str]
 """Whether something is well (``None``: neither well nor broken), what it is, and a sentence."""
-MOST_APART_SECONDS = 60.0
 
 MESSAGES = {
     "forged": "were not signed with this key: some app or worker has another LLMEVAL_FLEET_KEY",
     "too_large": "were larger than any message of ours",
+    "replayed": "were signed before LLMEVAL_FLEET_EXPIRY: somebody plays old ones again",
     "unreadable": "were none of ours: somebody else writes to this queue",
 }
 REFUSED = {
