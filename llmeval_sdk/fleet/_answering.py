@@ -95,7 +95,10 @@ class Answering(Judging):
             self.note_outcome(JudgementOutcome(serial, []), "refused:unreadable", None)
         wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
         sending = Sending(self._outlet, self._note_sent)
-        _MessageWork(self, message, sending).run()
+        work = _MessageWork(self, message, sending)
+        work.run()
+        if work.is_replayed:
+            self._refuse(RefusedError("replayed"))
         if not sending.finish(DELIVERY_SECONDS):
             raise GiveBackError("exporters have not taken the verdicts yet")
         self.patiently(lambda: self._register.forget_message(signed))
@@ -155,10 +158,12 @@ class Answering(Judging):
             return None
         return evaluator if evaluator is not None and evaluator.kind == "judge" else None
 
-    def claim(self, serial: str, owner: str) -> Claim:
+    def claim(self, serial: str, owner: str, sent: float) -> Claim:
         """Claim a judgement for as long as its judge may take."""
         seconds = self._plan.judge_timeout + CLAIM_MARGIN
-        claim: Claim = self.patiently(lambda: self._register.claim(serial, owner, seconds=seconds))
+        claim: Claim = self.patiently(
+            lambda: self._register.claim(serial, owner, seconds=seconds, sent=sent)
+        )
         return claim
 
     def begin(self, job: Job) -> Future[list[Any]]:
@@ -194,7 +199,9 @@ class _MessageWork:
         self._me = uuid4().hex
         """Who holds its claims: one process works on several messages, and two may be the same."""
         self._sending = sending
-        self._host = message.host
+        self._host, self._sent = message.host, message.sent
+        self.is_replayed = False
+        """Whether it holds judgements of which nothing is known, and its time is not of now."""
         self._left = deque({asked.id: asked for asked in message.asked}.values())
         self._held: list[tuple[float, Asked]] = []
         self._running = 0
@@ -246,7 +253,7 @@ class _MessageWork:
         """Claim a judgement and begin it; whatever else becomes of it frees its place again."""
         is_begun = False
         try:
-            claim = self._by.claim(asked.id, self._me)
+            claim = self._by.claim(asked.id, self._me, self._sent)
             judge = self._by.known(asked.judge)
             if claim.state == "claimed" and judge is not None:
                 job = Job(judge, own_copy(asked.record), asked.target, asked.admitted)
@@ -256,6 +263,8 @@ class _MessageWork:
                 future.add_done_callback(lambda done: self._note(asked, done))
             elif claim.state == "held":
                 self._look_again(asked, claim.seconds)
+            elif claim.state == "replayed":
+                self.is_replayed = True
             elif claim.state == "settled":
                 self._attach(asked, claim)
             elif claim.state == "claimed":

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from time import time
 from typing import Any
+from uuid import uuid4
 
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.config import Secret
@@ -32,13 +33,17 @@ MAX_JUDGEMENTS = 32
 MAX_JUDGEMENT_BYTES = 1 << 20
 MAX_MESSAGE_BYTES = 4 << 20
 _HEAD_BYTES = 4096
+MAX_ENTRY_BYTES = MAX_MESSAGE_BYTES + _HEAD_BYTES
+"""The largest entry of the queue: a message in its envelope."""
 FULL_BYTES = MAX_MESSAGE_BYTES * 3 // 4 - MAX_JUDGEMENT_BYTES - _HEAD_BYTES
 """Text with which a message takes no further judgement; with less, there is room for the largest,
 in base 64 and with the head."""
 _BODY = "<body>"
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _ID = re.compile(r"[0-9a-f]{32}")
 _HOST = re.compile(r"[0-9a-f]{16,32}")
 _LONGEST_NAME = 200
+_END_OF_TIME = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ class FleetMessage:
 
     host: str | None
     """The host to which outcomes return; ``None`` where they go to the worker's exporters."""
+    sent: float
+    """When it was signed, in seconds since 1970, by the clock of the app's host."""
     asked: tuple[Asked, ...]
     unreadable: tuple[str, ...] = ()
 
@@ -168,6 +175,29 @@ def envelope(body: str, signed: str, serial: str) -> str:
     return text.replace(_BODY, body, 1)
 
 
+def checked_envelope(entry: bytes, key: Secret) -> str:
+    """Return an entry of the queue as an envelope of our own, around what it signs.
+
+    Celery reads nothing else of what others may have written into the queue: on an envelope that it
+    cannot read, its worker would end.
+
+    Raises:
+        RefusedError: the entry is ``too_large``, ``unreadable`` or ``forged``.
+    """
+    if len(entry) > MAX_ENTRY_BYTES:
+        raise RefusedError("too_large")
+    try:
+        (body, signed), *_ = parsed(parsed(entry)["body"])
+        is_readable = _BASE64.fullmatch(body) is not None
+    except (ValueError, TypeError, KeyError):
+        raise RefusedError("unreadable") from None
+    if not is_readable:
+        raise RefusedError("unreadable")
+    if not is_signed(body, signed, key):
+        raise RefusedError("forged")
+    return envelope(body, signed, uuid4().hex)
+
+
 def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:
     """Read a message.
 
@@ -199,7 +229,9 @@ def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:
 
 
 def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> FleetMessage:
-    asked, host = [], message["host"]
+    asked, host, sent = [], message["host"], message["sent"]
+    if type(sent) not in (int, float) or not 0 <= sent < _END_OF_TIME:
+        raise UnreadableError("no time")
     if host is not None and not _HOST.fullmatch(host):
         raise UnreadableError("no host")
     if len(message["judgements"]) > MAX_JUDGEMENTS:
@@ -210,7 +242,9 @@ def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> FleetMessage:
         except (ValueError, TypeError, KeyError):
             continue
     known = {each.id for each in asked}
-    return FleetMessage(host, tuple(asked), tuple(each for each in ids if each not in known))
+    return FleetMessage(
+        host, float(sent), tuple(asked), tuple(each for each in ids if each not in known)
+    )
 
 
 def _asked(fields: Any, ids: Sequence[str]) -> Asked:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from llmeval_sdk.fleet._keys import ACCOUNT, JUDGEMENT, MESSAGE, OPEN, QUEUE_KEY, RESULTS
+from llmeval_sdk.fleet._keys import ACCOUNT, DEAD, JUDGEMENT, MESSAGE, OPEN, QUEUE_KEY, RESULTS
 
 
 MAX_MESSAGES = 50_000
@@ -25,7 +25,11 @@ MAX_TRIES = 3
 """Claims after which a judgement is given up: workers seem to die of it."""
 HOLD_SECONDS = 60.0
 """How long whoever settled a judgement has until exporters have it; then others emit it."""
+MOST_APART_SECONDS = 60.0
+"""By how much the clock of a host may differ from that of Redis."""
 MAX_SWEPT = 500
+MAX_DEAD, MAX_DEAD_BYTES = 100, 2_000
+"""How many entries the dead list keeps, and how many bytes of each."""
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
@@ -57,6 +61,10 @@ if known[5] and (known[6] or known[5] == '' or not is_held) then
 end
 if is_held then return {{'held', tostring(tonumber(known[2]) - now), ''}} end
 local asked = known[1] or redis.call('ZSCORE', KEYS[2], ARGV[1])
+local sent, apart = tonumber(ARGV[7] or now), tonumber(ARGV[8] or 0)
+if not asked and (sent + tonumber(ARGV[4]) - apart < now or sent - apart > now) then
+  return {{'replayed', '', ''}}
+end
 if not known[1] then redis.call('HSET', KEYS[1], 'asked', asked or now) end
 if not asked then
   redis.call('ZADD', KEYS[2], now, ARGV[1])
@@ -136,7 +144,8 @@ class Claim(NamedTuple):
 
     state: str
     """``claimed``: it is this worker's to make; ``expired`` and ``lost``: it is this worker's to
-    refuse; ``held``: another one makes it, or emits it; ``settled``: it has an outcome."""
+    refuse; ``held``: another one makes it, or emits it; ``settled``: it has an outcome;
+    ``replayed``: nothing is known of it, and the time of its message is too old, or to come."""
     outcome: bytes = b""
     """The outcome that it has; empty where it was swept away."""
     is_sent: bool = False
@@ -158,6 +167,8 @@ class FleetAccount(NamedTuple):
     """Outcomes for which a host's list had no room."""
     queued: int
     """Messages in the queue."""
+    dead: int = 0
+    """Entries of the dead list."""
 
     @property
     def is_balanced(self) -> bool:
@@ -206,12 +217,24 @@ class Register:
         )
         return new
 
-    def claim(self, judgement: str, owner: str, *, seconds: float) -> Claim:
-        """Claim a judgement for so many seconds, by the end of which its calls must have ended."""
+    def claim(
+        self, judgement: str, owner: str, *, seconds: float, sent: float | None = None
+    ) -> Claim:
+        """Claim a judgement for so many seconds, by the end of which its calls must have ended.
+
+        Args:
+            judgement: its id.
+            owner: who claims it.
+            seconds: for how long.
+            sent: when its message was signed; ``None``: just now. An outcome is remembered for the
+                expiry, so an older message of which nothing is known was answered before.
+        """
+        times = [] if sent is None else [int(sent * 1000), int(MOST_APART_SECONDS * 1000)]
         state, text, sent = self._claim(
             keys=[JUDGEMENT + judgement, OPEN, ACCOUNT],
             args=[
-                judgement, owner, int(seconds * 1000), self._expiry, 2 * self._expiry, MAX_TRIES
+                judgement, owner, int(seconds * 1000), self._expiry, 2 * self._expiry, MAX_TRIES,
+                *times,
             ],
         )  # fmt: skip
         if state == b"held":
@@ -248,9 +271,15 @@ class Register:
             pipe.pexpire(JUDGEMENT + judgement, self._expiry)
         pipe.execute()
 
-    def refuse_message(self, reason: str) -> None:
-        """Count a message that cannot be read."""
-        self._redis.hincrby(ACCOUNT, f"message:{reason}", 1)
+    def refuse_message(self, reason: str, entry: bytes = b"") -> None:
+        """Count a message that cannot be read, and keep the beginning of its entry for a while."""
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.hincrby(ACCOUNT, f"message:{reason}", 1)
+        if entry:
+            pipe.lpush(DEAD, entry[:MAX_DEAD_BYTES])
+            pipe.ltrim(DEAD, 0, MAX_DEAD - 1)
+            pipe.pexpire(DEAD, self._expiry)
+        pipe.execute()
 
     def sweep(self) -> int:
         """Refuse judgements that have waited too long: their message may have got lost."""
@@ -280,7 +309,8 @@ class Register:
         pipe.hgetall(ACCOUNT)
         pipe.zcard(OPEN)
         pipe.llen(QUEUE_KEY)
-        fields, waiting, queued = pipe.execute()
+        pipe.llen(DEAD)
+        fields, waiting, queued, dead = pipe.execute()
         counts = {name.decode(): int(number) for name, number in fields.items()}
         return FleetAccount(
             counts.get("asked", 0),
@@ -290,6 +320,7 @@ class Register:
             _below("message:", counts),
             counts.get("unreturned", 0),
             queued,
+            dead,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llmeval_sdk._process.shield import swallow
@@ -29,11 +30,16 @@ def visibility_seconds(judge_timeout: float, concurrency: int, slots: int) -> fl
     return judging + budget + DELIVERY_SECONDS + ANSWER_SECONDS
 
 
-def make_app(queue: Secret, *, visibility: float) -> Any:
+def make_app(queue: Secret, *, visibility: float, check: Callable[[bytes], str | None]) -> Any:
     """Make our own Celery app on an explicit connection.
 
     It never becomes the current app, and no ``CELERY_*`` variable redirects it: those would win
     over a URL in its configuration.
+
+    Args:
+        queue: the address of Redis.
+        visibility: seconds after which a message that nobody acknowledged is delivered again.
+        check: returns what Celery is to read for an entry of the queue; ``None``: nothing.
 
     Raises:
         MissingExtraError: the extra ``fleet`` is not installed.
@@ -41,6 +47,7 @@ def make_app(queue: Secret, *, visibility: float) -> Any:
     try:
         from celery import Celery
         from celery.loaders.app import AppLoader
+        from kombu.transport.redis import Channel, PrefixedStrictRedis, Transport
     except ImportError:
         raise missing_extra("llmeval fleet", "fleet", "celery") from None
 
@@ -50,11 +57,31 @@ def make_app(queue: Secret, *, visibility: float) -> Any:
         def read_configuration(self, env: str = "") -> dict[str, Any]:
             return {}
 
+    class CheckingClient(PrefixedStrictRedis):  # type: ignore[misc]
+        """Gives the transport no entry of the queue that was not checked."""
+
+        def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:
+            answer = super().parse_response(connection, command_name, **options)
+            if command_name != "BRPOP" or not answer:
+                return answer
+            queue_name, entry = answer
+            envelope = check(entry)
+            return None if envelope is None else (queue_name, envelope)
+
+    class CheckingChannel(Channel):  # type: ignore[misc]
+        def _get_client(self) -> Any:
+            return partial(CheckingClient, global_keyprefix=self.global_keyprefix)
+
+    class CheckingTransport(Transport):  # type: ignore[misc]
+        Channel = CheckingChannel
+
     class FleetApp(Celery):  # type: ignore[misc]
         """A Celery app with one broker, whatever the environment says."""
 
         def connection_for_read(self, url: str | None = None, **options: Any) -> Any:
-            return self._connection(broker, **options)
+            connection = self._connection(broker, **options)
+            connection.transport_cls = CheckingTransport
+            return connection
 
         def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
             return self._connection(broker, **options)

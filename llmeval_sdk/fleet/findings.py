@@ -12,20 +12,21 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
+from llmeval_sdk.fleet._keys import DEAD
 from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
 from llmeval_sdk.fleet._presence import GONE_SECONDS, WorkerPresence, now, workers
-from llmeval_sdk.fleet._register import Register
+from llmeval_sdk.fleet._register import MOST_APART_SECONDS, Register
 from llmeval_sdk.fleet.roles import check
 from llmeval_sdk.policy.shared.client import connect, is_redis_error
 
 
 Finding = tuple[bool | None, str, str]
 """Whether something is well (``None``: neither well nor broken), what it is, and a sentence."""
-MOST_APART_SECONDS = 60.0
 
 MESSAGES = {
     "forged": "were not signed with this key: some app or worker has another LLMEVAL_FLEET_KEY",
     "too_large": "were larger than any message of ours",
+    "replayed": "were signed before LLMEVAL_FLEET_EXPIRY: somebody plays old ones again",
     "unreadable": "were none of ours: somebody else writes to this queue",
 }
 REFUSED = {
@@ -112,6 +113,9 @@ def findings(settings: Settings, judges: Sequence[str]) -> Iterator[Finding]:
         yield None, f"refused, {reason}", f"{times:,} {REFUSED.get(reason, 'as judges count it')}"
     for reason, times in account.messages.items():
         yield False, f"messages, {reason}", f"{times:,} {MESSAGES.get(reason, 'were refused')}"
+    if account.dead:
+        words = f"{account.dead:,} entries of the queue are kept, cut short: LRANGE {DEAD} 0 -1"
+        yield None, "dead list", words
     if account.unreturned:
         words = f"{account.unreturned:,} found no room in the list of a host that reads none"
         yield False, "verdicts that did not return", words

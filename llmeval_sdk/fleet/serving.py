@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from llmeval_sdk._process.counters import Counts
+from llmeval_sdk._process.shield import shield, tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.fleet._answering import Answering, GiveBackError, wait_for_budget
+from llmeval_sdk.fleet._message import RefusedError, checked_envelope
 from llmeval_sdk.fleet._presence import Presence
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.fleet._worker import add_task, make_app, run_worker, visibility_seconds
@@ -32,6 +35,8 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     """
     own = settings.of(FleetSettings)
     assert own.judge_queue is not None
+    assert own.fleet_key is not None
+    key, refused = own.fleet_key, Counts()
 
     def answer(body: Any, signed: Any) -> None:
         pipeline = current()
@@ -45,10 +50,22 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     sharing = slots if described["pool"] == "threads" else 1
     concurrency = current().plan.concurrency
     visibility = visibility_seconds(settings.judge_timeout, concurrency, sharing)
-    app = make_app(own.judge_queue, visibility=visibility)
-    add_task(app, answer)
     redis = connect(own.judge_queue)
     register = Register(redis, expiry=own.fleet_expiry)
+
+    def check(entry: bytes) -> str | None:
+        try:
+            return checked_envelope(entry, key)
+        except RefusedError as error:
+            refused.add(error.reason)
+            times = refused.snapshot()[error.reason]
+            tell("fleet", f"an entry of the queue is refused: {error.reason}", times)
+            with shield("fleet"):
+                register.refuse_message(error.reason, entry)
+            return None
+
+    app = make_app(own.judge_queue, visibility=visibility, check=check)
+    add_task(app, answer)
     presence = Presence(redis, register, described, lost_after=visibility + REDELIVERY_SECONDS)
     presence.start()
     wait_for_budget(current().plan.keeper, BUDGET_SECONDS)

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import runtime
 from llmeval_sdk.config import Secret
 from llmeval_sdk.fleet import _answering, _register, roles
+from llmeval_sdk.fleet import _message as _message_module
 from llmeval_sdk.fleet._answering import GiveBackError, wait_for_budget
 from llmeval_sdk.fleet._keys import JUDGEMENT
 from llmeval_sdk.fleet._message import TASK, body_of, judgement_id, judgement_text, signature
@@ -125,7 +127,7 @@ def test_a_message_at_which_the_worker_fails_goes_back(broker):
     def fails(body, signed):
         raise ValueError
 
-    app = make_app(Secret(broker.address), visibility=1.0)
+    app = make_app(Secret(broker.address), visibility=1.0, check=bytes.decode)
     add_task(app, fails)
     with pytest.raises(Reject) as rejected:
         app.tasks[TASK]("body", "signed")
@@ -167,3 +169,35 @@ def test_a_verdict_is_sent_when_exporters_have_it(worker, broker, monkeypatch):
     judging.answer(*message)
     assert len(exporter.evaluations) == 2
     assert [broker.client().hget(key, "sent") for key in keys] == [b"1", b"1"]
+
+
+def test_a_message_that_is_played_again_is_paid_for_once(worker, broker):
+    """While its verdict is remembered that is attached; later the time that was signed is too old."""
+    calls = []
+
+    @llmeval.judge
+    def polite(record, llm):
+        calls.append(record)
+        return True
+
+    judging = worker(polite, fleet_expiry=1.0)
+    body, signed = _message("polite")
+    register = _register.Register(broker.client(), expiry=1.0)
+    register.put("message", [judgement_id("polite", Target("1" * 32, f"{0:016x}"))])
+    for _ in range(2):
+        judging.answer(body, signed)
+    assert account(broker).messages == {}
+    until(lambda: not broker.client().keys(f"{JUDGEMENT}*"), "a verdict that is forgotten")
+    judging.answer(body, signed)
+    now = account(broker)
+    assert len(calls) == 1
+    assert (now.asked, now.judged, now.messages) == (1, 1, {"replayed": 1})
+
+
+def test_a_message_from_a_later_time_is_not_paid_for(worker, broker, monkeypatch):
+    """Else whoever keeps it could have it judged again until then."""
+    monkeypatch.setattr(_message_module, "time", lambda: time.time() + 3600)
+    message = _message("groundedness")
+    worker().answer(*message)
+    assert account(broker).messages == {"replayed": 1}
+    assert account(broker).asked == 0

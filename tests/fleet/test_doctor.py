@@ -9,9 +9,10 @@ from dataclasses import asdict
 
 from fleet_parts import KEY, environment, free_port, judging, until, worker
 
+from llmeval_sdk._distribution import release
 from llmeval_sdk.config import Secret
 from llmeval_sdk.fleet._message import VERSION, fingerprint
-from llmeval_sdk.fleet._presence import WorkerPresence, release, workers
+from llmeval_sdk.fleet._presence import WorkerPresence, workers
 from llmeval_sdk.fleet._register import Register
 
 
@@ -108,12 +109,13 @@ def test_what_is_wrong_with_workers(broker, tmp_path):
 def test_what_was_refused_is_said(broker, tmp_path):
     """Each reason of the account has a sentence."""
     register = Register(broker.client(), expiry=60)
-    register.refuse_message("forged")
+    register.refuse_message("forged", b"entry")
     register.settle("a", "x", field="refused:unknown_judge")
     register.settle("b", "x", field="refused:over_budget")
     said, status = doctor(environment(broker.address, tmp_path))
     assert status == 1
     assert "messages, forged 1 were not signed with this key" in said
+    assert "dead list 1 entries of the queue are kept, cut short: LRANGE llmeval.dead 0 -1" in said
     assert "refused, unknown_judge 1 name a judge that the workers do not have" in said
     assert "refused, over_budget 1" in said
     assert "asked 2 = judged 0 + refused 2 + waiting 0" in said
