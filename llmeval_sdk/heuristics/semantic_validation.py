@@ -10,7 +10,7 @@ from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.records._prompted import last_message
+from llmeval_sdk.records import last_message
 
 
 if TYPE_CHECKING:

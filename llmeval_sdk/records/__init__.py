@@ -24,12 +24,13 @@ from llmeval_sdk.records._left import (
     steps_above,
     tool_call,
 )
+from llmeval_sdk.records._prompted import last_message
 from llmeval_sdk.records._record import early_record, record_of, request_of, spent_by
 
 
 __all__ = [
     "ANSWERED", "CONTEXT_ARGUMENTS", "EFFECT_TAG", "OWNERS", "Conversation", "FinishedSpan", "Left",
     "Retrieved", "Spent", "chunks_of_arguments", "context_of", "early_record", "evidence_of",
-    "gathered_below",
-    "left_by", "record_of", "request_of", "spent_by", "steps_above", "tool_call", "with_steps",
+    "gathered_below", "last_message", "left_by", "record_of", "request_of", "spent_by",
+    "steps_above", "tool_call", "with_steps",
 ]  # fmt: skip

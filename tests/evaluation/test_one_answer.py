@@ -16,7 +16,11 @@ from llmeval_sdk.model import Completion, Evaluation, Usage
 from llmeval_sdk.protocols import LLM
 
 
-ROW = {"request": "roof?", "response": "a slate roof", "retrieved_context": ["a slate roof"]}
+ROW = {
+    "request": "roof?",
+    "response": "a slate roof",
+    "retrieved_context": [{"content": "a slate roof", "score": 0.9}],
+}
 
 
 def online(evaluator, llm=None, **configuration):
@@ -186,7 +190,9 @@ def test_an_entry_point_in_the_environment_that_cannot_be_loaded_is_left_out(pac
     monkeypatch.setenv("LLMEVAL_EVALUATORS", "broken")
     with testing.capture() as seen:
         with llmeval.workflow("answer", request="q") as span:
-            span.annotate(response="a roof", retrieved_context=["a roof"])
+            span.annotate(
+                response="a roof", retrieved_context=[{"content": "a roof", "score": 0.9}]
+            )
         seen.drain()
     assert "context_relevance" in seen.scores("answer")
 

@@ -64,7 +64,9 @@ def test_one_that_the_settings_name_runs_although_heuristics_are_off(declare, mo
     with testing.capture(heuristics="off", escalations=[]) as seen:
         declare("quick", inline=True)
         with llmeval.workflow("answer", request="roof?") as span:
-            span.annotate(response="slate", retrieved_context=["a slate roof"])
+            span.annotate(
+                response="slate", retrieved_context=[{"content": "a slate roof", "score": 0.9}]
+            )
         assert not span.evaluations
         seen.drain()
         assert set(seen.scores("answer")) == {"context_relevance", "quick"}

@@ -176,4 +176,8 @@ def test_lost_answers_pass_no_test(run):
     out = run(LOST)
     assert "3 failed" in out
     assert "exact_match/average is 0.5, below 0.9 (10 rows rated)" in out
-    assert out.count("regex rated 5 of the 10 rows that had its inputs or lost their answer") == 2
+    # Where CI is set, pytest repeats the whole messages in its summary.
+    failures, _, _ = out.partition("short test summary info")
+    assert (
+        failures.count("regex rated 5 of the 10 rows that had its inputs or lost their answer") == 2
+    )

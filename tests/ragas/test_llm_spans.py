@@ -256,7 +256,7 @@ def test_a_workflow_that_asks_for_the_judge_gets_it():
 def test_an_escalated_judge_looks_where_the_cheap_scores_are():
     """Its condition reads the workflow's heuristics, so the workflow is what it judges."""
     seen = Seen()
-    rule = llmeval.Escalation(seen, when=llmeval.below("context_relevance", 2.0))
+    rule = llmeval.Escalation(seen, when=llmeval.above("groundedness_risk", -1.0))
     with testing.capture(escalations=[rule]) as captured:
         rag(prompted=True)("q")
         captured.drain()

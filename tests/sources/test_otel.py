@@ -157,7 +157,7 @@ def test_a_request_is_one_record_in_every_dialect(app, dialect):
     assert (chunk.content, chunk.chunk_id) == (DOCUMENTS[0]["content"], "d1")
     assert (record.usage.input_tokens, record.usage.output_tokens) == (7, 3)
     context = top.get_span_context()
-    (event,) = [e for e in seen.evaluations if e.evaluation.name == "context_relevance"]
+    (event,) = [e for e in seen.evaluations if e.evaluation.name == "groundedness_risk"]
     assert event.target.span_id == f"{context.span_id:016x}"
     assert event.target.trace_id == f"{context.trace_id:032x}"
     assert not seen.spans, "others export their spans themselves"
