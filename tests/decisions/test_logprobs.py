@@ -80,7 +80,10 @@ def test_a_fault_is_an_error_of_its_question(serve, ask, fault, expected):
     """The others are asked by requests of their own, and answered."""
     server = serve("good", fault)
     decision = ask(server, "logprobs", [SCORE, YES_NO, CHOICE])
-    assert numbers(decision) == {**CHANCES, "groundedness": expected}
+    # The three requests are under way at once, so any of them may be the second to arrive.
+    answers = numbers(decision)
+    (faulty,) = (name for name, answer in answers.items() if answer == expected)
+    assert answers == {**CHANCES, faulty: expected}
     assert decision.requests == 3
 
 
