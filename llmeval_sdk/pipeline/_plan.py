@@ -186,6 +186,8 @@ def make_plan(
     spending = any((llm is not None, settings.judge_model, named, judging))
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
+    sampling = _rules(rules, settings, problems)
+    problems.extend(_unmatched(sampling, rules, [*requested, *judges], settings))
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     make_learning = registry.part(registry.LEARNING)
@@ -206,7 +208,7 @@ def make_plan(
         background=Heuristics(background),
         judges=judges,
         find=finder((*inline, *background, *judges, *requested), settings),
-        gate=JudgeGate(_rules(rules, settings, problems), escalations),
+        gate=JudgeGate(sampling, escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
         keeper=BudgetKeeper(budget, ledger_of(settings)),
@@ -301,3 +303,26 @@ def _rules(
     rules = parse_rules(configured if configured is not None else settings.sampling_rules)
     problems.extend(rules.problems)
     return rules
+
+
+def _unmatched(
+    sampling: SamplingRules,
+    configured: Sequence[SamplingRule] | str | None,
+    evaluators: Sequence[Evaluator],
+    settings: Settings,
+) -> Iterable[str]:
+    """Return a line for each sampling rule that names no evaluator, and so limits none.
+
+    Raises `ConfigurationError` where the rule is an object that ``configure()`` was given.
+    """
+    names = {evaluator.name for evaluator in evaluators}
+    for place, rule in enumerate(sampling.rules, 1):
+        if rule.evaluator is None or rule.evaluator in names:
+            continue
+        try:
+            resolve(rule.evaluator, settings)
+        except ConfigurationError as error:
+            problem = f"sampling rule {place}: {error}; the rule limits no evaluator"
+            if configured is not None and not isinstance(configured, str):
+                raise ConfigurationError(problem) from None
+            yield problem

@@ -90,6 +90,12 @@ def configure(
         settings["judge_model"], llm = llm, None
     if isinstance(decisions, str):
         settings["decision_model"], decisions = decisions, None
+    if isinstance(redact, bool):
+        raise ConfigurationError(
+            f'redact={redact} does not say what to remove: write redact="all" for everything that'
+            ' can be detected, redact="off" for nothing, or name detectors as in'
+            ' redact=("api_key", "email")'
+        )
     if redact is not None and not callable(redact):
         settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
     if prices is not None:

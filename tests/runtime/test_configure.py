@@ -108,6 +108,14 @@ def test_the_first_span_configures_from_the_environment(tmp_path):
         ({"LLMEVAL_RECAL_THRESHOLD": "0.5"}, "did you mean 'LLMEVAL_RECALL_THRESHOLD'?"),
         ({"DD_LLMOBS_EVALUATORS": "context_relevanze"}, "did you mean 'context_relevance'?"),
         ({"DD_LLMOBS_EVALUATOR_SAMPLING_RULES": "[null]"}, "sampling rule 1"),
+        (
+            {
+                "DD_LLMOBS_EVALUATOR_SAMPLING_RULES": (
+                    '[{"sample_rate": 0.1, "evaluator_label": "groundednes"}]'
+                )
+            },
+            "sampling rule 1: unknown evaluator 'groundednes': did you mean 'groundedness'?",
+        ),
         ({"LLMEVAL_CAPTURE_CONTENT": "perhaps"}, "expected true or false"),
     ],
 )
@@ -140,6 +148,12 @@ def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():
         ({"exporters": ["memry"]}, "did you mean 'memory'?"),
         ({"recal_threshold": 0.5}, "did you mean 'recall_threshold'?"),
         ({"sampling_rules": [0.5]}, "SamplingRule"),
+        (
+            {"sampling_rules": [llmeval.SamplingRule(0.1, evaluator="groundednes")]},
+            "did you mean 'groundedness'?",
+        ),
+        ({"redact": True}, 'write redact="all"'),
+        ({"redact": False}, 'redact="off"'),
         (
             {
                 "escalations": [
