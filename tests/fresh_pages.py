@@ -1,6 +1,6 @@
 """Run each page's own ``pip install`` line in a fresh environment, and then follow the page there.
 
-    python tests/fresh_pages.py                       # every page, with and without constraints.txt
+    python tests/fresh_pages.py                       # every page, with and without constraints
     python tests/fresh_pages.py docs/how-to/ray.md    # one page
     python tests/fresh_pages.py --list                # only the lines
 
@@ -55,6 +55,12 @@ def lines_of(page):
     ]
 
 
+def constraints_for(line):
+    """Return the file of the versions that are tested together: Ragas has one of its own."""
+    with_ragas = re.search(rf"{OURS}\[[^]]*\bragas\b", line)
+    return ROOT / ("llmeval_sdk/judges/ragas/pins.txt" if with_ragas else "constraints.txt")
+
+
 def wheel_of(folder):
     """Build the package and return its wheel."""
     command = [sys.executable, "-m", "pip", "-q", "wheel", "--no-deps", "-w", folder, ROOT]
@@ -77,7 +83,7 @@ def problem_with(page, line, wheel, *, constrained):
         python = str(Path(folder) / "venv" / "bin" / "python")
         subprocess.run([sys.executable, "-m", "venv", Path(folder) / "venv"], check=True)
         what = re.sub(rf"{OURS}(\[[\w,]+\])?", lambda m: f"{wheel}{m[1] or ''}", line)
-        more = f" -c {ROOT / 'constraints.txt'}" if constrained else ""
+        more = f" -c {constraints_for(line)}" if constrained else ""
         code, told = run(["bash", "-c", f"{python} -m pip -q install {what}{more}"], folder)
         if code:
             return told
@@ -112,7 +118,7 @@ def main():
         for page in pages:
             for line in lines_of(page.resolve()):
                 for way in ("without", "with"):
-                    place = f"{page.name}: {line} ({way} constraints.txt)"
+                    place = f"{page.name}: {line} ({way} {constraints_for(line).name})"
                     if options.only not in (None, way):
                         continue
                     if way == "with" and (why := UNCONSTRAINED.get(page.name)):

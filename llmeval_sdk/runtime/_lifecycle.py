@@ -58,6 +58,10 @@ def deliver(timeout: float) -> Stats:
     return in_force.flush(deadline)
 
 
+def _deliver_in_time(timeout: float | None) -> bool:
+    return deliver(in_force.exit_seconds if timeout is None else timeout).complete
+
+
 def _make(plan: Plan) -> Pipeline:
     new = Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_housekeeping)
     if (adapt := registry.part("llmeval_sdk.serverless.mode:adapt")) is not None:
@@ -189,4 +193,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
 
 
-install(set_up=configure_from_environment, take_over=_take_over_from_children)
+install(
+    set_up=configure_from_environment, take_over=_take_over_from_children, deliver=_deliver_in_time
+)

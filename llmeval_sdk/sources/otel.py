@@ -25,7 +25,7 @@ from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.sources import conventions
 from llmeval_sdk.sources.reading import evaluated
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._inner import recorder
+from llmeval_sdk.tracing._inner import deliver, is_off, recorder
 
 
 MAX_OPEN = 20_000
@@ -127,12 +127,16 @@ class EvaluationSpanProcessor:
                 raise
 
     def shutdown(self) -> None:
-        """Forget the open spans; our own exit delivers those that were handed over."""
+        """Forget the open spans, and deliver the scores of those that ended.
+
+        It waits for as long as the end of the process may: the setting LLMEVAL_SHUTDOWN_TIMEOUT.
+        """
         self._open.clear()
+        _deliver(None)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Return True: nothing waits here, and `llmeval_sdk.flush` waits for scores and judges."""
-        return True
+        """Score, judge and deliver what ended so far; return whether that was done in time."""
+        return _deliver(timeout_millis / 1_000)
 
     def _hand_over(self, branch: Branch) -> None:
         spans, handed = branch.spans[:], branch.handed
@@ -147,6 +151,18 @@ class EvaluationSpanProcessor:
             return evaluated(spans, parents, evaluators, new, above)
 
         target.take(read, 2_000 * len(new), exported=self.exports)
+
+
+def _deliver(timeout: float | None) -> bool:
+    """Do what `llmeval_sdk.flush` does, except on a thread that is delivering as it calls."""
+    if is_off():  # our own exporter flushes the app's provider, which calls its processors
+        return True
+    try:
+        return deliver(timeout)
+    except Exception as error:
+        if not swallow("sources.force_flush", error):
+            raise
+        return False
 
 
 def current_span(context: Any = None) -> Any:

@@ -16,12 +16,12 @@ from llmeval_sdk.tracing._finished import (
 from llmeval_sdk.tracing._portable import from_plain, to_plain
 from llmeval_sdk.tracing._scope import Scope
 from llmeval_sdk.tracing._span import Link, Spec
-from llmeval_sdk.tracing._state import Recorder, State, current, install, recorder, state
+from llmeval_sdk.tracing._state import Recorder, State, current, deliver, install, recorder, state
 from llmeval_sdk.tracing.ids import new_span_id, new_trace_id
 
 
 __all__ = [
-    "Link", "Recorder", "Scope", "Spec", "State", "adopted", "capture", "current", "from_plain",
-    "inherit", "install", "is_off", "leave_to_owner", "new_span_id", "new_trace_id", "off",
-    "read_ids", "recorder", "settle", "span_data", "state", "to_plain", "without_content",
+    "Link", "Recorder", "Scope", "Spec", "State", "adopted", "capture", "current", "deliver",
+    "from_plain", "inherit", "install", "is_off", "leave_to_owner", "new_span_id", "new_trace_id",
+    "off", "read_ids", "recorder", "settle", "span_data", "state", "to_plain", "without_content",
 ]  # fmt: skip

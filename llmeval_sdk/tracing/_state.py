@@ -138,15 +138,30 @@ if sys.version_info >= (3, 12):
 class _Runtime(NamedTuple):
     set_up: Callable[[], None]
     take_over: Callable[[], None]
+    deliver: Callable[[float | None], bool]
 
 
 _installed: _Runtime | None = None
 
 
-def install(*, set_up: Callable[[], None], take_over: Callable[[], None]) -> None:
-    """Take from the runtime what configures the SDK, and what looks for children at exit."""
+def install(
+    *,
+    set_up: Callable[[], None],
+    take_over: Callable[[], None],
+    deliver: Callable[[float | None], bool],
+) -> None:
+    """Take from the runtime how to configure the SDK, look for children at exit, and deliver."""
     global _installed  # noqa: PLW0603
-    _installed = _Runtime(set_up, take_over)
+    _installed = _Runtime(set_up, take_over, deliver)
+
+
+def deliver(timeout: float | None) -> bool:
+    """Score and deliver what was recorded so far, and return whether that was done in time.
+
+    Args:
+        timeout: how many seconds to wait at most; None for as long as the exit may wait.
+    """
+    return _installed is None or state.recorder is None or _installed.deliver(timeout)
 
 
 def _runtime() -> _Runtime:

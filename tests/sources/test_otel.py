@@ -1,6 +1,7 @@
 """Spans of other instrumentations are scored like our own."""
 
 import json
+import threading
 
 import pytest
 from opentelemetry import trace
@@ -452,6 +453,50 @@ def test_what_is_below_an_evaluated_span_of_ours_is_not_judged_beside_it(
                 pass
         seen.drain()
     assert sorted(record.span_kind for record in RECORDS) == ["llm", "workflow"]
+
+
+@pytest.mark.parametrize("way", ["force_flush", "shutdown"])
+@pytest.mark.parametrize("exporter", ["memory", "the app's provider"])
+def test_a_provider_that_is_flushed_or_shut_down_has_delivered_the_scores(processor, way, exporter):
+    """An app that knows OpenTelemetry calls nothing of ours before it ends."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    more = [] if exporter == "memory" else [
+        AppOtelExporter(config.Settings(), tracer_provider=provider)
+    ]  # fmt: skip
+    with capture(exporters=more, shutdown_timeout=20.0) as seen:
+        tracer = provider.get_tracer("another-library")
+        for _ in range(10):
+            with tracer.start_as_current_span("chat", attributes=LLM_SPANS["gen_ai"]):
+                pass
+        assert getattr(provider, way)() in (True, None)
+        scored = {
+            event.target.span_id
+            for event in seen.evaluations
+            if event.evaluation.name == "what_was_seen"
+        }
+    assert len(scored) == 10
+
+
+def test_a_flush_that_is_not_done_in_time_says_so(processor):
+    """As the protocol of span processors asks."""
+    going = threading.Event()
+
+    @llmeval.heuristic
+    def slow(record: llmeval.Record) -> float:
+        going.wait(20)
+        return 1.0
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(EvaluationSpanProcessor(evaluators=[slow]))
+    with capture() as seen:
+        with provider.get_tracer("t").start_as_current_span("c", attributes=LLM_SPANS["gen_ai"]):
+            pass
+        assert provider.force_flush(50) is False
+        going.set()
+        assert provider.force_flush() is True
+        seen.drain()
+    registry.forget("slow")
 
 
 def test_an_unsampled_trace_is_not_scored(processor):
