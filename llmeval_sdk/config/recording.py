@@ -55,6 +55,6 @@ class RecordingSettings:
         None,
         "OTEL_SERVICE_NAME",
         "DD_SERVICE",
-        doc="Name of the app in every backend.",
+        doc="Name of the app in every backend; OTLP falls back on the app's own provider.",
         in_experiment="{name}",
     )

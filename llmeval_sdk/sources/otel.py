@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from llmeval_sdk._process import app_resource
 from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.sources import conventions
 from llmeval_sdk.sources.reading import evaluated
@@ -144,6 +145,7 @@ class EvaluationSpanProcessor:
         target = recorder() if len(spans) > handed else None
         if target is None:
             return
+        app_resource.note(spans[handed])
         new = frozenset(span.context.span_id for span in spans[handed:])
         parents, evaluators, above = branch.parents, self._evaluators, branch.above
 

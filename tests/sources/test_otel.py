@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
@@ -476,6 +477,33 @@ def test_a_provider_that_is_flushed_or_shut_down_has_delivered_the_scores(proces
             if event.evaluation.name == "what_was_seen"
         }
     assert len(scored) == 10
+
+
+@pytest.mark.parametrize("by", ["the processor", "the global provider", "the setting"])
+def test_scores_are_of_the_service_that_the_app_s_own_spans_are_of(
+    monkeypatch, processor, collector, by
+):
+    """Its resource describes it to both; a name that our settings give wins."""
+    about = Resource.create({"service.name": "estate", "deployment.environment.name": "test"})
+    provider = TracerProvider(resource=about, shutdown_on_exit=False)
+    if by == "the global provider":
+        monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    else:
+        provider.add_span_processor(processor)
+    if by == "the setting":
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "surveyor")
+    llmeval.configure(exporters=["otlp"], otlp_endpoint=collector.url)
+    if by == "the global provider":
+        with llmeval.workflow("answer", request="roof?") as span:
+            span.annotate(response="slate")
+    else:
+        with provider.get_tracer("t").start_as_current_span("c", attributes=LLM_SPANS["gen_ai"]):
+            pass
+    assert llmeval.flush(20).complete
+    described = collector.log_resources[-1]
+    assert described["service.name"] == ("surveyor" if by == "the setting" else "estate")
+    assert described["deployment.environment.name"] == "test"
+    assert described["telemetry.sdk.name"] == "llmeval_sdk"
 
 
 def test_a_flush_that_is_not_done_in_time_says_so(processor):

@@ -41,6 +41,7 @@ class Collector:
         self.lock = threading.Lock()
         self.requests = []
         self.resources = []
+        self.log_resources = []
         self.scopes = []
         self.spans = []
         self.logs = []
@@ -91,6 +92,7 @@ class Collector:
             if path.endswith("/v1/logs"):
                 request = ExportLogsServiceRequest.FromString(body)
                 for resource in request.resource_logs:
+                    self.log_resources.append(attributes_of(resource.resource))
                     for scope in resource.scope_logs:
                         self.log_count += len(scope.log_records)
                         if self.decode:

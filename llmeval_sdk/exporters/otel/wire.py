@@ -14,6 +14,7 @@ from struct import Struct
 from time import time_ns
 
 from llmeval_sdk._distribution import release
+from llmeval_sdk._process.app_resource import app_resource
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters.otel import _names
 from llmeval_sdk.exporters.otel._attributes import (
@@ -276,17 +277,17 @@ def _rejected_in_json(response: bytes) -> tuple[int, str]:
 
 
 def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
-    """Return what describes the app: from the environment, and where it runs."""
-    own = dict(settings.resource_attributes or {})
+    """Return what describes the app: its settings, its own OpenTelemetry, and where it runs."""
+    own = {**app_resource(), **(settings.resource_attributes or {})}
     name = settings.service_name or own.get("service.name") or "llmeval"
     return {
-        "telemetry.sdk.name": _names.SCOPE,
-        "telemetry.sdk.language": "python",
-        "telemetry.sdk.version": release(),
         "process.pid": getpid(),
         "host.name": socket.gethostname(),
         _names.OI_PROJECT: settings.phoenix_project or name,
         **own,
+        "telemetry.sdk.name": _names.SCOPE,
+        "telemetry.sdk.language": "python",
+        "telemetry.sdk.version": release(),
         "service.name": name,
         **more,
     }
