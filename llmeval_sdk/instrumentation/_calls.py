@@ -8,9 +8,8 @@ of a model call, it only says what that span does not know itself, so that the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -28,7 +27,7 @@ from llmeval_sdk.tracing._inner import (
     Recorder,
     adopted,
     current,
-    inherit,
+    inherit_late,
     leave_to_owner,
     recorder,
     state,
@@ -110,14 +109,16 @@ class CallProcessor(EvaluationSpanProcessor):
             return
         try:
             del self._open[span.context.span_id]
+            contexts = branch.contexts.get(span.context.span_id, ())
             target = recorder()
             if target is not None and _may_wait(span, branch.ours, target):
-                read = self._expect(branch.ours, _CallReading(_read_later(span, branch.ours)))
+                later = _read_later(span, branch.ours, contexts)
+                read = self._expect(branch.ours, _CallReading(later))
                 target.take(read, 2_000, exported=self.exports)
                 return
             data = of_sdk(span)
             if data is not None:
-                _leave(data, branch.ours, exported=self.exports)
+                _leave(data, branch.ours, contexts, exported=self.exports)
         except Exception as error:
             if not swallow("instrument", error):
                 raise
@@ -168,19 +169,20 @@ def _may_wait(span: Any, ours: Span, target: Recorder) -> bool:
     )
 
 
-def _read_later(span: Any, ours: Span) -> Callable[[], Iterable[Span]]:
+def _read_later(
+    span: Any, ours: Span, contexts: tuple[Mapping[str, Any], ...]
+) -> Callable[[], Iterable[Span]]:
     """Return what reads a call in the background, before the request that it belongs to.
 
     The worker takes spans in the order in which they ended, and the request has not ended yet.
     """
-    context = copy_context()
 
     def read() -> Iterable[Span]:
         data = of_sdk(span)
         if data is None:
             return ()
         call = _adopted(data, ours)
-        context.run(_inherit, call)
+        inherit_late(call, contexts)
         leave_to_owner(call, ended=True)
         return (call,)
 
@@ -195,21 +197,16 @@ def _adopted(data: ForeignSpan, ours: Span) -> Span:
     return call
 
 
-def _inherit(call: Span) -> None:
-    """Annotate a call, which has ended, with the fields of the annotation contexts around it."""
-    ended, call.end_ns = call.end_ns, 0
-    inherit(call)
-    call.end_ns = ended
-
-
-def _leave(data: ForeignSpan, ours: Span, *, exported: bool) -> None:
+def _leave(
+    data: ForeignSpan, ours: Span, contexts: tuple[Mapping[str, Any], ...], *, exported: bool
+) -> None:
     """Leave what a call tells to the spans of ours around it, and hand the call's own span on."""
     is_known = ours.kind == data.kind and ours.kind in _CALLS and not ours.end_ns
     call = _adopted(data, ours)
     if is_known:
         _complete(ours, call)
         return
-    _inherit(call)
+    inherit_late(call, contexts)
     leave_to_owner(call)
     call.owner = call.owner or call  # where the span around it is over, it is scored nowhere
     target = recorder()

@@ -7,12 +7,13 @@ MLflow. Each reading takes the first dialect that has an answer; odd values read
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk._coerce import to_chunks
 from llmeval_sdk.model import Chunk, SpanKind
 from llmeval_sdk.sources import messages
+from llmeval_sdk.tracing._inner import capture
 
 
 Attributes = Mapping[str, Any]
@@ -199,6 +200,35 @@ def session_of(attributes: Attributes) -> str | None:
         "traceloop.association.properties.session_id",
     )  # fmt: skip
     return str(found) if found else None
+
+
+def tags_of(attributes: Attributes) -> dict[str, str]:
+    """Return a span's labels, with its user as ``user_id``, as our own spans name it.
+
+    OpenInference's ``tag.tags`` is a list of words; ``team:roofs`` is the label ``team``.
+    """
+    words = attributes.get("tag.tags")
+    tags = labels(words if isinstance(words, (list, tuple)) else ())
+    user = first(
+        attributes, "user.id", "enduser.id", "mlflow.trace.user", "langfuse.user.id",
+        "traceloop.association.properties.user_id",
+    )  # fmt: skip
+    return {**tags, "user_id": str(user)} if user else tags
+
+
+MOST_LABELS = 100
+
+
+def labels(words: Sequence[Any]) -> dict[str, str]:
+    """Read words such as ``team:roofs``; one without a value is ``true``."""
+    pairs = (str(word)[:1_000].partition(":") for word in words[:MOST_LABELS])
+    return {name: value if colon else "true" for name, colon, value in pairs if name}
+
+
+def metadata_of(attributes: Attributes) -> dict[str, Any]:
+    """Return what the app noted on a span of OpenInference."""
+    metadata = capture(parsed(attributes.get("metadata")))
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def parsed(value: Any) -> Any:

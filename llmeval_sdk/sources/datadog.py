@@ -25,7 +25,7 @@ from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.model import Chunk, Failure, Prompt
 from llmeval_sdk.records import ANSWERED
 from llmeval_sdk.sources import _tools, messages
-from llmeval_sdk.sources.conventions import parsed
+from llmeval_sdk.sources.conventions import labels, parsed
 from llmeval_sdk.sources.reading import SCORED, scored
 from llmeval_sdk.sources.runs import ForeignSpan
 from llmeval_sdk.tracing import Span
@@ -211,7 +211,7 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
     start = int(event.get("start_ns") or 0)
     extractions = metadata.get("extractions")
     request, response, error = _request(meta), _response(meta), _error(event, meta)
-    name = str(event.get("name"))
+    name, tags = str(event.get("name")), labels(event.get("tags") or ())
     if kind == "tool":
         name, request = _called(event, parsed((meta.get("input") or {}).get("value")))
         result = _tools.result_in(response)
@@ -232,13 +232,22 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
         metrics=to_details(event.get("metrics")) if kind == "llm" else {},
         prompt=_prompt(meta) if kind == "llm" else None,
         error=error,
-        session_id=event.get("session_id"),
+        session_id=event.get("session_id") or tags.get("session_id"),
+        tags={name: value for name, value in tags.items() if name not in _ITS_OWN_TAGS},
         model_name=meta.get("model_name"),
         model_provider=meta.get("model_provider"),
         conversation=_conversation(meta) if kind == "llm" else (),
         offered=definitions_of(meta.get("tool_definitions")),
         agent=_agent(metadata),
     )
+
+
+_ITS_OWN_TAGS = frozenset((
+    "agent_service", "ddtrace.version", "decorator", "env", "error", "error_type",
+    "git.commit.sha", "git.repository_url", "integration", "language", "ml_app", "runtime-id",
+    "service", "session_id", "source", "version",
+))  # fmt: skip
+"""What ddtrace writes among the tags of every span."""
 
 
 def _called(event: Mapping[str, Any], value: Any) -> tuple[str, Any]:

@@ -18,7 +18,7 @@ scores of spans that nobody can look at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk._process import app_resource
@@ -26,7 +26,7 @@ from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.sources import conventions
 from llmeval_sdk.sources.reading import evaluated
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._inner import deliver, is_off, recorder
+from llmeval_sdk.tracing._inner import contexts_around, deliver, is_off, recorder
 
 
 MAX_OPEN = 20_000
@@ -39,7 +39,7 @@ OWN_SCOPE = "llmeval_sdk"
 class Branch:
     """The part of a trace below one span whose parent is elsewhere, or nowhere."""
 
-    __slots__ = ("above", "handed", "parents", "root", "spans")
+    __slots__ = ("above", "contexts", "handed", "parents", "root", "spans")
 
     def __init__(self, root: int, above: int = 0) -> None:
         self.root = root
@@ -50,6 +50,8 @@ class Branch:
         """How many of the spans were handed over."""
         self.parents: dict[int, int] = {}
         """Of every span of the branch: steps that matter may be far apart."""
+        self.contexts: dict[int, tuple[Mapping[str, Any], ...]] = {}
+        """The fields of the annotation contexts that a span began in, if there are any."""
 
 
 _BELOW_OURS = Branch(0)
@@ -101,6 +103,9 @@ class EvaluationSpanProcessor:
             self._open.pop(next(iter(self._open)), None)
         self._open[span.context.span_id] = branch
         span.llmeval_seen = self
+        contexts = contexts_around()
+        if contexts and branch is not _BELOW_OURS and len(branch.contexts) < 10 * MAX_SPANS:
+            branch.contexts[span.context.span_id] = contexts
 
     def _on_ending(self, span: Any) -> None:
         """Do nothing: a part of the SDK's protocol."""
@@ -148,9 +153,10 @@ class EvaluationSpanProcessor:
         app_resource.note(spans[handed])
         new = frozenset(span.context.span_id for span in spans[handed:])
         parents, evaluators, above = branch.parents, self._evaluators, branch.above
+        contexts = branch.contexts
 
         def read() -> Iterable[Span]:
-            return evaluated(spans, parents, evaluators, new, above)
+            return evaluated(spans, parents, evaluators, new, above, contexts=contexts)
 
         target.take(read, 2_000 * len(new), exported=self.exports)
 

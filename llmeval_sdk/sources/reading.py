@@ -11,7 +11,7 @@ from llmeval_sdk.records import OWNERS
 from llmeval_sdk.sources import _tools, _usage, conventions
 from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._inner import adopted, capture
+from llmeval_sdk.tracing._inner import adopted, capture, inherit_late
 
 
 SCORED = (*OWNERS, "llm", "retrieval", "task")
@@ -62,6 +62,7 @@ def finished(
             response=capture(result.result),
             error=error or result.error,
             session_id=conventions.session_of(attributes),
+            tags=conventions.tags_of(attributes),
             agent=agent,
             told_by=told_by,
         )
@@ -81,8 +82,9 @@ def finished(
         usage=_usage.usage_of(attributes) if kind == "llm" or is_embedding else None,
         metrics=_measured(span, attributes, start) if kind == "llm" else {},
         error=error,
-        attributes=_named(model, provider),
+        attributes={**conventions.metadata_of(attributes), **_named(model, provider)},
         session_id=conventions.session_of(attributes),
+        tags=conventions.tags_of(attributes),
         model_name=model,
         model_provider=provider,
         conversation=conventions.conversation_of(attributes) if kind == "llm" else (),
@@ -125,8 +127,8 @@ def naming_its_model(top: ForeignSpan, family: Sequence[ForeignSpan]) -> Foreign
     calls = (top, *(span for span in reversed(family) if span.kind == "llm"))
     asked = next((span for span in calls if span.model_name or span.model_provider), top)
     model, provider = asked.model_name, asked.model_provider
-    names = _named(model, provider)
-    return replace(top, model_name=model, model_provider=provider, attributes=names)
+    attributes = {**top.attributes, **_named(model, provider)}
+    return replace(top, model_name=model, model_provider=provider, attributes=attributes)
 
 
 def _named(model: str | None, provider: str | None) -> dict[str, str]:
@@ -138,10 +140,19 @@ def scored(
     top: ForeignSpan, family: Sequence[ForeignSpan], evaluators: tuple[Any, ...] = ()
 ) -> Span:
     """Make the span of ours that is scored, with all that the spans below it tell."""
-    span = adopted(answered(top, family), evaluators=evaluators)
+    span = adopted(answered(_of_a_user(top, family), family), evaluators=evaluators)
     for left in left_to(top, family):
         span.collect(left)
     return span
+
+
+def _of_a_user(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
+    """Say on a span whose request it is: as it says itself, else the first span below that does."""
+    sessions = (span.session_id for span in (top, *family) if span.session_id)
+    users = (span.tags["user_id"] for span in (top, *family) if "user_id" in span.tags)
+    user = next(users, None)
+    tags = top.tags if user is None else {**top.tags, "user_id": user}
+    return replace(top, session_id=next(sessions, None), tags=tags)
 
 
 def evaluated(
@@ -150,13 +161,17 @@ def evaluated(
     evaluators: tuple[Any, ...],
     new: Iterable[int],
     above: int = 0,
+    *,
+    contexts: Mapping[int, tuple[Mapping[str, Any], ...]] | None = None,
 ) -> Iterable[Span]:
     """Yield a span of ours for each span of OpenTelemetry's SDK that is new.
 
     The topmost of a trace holds what those below it tell, and is scored; the others, which have an
     owner, are only kept where the exporter is the store. Their parents are the nearest spans that
-    are kept too; that of a topmost one is ``above``, a span of ours, or none.
+    are kept too; that of a topmost one is ``above``, a span of ours, or none. ``contexts`` has the
+    fields of the annotation contexts that spans began in.
     """
+    contexts = contexts or {}
     known: dict[int, ForeignSpan] = {}
     for span in spans:
         data = of_sdk(span)
@@ -173,10 +188,12 @@ def evaluated(
         whole = naming_its_model(known[top], family)
         is_scored = whole.kind in SCORED
         span = scored(whole, family, evaluators) if is_scored else adopted(known[top])
-        for data in family:
-            here = int(data.span_id, 16)
+        steps = [int(data.span_id, 16) for data in family]
+        inherit_late(span, next((contexts[here] for here in (top, *steps) if here in contexts), ()))
+        for data, here in zip(family, steps, strict=True):
             if here in new and here != top:
                 step = adopted(data)
+                inherit_late(step, contexts.get(here, ()))
                 step.owner = span
                 yield step
         if top in new:

@@ -223,18 +223,36 @@ def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, Any]) -
 _LLM_ONLY = ("prompt", "name")
 
 
-def inherit(span: Span, spec: Spec | None = None) -> None:
+def contexts_around() -> tuple[Mapping[str, Any], ...]:
+    """Return the fields of the `annotation_context` blocks that the caller is inside of."""
+    return _inherited.get()
+
+
+def inherit_late(span: Span, contexts: tuple[Mapping[str, Any], ...]) -> None:
+    """Give a span of another library, which has ended, the fields of the blocks it began in.
+
+    What the library itself says of the session and in its tags takes precedence.
+    """
+    if contexts:
+        ended, span.end_ns = span.end_ns, 0
+        inherit(span, span.spec._replace(tags=span.tags), contexts)
+        span.end_ns = ended
+
+
+def inherit(
+    span: Span, spec: Spec | None = None, contexts: tuple[Mapping[str, Any], ...] | None = None
+) -> None:
     """Give a new span the fields of the `annotation_context` blocks around it.
 
     The tags and the session that its own decorator or block declared, in ``spec``, take precedence.
     """
-    contexts = _inherited.get()
-    for fields in contexts:
+    around = _inherited.get() if contexts is None else contexts
+    for fields in around:
         if span.kind == "llm":
             span.annotate(**fields)
         else:
             span.annotate(**{key: item for key, item in fields.items() if key not in _LLM_ONLY})
-    if contexts and spec is not None:
+    if around and spec is not None:
         span.annotate(tags=spec.tags, session_id=spec.session_id)
 
 

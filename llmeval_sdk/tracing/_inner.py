@@ -4,7 +4,7 @@ Other rooms reach what apps do not see of a span by these names, and by those at
 that have no underscore.
 """
 
-from llmeval_sdk.tracing._annotate import inherit, is_off, off, read_ids
+from llmeval_sdk.tracing._annotate import contexts_around, inherit_late, is_off, off, read_ids
 from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._finished import (
     adopted,
@@ -21,7 +21,8 @@ from llmeval_sdk.tracing.ids import new_span_id, new_trace_id
 
 
 __all__ = [
-    "Link", "Recorder", "Scope", "Spec", "State", "adopted", "capture", "current", "deliver",
-    "from_plain", "inherit", "install", "is_off", "leave_to_owner", "new_span_id", "new_trace_id",
-    "off", "read_ids", "recorder", "settle", "span_data", "state", "to_plain", "without_content",
+    "Link", "Recorder", "Scope", "Spec", "State", "adopted", "capture", "contexts_around",
+    "current", "deliver", "from_plain", "inherit_late", "install", "is_off", "leave_to_owner",
+    "new_span_id", "new_trace_id", "off", "read_ids", "recorder", "settle", "span_data", "state",
+    "to_plain", "without_content",
 ]  # fmt: skip
