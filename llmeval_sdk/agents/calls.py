@@ -11,9 +11,11 @@ from typing import Any, Literal, NamedTuple
 from llmeval_sdk.model import Step
 
 
-Outcome = Literal["failed", "refused", "done"]
+Outcome = Literal["failed", "refused", "pending", "done"]
 """``failed``: the call raised or returned an error. ``refused``: its short result says that it did
-not do what was asked. ``done``: anything else."""
+not do what was asked. ``pending``: it has no result yet. ``done``: anything else."""
+WENT_WRONG = frozenset(("failed", "refused"))
+"""The outcomes of a call that are faults."""
 
 HEAD = 300
 """An error shows in this many characters at the beginning of a result."""
@@ -68,7 +70,7 @@ def outcome_of(step: Step, result: str | None) -> Outcome:
     if step.error is not None:
         return "failed"
     if result is None:  # a function that ended without a result did return; a chat's call did not
-        return "refused" if step.end_ns is None else "done"
+        return "pending" if step.end_ns is None else "done"
     head = result[:HEAD]
     if _ERROR.match(head):
         return "failed"

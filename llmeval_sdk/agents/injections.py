@@ -116,6 +116,8 @@ def hijacks(run: Run, spend: Callable[[float], None]) -> list[Hijack]:
     """Return the calls of a run that follow an instruction in an earlier tool's result."""
     passages = AddressedPassages()
     followed = []
+    for call in run.earlier:
+        passages.read(call.number, run.seen[call.seen : call.returned])
     for call in run.calls:
         hijack = passages.hijack(call, run.asked, spend)
         if hijack is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from llmeval_sdk._chat import bounded_question
@@ -48,35 +49,45 @@ class Statement(NamedTuple):
 class Run:
     """The steps of a Record, and what every score of a run asks of them.
 
+    What stands before the question of the Record is history: a chat sends its former turns along
+    with each new one. It was scored when it happened, so its calls and words are none of this run's
+    faults.
+
     Attributes:
-        steps: the messages and tool calls, in order.
-        calls: the tool calls.
-        changes: those that changed something, as far as they succeeded.
-        said: what the agent said; its final answer comes last.
+        steps: the messages and tool calls, in order, with those of the history.
+        calls: the tool calls since the question.
+        earlier: the tool calls of the history.
+        changes: the calls that changed something, as far as they succeeded, with the history's.
+        said: what the agent said since the question; its final answer comes last.
         asked: what the user said, in lower case.
-        seen: all that the agent did not write, in lower case: instructions, what the user said, and
-            what tools returned, in order.
+        request: what the user said since the history, in lower case.
+        seen: all that the agent has not written since the question, in lower case: instructions,
+            what the user said, what tools returned, and all of the history, in order.
         ends_with_answer: whether the last step is something that the agent said.
+        is_under_way: whether it is the run so far, as a model call shows it that asks for a tool.
         schemas: the JSON schemas of the tools' parameters by name; empty where they are not known.
         cut_at: the first step of whose text not all was read; ``None`` where all was. What the
             agent saw there is not known, so nothing that comes later can be called invented.
     """
 
     __slots__ = (
-        "asked", "calls", "changes", "cut_at", "ends_with_answer", "said", "schemas",
-        "seen", "steps",
+        "asked", "calls", "changes", "cut_at", "earlier", "ends_with_answer", "is_under_way",
+        "request", "said", "schemas", "seen", "steps",
     )  # fmt: skip
 
     def __init__(self, record: Record) -> None:
         self.steps = _steps(record)
         self.calls: list[ToolCall] = []
+        self.earlier: list[ToolCall] = []
         self.said: list[Statement] = []
         self.cut_at: int | None = None
+        begins = _begin_of_turn(self.steps, record)
         asked: list[str] = []
+        request: list[str] = []
         seen: list[str] = []
         length = spoken = 0
         for number, step in enumerate(self.steps, 1):
-            if step.role == "assistant":
+            if step.role == "assistant" and number >= begins:
                 text = (step.content or "")[: min(LONGEST_RESULT, max(0, MOST_TEXT - spoken))]
                 spoken += len(text)
                 self.said.append(Statement(number, text))
@@ -89,22 +100,39 @@ class Run:
             low = text[:room].lower()
             if step.role == "user":
                 asked.append(low)
+                if number >= begins:
+                    request.append(low)
             seen.append(low)
             if is_note_of_a_cut(step):
                 self.cut_at = self.cut_at or number
             known, length = length, length + len(low) + 1
             if step.role == "tool":
                 about = outcome_of(step, result), is_write(step), signature(step)
-                self.calls.append(ToolCall(number, step, result, *about, known, length - 1))
-        self.changes = [call for call in self.calls if call.writes and call.outcome == "done"]
+                calls = self.calls if number >= begins else self.earlier
+                calls.append(ToolCall(number, step, result, *about, known, length - 1))
+        calls = [*self.earlier, *self.calls]
+        self.changes = [call for call in calls if call.writes and call.outcome == "done"]
         self.asked = "\n".join(asked)
+        self.request = "\n".join(request)
         self.seen = "\n".join(seen)
         last = self.steps[-1] if self.steps else None
-        answered = last is not None and last.role == "assistant"
+        answered = last is not None and last.role == "assistant" and bool(self.said)
         self.ends_with_answer = answered and len(self.said[-1].text.strip()) > 1
+        waits = any(call.outcome == "pending" for call in self.calls)
+        self.is_under_way = waits and record.span_kind == "llm"
         offered = record.request.get("tools") if isinstance(record.request, dict) else None
         tools = definitions_of(record.tools) or definitions_of(offered) or ()
         self.schemas = {str(tool["name"]): tool["parameters"] for tool in tools}
+
+
+def _begin_of_turn(steps: Sequence[Step], record: Record) -> int:
+    """Return the number of the step with the question of a Record; 1 where there is none."""
+    question = bounded_question(record.request).strip()
+    for number in range(len(steps), 0, -1):
+        step = steps[number - 1]
+        if question and step.role == "user" and (step.content or "").strip().endswith(question):
+            return number
+    return 1
 
 
 def _steps(record: Record) -> tuple[Step, ...]:

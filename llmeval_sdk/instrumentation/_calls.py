@@ -21,7 +21,7 @@ from llmeval_sdk.records import OWNERS, Spent, left_by
 from llmeval_sdk.sources import conventions
 from llmeval_sdk.sources.otel import Branch, EvaluationSpanProcessor
 from llmeval_sdk.sources.reading import of_sdk
-from llmeval_sdk.sources.runs import ForeignSpan
+from llmeval_sdk.sources.runs import ForeignSpan, left_by_call
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._inner import (
     Recorder,
@@ -194,6 +194,8 @@ def _adopted(data: ForeignSpan, ours: Span) -> Span:
     kind = "task" if data.kind in OWNERS else data.kind
     call = adopted(replace(data, kind=kind, parent_id=ours.span_id, session_id=ours.session_id))
     call.owner = ours if ours.is_evaluated else ours.owner
+    for item in left_by_call(data):
+        call.collect(item)
     return call
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from llmeval_sdk.agents.messages import unwrapped
+from llmeval_sdk.agents.messages import steps_of, unwrapped
 
 
 def chat(value: Any) -> dict[str, Any] | None:
@@ -46,7 +46,10 @@ def listed(value: Any) -> list[Any]:
 
 
 def answer(value: Any) -> str | None:  # noqa: PLR0911
-    """Read the text of the last message of an answer; ``None`` where there is none."""
+    """Read the text of the last message of an answer; ``None`` where there is none.
+
+    A message that calls tools and says nothing is the text ``""``.
+    """
     if isinstance(value, str):
         return None if _is_repr(value) else value
     if isinstance(value, dict):
@@ -66,7 +69,7 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
             text = text_of(value.get(name))
             if text is not None and not _is_repr(text):
                 return text
-        return None
+        return "" if any(step.role == "tool" for step in steps_of([value]) or ()) else None
     if isinstance(value, list) and value and isinstance(value[-1], dict):
         return answer(value[-1]) if _turn(value[-1]) is not None or "message" in value[-1] else None
     return None

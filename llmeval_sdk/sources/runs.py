@@ -81,11 +81,21 @@ def left_to(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[Left]:
                 offered.setdefault(str(tool["name"]), tool)
     below = _told_once([_as_step(span, offered) for span in family if span is not top])
     left = gathered_below(top, below, whole=True)
-    told = max((span.conversation for span in family), key=len, default=())
-    if told:
-        left.append(Conversation(capture(told, list(_ROOM)), None, None))
+    longest = max((span.conversation for span in family), key=len, default=())
+    return [*left, *_shown_by(longest, tuple(offered.values()))]
+
+
+def left_by_call(call: ForeignSpan) -> list[Left]:
+    """Return what a model call leaves of the run that it belongs to: its messages, and tools."""
+    return _shown_by(call.conversation, tuple(call.offered or ())[:_MOST_TOOLS])
+
+
+def _shown_by(messages: Sequence[Any], offered: tuple[Mapping[str, Any], ...]) -> list[Left]:
+    left: list[Left] = []
+    if messages:
+        left.append(Conversation(capture(messages, list(_ROOM)), None, None))
     if offered:
-        left.append({"tools": tuple(offered.values())})
+        left.append({"tools": offered})
     return left
 
 

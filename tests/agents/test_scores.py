@@ -229,13 +229,24 @@ def test_hostile_runs_are_bounded(name):
 
 
 def test_a_tool_that_returns_nothing_has_not_failed():
-    """A function that ended without a result did what it was asked; a chat's call had no answer."""
+    """A function that ended without a result did what it was asked."""
     done = Step("tool", None, "cancel_order", GET, None, start_ns=1, end_ns=2)
     assert score("tool_call_errors", run(done)).value == 0
     assert score("tool_call_efficiency", run(done)).value == 1
     assert score("unsupported_action_claims", run(done, answer="I have cancelled it.")).value == 0
-    cut_off = Step("tool", None, "cancel_order", GET)
-    assert score("tool_call_errors", run(cut_off)).value == 1
+
+
+def test_a_call_without_a_result_so_far_is_no_fault():
+    """It was neither refused nor ignored, and the run that waits for it owes no answer yet."""
+    pending = Step("tool", None, "get_order", GET)
+    record = run(pending, asked="Where is A17? Please cancel it.", answer=None)
+    record = replace(record, span_kind="llm")
+    for name in ("tool_call_errors", "tool_call_efficiency"):
+        assert score(name, record) is None
+    for name in ("ignored_errors", "run_faults", "unmet_requests"):
+        assert score(name, record).value == 0
+    after_another = run(call("get_order", {"order_id": "A17"}, "Error: no"), pending)
+    assert score("tool_call_errors", after_another).value == 1
 
 
 def test_decoys_hide_no_injection():

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from llmeval_sdk.agents.actions import apologises
-from llmeval_sdk.agents.calls import values_of
+from llmeval_sdk.agents.calls import WENT_WRONG, values_of
 from llmeval_sdk.agents.run import Run, ToolCall
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, counted, of_a_run
 
 
 _ADMITS = re.compile(
     r"\berrors?\b|\bfail|\b(?:an|the|some|any) (?:issue|problem)|trouble|invalid|incorrect|denied"
-    r"|rejected|declined|unsuccessful|went wrong"
+    r"|rejected|declined|unsuccessful|went wrong|\bI(?: have|'ve)? (?:stopped|aborted|cancelled)\b"
     r"|not (?:be |been )?(?:found|available|valid|allowed|successful|complete)",
     re.IGNORECASE,
 )
@@ -26,7 +26,7 @@ def _score(run: Run) -> Scored:
     one that shares an argument's value with it. A lookup that failed is repaired by any later one
     that succeeds: the agent looked elsewhere, and nothing had to be undone. A failure is mentioned
     if anything that the agent says after it speaks of an error, a problem or something that was not
-    possible.
+    possible. An agent that says that it stopped has not gone on either.
     """
     return counted(_ignored(run))
 
@@ -36,7 +36,7 @@ def _ignored(run: Run) -> Iterator[tuple[int, str]]:
     last_admission = max((said.number for said in run.said if _admits(said.text)), default=0)
     last_words = max((said.number for said in run.said), default=0)
     for call in run.calls:
-        if call.outcome == "done" or last_words < call.number:
+        if call.outcome not in WENT_WRONG or last_words < call.number:
             continue  # it did not fail, or the agent never spoke again
         if last_admission < call.number and not repairs.repair(call):
             words = "failed, and the agent went on as if it had not"

@@ -23,17 +23,18 @@ def _score(run: Run) -> Scored:
     It is one minus the product of what each sign leaves of the hope that all went well: calls that
     brought nothing, requests that were not met, an apology at the end, no answer at all, arguments
     that stand nowhere, and figures in the answer that stand nowhere. Whether the task was solved
-    often does not show in a run, so this finds runs with visible faults and guesses the rest.
+    often does not show in a run, so this finds runs with visible faults and guesses the rest. A
+    model call that asks for a tool shows a run under way, which owes neither an answer nor actions.
     """
-    wasteful, (missed, asked), values = wasted(run), unmet(run), invented(run)
-    share = len(wasteful) / len(run.calls) if run.calls else 0.0
+    (wasteful, ended), (missed, asked), values = wasted(run), unmet(run), invented(run)
+    share = len(wasteful) / ended if ended else 0.0
     sorry = bool(run.said) and apologises(run.said[-1].text)
     figures = min(1.0, 3 * absent_figures(run))
     signs = {
         "calls that brought nothing": 1 - WASTE * share,
         "requests that were not met": 1 - UNMET * (len(missed) / asked if asked else 0.0),
         "an apology at the end": 1 - APOLOGY * sorry,
-        "no answer": 1 - SILENCE * (not run.ends_with_answer),
+        "no answer": 1 - SILENCE * (not run.ends_with_answer and not run.is_under_way),
         "arguments that stand nowhere": INVENTED ** min(MOST_INVENTED, len(values)),
         "figures that stand nowhere": 1 - FIGURES * figures,
     }

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.agents.calls import EMPTY
+from llmeval_sdk.agents.calls import EMPTY, WENT_WRONG
 from llmeval_sdk.agents.run import Run, ToolCall
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
 
 
-def wasted(run: Run) -> list[ToolCall]:
-    """Return the calls that failed, came back empty, or returned what that tool had returned."""
+def wasted(run: Run) -> tuple[list[ToolCall], int]:
+    """Return the calls that brought nothing new, and how many calls have ended.
+
+    They failed, came back empty, or returned what that tool had returned.
+    """
     returned: set[tuple[str, str]] = set()
     wasteful = []
-    for call in run.calls:
+    ended = [call for call in run.calls if call.outcome != "pending"]
+    for call in ended:
         result = (call.result or "").strip()
         key = call.step.name or "", result
         says_nothing = result.lower() in EMPTY
         repeats = key in returned and not (says_nothing and call.writes)
-        if call.outcome != "done" or (says_nothing and not call.writes) or repeats:
+        if call.outcome in WENT_WRONG or (says_nothing and not call.writes) or repeats:
             wasteful.append(call)
         returned.add(key)
-    return wasteful
+    return wasteful, len(ended)
 
 
 def _score(run: Run) -> Scored:
@@ -29,14 +33,14 @@ def _score(run: Run) -> Scored:
     the same tool. One that changes something may come back empty. Of all single signals, this one
     tells best whether a run went wrong.
     """
-    if not run.calls:
+    wasteful, count = wasted(run)
+    if not count:
         return None, (), None
-    wasteful = wasted(run)
     if not wasteful:
         return 1.0, (), None
     first = wasteful[0]
     explanation = at(first.number, first.step.name, "brought nothing new")
-    value = 1 - len(wasteful) / len(run.calls)
+    value = 1 - len(wasteful) / count
     return value, [call.number for call in wasteful], explanation
 
 

@@ -9,7 +9,9 @@ from llmeval_sdk.heuristics.agent._outcome import Scored, of_a_run
 
 def unmet(run: Run) -> tuple[list[str], int]:
     """Return the actions that were asked for and not done, and how many were asked for."""
-    actions = wanted(run.asked)
+    if run.is_under_way:
+        return [], 0
+    actions = wanted(run.request)
     tools = {(call.step.name or "").lower() for call in run.changes}
     missed = [verb for verb, kin in actions.items() if not any(is_kin(tool, kin) for tool in tools)]
     return missed, len(actions)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from llmeval_sdk.agents.calls import WENT_WRONG
 from llmeval_sdk.agents.injections import hijacks
 from llmeval_sdk.agents.messages import both_ends
 from llmeval_sdk.agents.run import Run, ToolCall, run_of
@@ -53,7 +54,7 @@ def shown_run(record: Record) -> ShownRun:
     run = run_of(record)
     count = len(run.steps)
     numbers = list(range(1, count + 1)) if count <= MOST_WHOLE else _chosen(run)
-    calls = {call.number: call for call in run.calls}
+    calls = {call.number: call for call in (*run.earlier, *run.calls)}
     sections: list[Section] = []
     last = 0
     for number in [*numbers, count + 1]:
@@ -98,7 +99,7 @@ def _line(text: str) -> str:
 
 def faults(run: Run) -> list[int]:
     """Return the steps that went wrong, as far as that shows without a model."""
-    at_fault = {call.number for call in run.calls if call.outcome != "done"}
+    at_fault = {call.number for call in run.calls if call.outcome in WENT_WRONG}
     made = set()
     for call in run.calls:
         if call.signature in made:
@@ -145,7 +146,7 @@ def _numbers(run: Run, role: str) -> list[int]:
 
 def _gap(numbers: range, calls: dict[int, ToolCall]) -> Section:
     there = [calls[number] for number in numbers if number in calls]
-    unlike = sum(call.outcome != "done" for call in there)
+    unlike = sum(call.outcome in WENT_WRONG for call in there)
     text = (
         f"[{len(numbers)} steps are left out here: {len(there)} tool calls, of which {unlike} "
         f"failed or were refused, and {len(numbers) - len(there)} messages]"
