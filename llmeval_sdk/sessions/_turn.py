@@ -106,15 +106,24 @@ def record_of_session(
 ) -> Record:
     """Make the Record of a session: all of the conversation in its steps.
 
+    A model call that only asked for a tool is one turn with the next call, which has its result.
     Its trace id is made of the session's id, so that sampling and escalation draw by session.
     """
     steps: list[Step] = []
     left_out = count - len(turns)
     response: str | None = None
-    for place, (start, end, text) in enumerate(turns):
+    whole = [json.loads(text) for _, _, text in turns]
+    for place, ((start, end, _), turn) in enumerate(zip(turns, whole, strict=True)):
         if left_out > 0 and place == min(FIRST_TURNS, len(turns) - 1):
             steps.append(Step("system", f"[{left_out} turns of this session are left out here]"))
-        turn = json.loads(text)
+        if (
+            turn["a"] == ""
+            and turn["t"]
+            and place + 1 < len(whole)
+            and (turn["u"] == whole[place + 1]["u"])
+        ):
+            count -= 1
+            continue
         if turn["u"] != "":  # None where texts may not be kept
             steps.append(Step("user", turn["u"], start_ns=start, end_ns=start))
         steps += [_step(call) for call in turn["t"]]

@@ -89,7 +89,7 @@ def test_a_killed_worker_repeats_no_paid_verdict(ray_here, slow_judge, tmp_path)
     os.kill(victim, signal.SIGKILL)
     thread.join(280)
     (report,) = results
-    whole = {"evaluated": ROWS, "not_applicable": 0, "failed": 0}
+    whole = {"evaluated": ROWS, "not_applicable": 0, "no_answer": 0, "failed": 0}
     assert report.counts == {"correctness": whole, "groundedness": whole}
     assert ROWS * JUDGES <= slow_judge.calls <= ROWS * JUDGES + AT_A_TIME
 

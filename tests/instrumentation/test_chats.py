@@ -1,0 +1,142 @@
+"""Chats of an app that only instruments its client: who spoke, what was a turn, what went wrong."""
+
+import json
+
+import openai
+import pytest
+from scripted_model import calls, scripted_model
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry, testing
+from llmeval_sdk.store.reader import StoreReader
+
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_order",
+            "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}},
+        },
+    }
+]
+
+
+def clerk(body):
+    """Play a model that looks the order up for the first question, and is polite after it."""
+    asked = max(at for at, turn in enumerate(body["messages"]) if turn["role"] == "user")
+    if body["messages"][asked]["content"] == "Thanks":
+        return "You are welcome."
+    if any(turn["role"] == "tool" for turn in body["messages"][asked:]):
+        return "Order A17 is shipped."
+    return calls(("get_order", {"order_id": "A17"}))
+
+
+class Chat:
+    """An app's chat: it sends all of the messages with each call, and runs the tools itself."""
+
+    def __init__(self, client):
+        self.client, self.messages = client, []
+
+    def say(self, text):
+        self.messages.append({"role": "user", "content": text})
+        while True:
+            reply = self.client.chat.completions.create(
+                model="gpt-4o", messages=self.messages, tools=TOOLS
+            )
+            answer = reply.choices[0].message
+            self.messages.append(answer.model_dump(exclude_none=True))
+            if not answer.tool_calls:
+                return answer.content
+            for made in answer.tool_calls:
+                content = json.dumps({"status": "shipped"})
+                turn = {"role": "tool", "tool_call_id": made.id, "content": content}
+                self.messages.append(turn)
+
+
+@pytest.fixture
+def client():
+    with scripted_model(clerk) as address:
+        yield openai.OpenAI(base_url=address, api_key="none", max_retries=0)
+
+
+@pytest.fixture
+def records():
+    """What a heuristic of the test was shown."""
+    shown = []
+
+    @llmeval.heuristic
+    def what_was_seen(record: llmeval.Record) -> float:
+        shown.append(record)
+        return 1.0
+
+    yield shown
+    registry.forget("what_was_seen")
+
+
+FAULTS = (
+    "run_faults", "tool_call_errors", "tool_call_schema", "ungrounded_arguments", "ignored_errors",
+    "unsupported_action_claims", "unmet_requests", "injected_actions", "duplicate_tool_calls",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("is_agent", [False, True])
+def test_a_good_chat_has_no_faults_in_any_turn(client, is_agent):
+    """Neither in the call that asks for a tool, nor in the turn that follows, "Thanks"."""
+    with testing.capture(escalations=[]) as seen:
+        llmeval.instrument("openai")
+        chat = Chat(client)
+        say = llmeval.agent(chat.say) if is_agent else chat.say
+        say("Where is my order A17?")
+        say("Thanks")
+        seen.drain()
+    faults = [event.evaluation for event in seen.evaluations if event.evaluation.name in FAULTS]
+    assert len(faults) > len(FAULTS)
+    assert not [(fault.name, fault.explanation) for fault in faults if fault.value]
+
+
+def test_the_calls_of_a_turn_keep_the_names_of_the_tools(client, records):
+    """Also those of former turns, which come back as messages of the chat."""
+    with testing.capture(escalations=[]) as seen:
+        llmeval.instrument("openai")
+        chat = Chat(client)
+        say = llmeval.agent(chat.say)
+        say("Where is my order A17?")
+        say("Thanks")
+        seen.drain()
+    tools = [[step.name for step in record.steps if step.role == "tool"] for record in records]
+    assert tools == [["get_order"], ["get_order"]]
+
+
+def test_a_call_has_the_user_the_session_and_the_tags_of_its_context(client, tmp_path):
+    """In the store too, where costs are added up by user, and a user's texts are deleted."""
+    path = tmp_path / "traces.db"
+    llmeval.configure(exporters=["local"], store=str(path), escalations=[])
+    llmeval.instrument("openai")
+    with llmeval.annotation_context(user_id="ann", session_id="chat-7", tags={"team": "roofs"}):
+        Chat(client).say("Where is my order A17?")
+    assert llmeval.flush(20).complete
+    with StoreReader(path) as reader:
+        spans = list(reader.read(lambda db: db.execute("SELECT session_id, tags FROM spans")))
+    assert len(spans) == 2
+    for session, tags in spans:
+        assert session == "chat-7"
+        assert json.loads(tags) == {"user_id": "ann", "team": "roofs"}
+
+
+def test_calls_of_a_session_are_the_turns_of_a_conversation(client, tmp_path, until):
+    """A call that only asks for a tool is no turn of its own."""
+
+    def counted():
+        return [e.evaluation for e in seen.evaluations if e.evaluation.name == "turn_count"]
+
+    with testing.capture(
+        escalations=[], evaluators=["turn_count"], session_idle=0.2, store=str(tmp_path / "s.db")
+    ) as seen:
+        llmeval.instrument("openai")
+        chat = Chat(client)
+        with llmeval.annotation_context(session_id="chat-7"):
+            chat.say("Where is my order A17?")
+            chat.say("Thanks")
+        (evaluation,) = until(lambda: seen.drain() or counted())
+    assert evaluation.value == 2.0
