@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import hypothesis
@@ -60,3 +61,17 @@ def _fresh_environment(monkeypatch, tmp_path, request):
     shield.raise_again(False)
     shield._last_told.clear()
     shield.notices.clear()
+
+
+@pytest.fixture
+def until():
+    """Wait for a condition, at most for some seconds, and return what it gave."""
+
+    def wait(condition, seconds=30.0):
+        deadline = time.monotonic() + seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, "the condition never came true"
+            time.sleep(0.02)
+        return value
+
+    return wait

@@ -7,7 +7,7 @@ import pytest
 from scripted_model import calls, scripted_model
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import registry, testing
+from llmeval_sdk import testing
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -58,20 +58,6 @@ class Chat:
 def client():
     with scripted_model(clerk) as address:
         yield openai.OpenAI(base_url=address, api_key="none", max_retries=0)
-
-
-@pytest.fixture
-def records():
-    """What a heuristic of the test was shown."""
-    shown = []
-
-    @llmeval.heuristic
-    def what_was_seen(record: llmeval.Record) -> float:
-        shown.append(record)
-        return 1.0
-
-    yield shown
-    registry.forget("what_was_seen")
 
 
 FAULTS = (

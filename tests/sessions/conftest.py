@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 
 import pytest
 
@@ -43,17 +42,3 @@ def stand_in():
     """An LLM of the stand-in server, over HTTP."""
     with JudgeServer() as server:
         yield OpenAILLM("stand-in", base_url=server.base_url, timeout=10)
-
-
-@pytest.fixture
-def until():
-    """Wait for a condition, at most for some seconds, and return what it gave."""
-
-    def wait(condition, seconds=30.0):
-        deadline = time.monotonic() + seconds
-        while not (value := condition()):
-            assert time.monotonic() < deadline, "the condition never came true"
-            time.sleep(0.02)
-        return value
-
-    return wait
