@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk._process.shield import caught
+from llmeval_sdk._process.shield import caught, tell
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
 
 
@@ -177,11 +177,15 @@ _INPUT = ("input_tokens", "prompt_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens")
 _CREATED = "cache_creation_input_tokens"
 DETAILS = {
-    "cache_read_input_tokens": ("cache_read_input_tokens", "cached_tokens", "cache_read"),
-    "cache_write_input_tokens": ("cache_write_input_tokens", _CREATED, "cache_creation"),
+    "cache_read_input_tokens": (
+        "cache_read_input_tokens", "cached_tokens", "cache_read_tokens", "cache_read",
+    ),
+    "cache_write_input_tokens": (
+        "cache_write_input_tokens", _CREATED, "cache_write_tokens", "cache_creation", "cache_write",
+    ),
     "reasoning_output_tokens": ("reasoning_output_tokens", "reasoning_tokens", "reasoning"),
     "time_to_first_token": ("time_to_first_token",),
-}
+}  # fmt: skip
 """What else is measured of a model call, by its name among a span's metrics, in all spellings."""
 CACHED = ("cache_read_input_tokens", "cache_write_input_tokens")
 
@@ -219,6 +223,37 @@ def to_details(value: Any) -> dict[str, float]:
             known.update(part)  # such as OpenAI's ``prompt_tokens_details``
     numbers = {name: _number(known, spellings) for name, spellings in DETAILS.items()}
     return {name: number for name, number in numbers.items() if number is not None}
+
+
+_PRICED_KINDS = frozenset((
+    *_INPUT, *_OUTPUT, "total_tokens",
+    *(name for spellings in DETAILS.values() for name in spellings),
+    "text_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens",
+    "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
+))  # fmt: skip
+"""Kinds of tokens that have a price of their own, or that of any input or output token."""
+_MOST_KINDS = 50
+_told_kinds: set[str] = set()
+
+
+def note_kinds(used: Any) -> None:
+    """Count the kinds of tokens of a model call that have no price here; log each name once."""
+    if not isinstance(used, Mapping):
+        return
+    parts = [used, *(part for part in used.values() if isinstance(part, Mapping))]
+    for name in {name for part in parts for name in part.keys() - _PRICED_KINDS}:
+        number = next((part[name] for part in parts if name in part), None)
+        if not (isinstance(name, str) and name.endswith("tokens") and isinstance(number, int)):
+            continue
+        if number <= 0:
+            continue
+        caught.add("usage: tokens of an unknown kind")
+        if name not in _told_kinds and len(_told_kinds) < _MOST_KINDS:
+            _told_kinds.add(name)
+            tell(
+                f"usage: {name[:80]}",
+                "the price of this kind of tokens is not known: they cost as much as any others",
+            )
 
 
 def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:

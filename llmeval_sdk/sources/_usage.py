@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from llmeval_sdk._coerce import to_details, to_usage
+from llmeval_sdk._coerce import note_kinds, to_details, to_usage
 from llmeval_sdk.model import Usage
 from llmeval_sdk.sources import conventions
 
@@ -14,22 +14,30 @@ _LAST_PARTS = 8
 """Of a streamed answer, how many parts from its end on are looked at for its usage."""
 
 
+_USAGE = ("gen_ai.usage.", "llm.token_count.", "llm.usage.")
+_COUNTS = {
+    "input_tokens": (
+        "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
+        "llm.usage.prompt_tokens",
+    ),
+    "output_tokens": (
+        "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion", "llm.usage.completion_tokens",
+    ),
+    "total_tokens": (
+        "llm.usage.total_tokens", "gen_ai.usage.total_tokens", "llm.token_count.total",
+    ),
+}  # fmt: skip
+
+
 def usage_of(attributes: conventions.Attributes) -> Usage | None:
     """Return the tokens that a model call used."""
-    counts = {
-        "input_tokens": conventions.first(
-            attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
-            "llm.token_count.prompt", "llm.usage.prompt_tokens",
-        ),
-        "output_tokens": conventions.first(
-            attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
-            "llm.token_count.completion", "llm.usage.completion_tokens",
-        ),
-        "total_tokens": conventions.first(
-            attributes, "llm.usage.total_tokens", "gen_ai.usage.total_tokens",
-            "llm.token_count.total",
-        ),
-    }  # fmt: skip
+    counts = {name: conventions.first(attributes, *keys) for name, keys in _COUNTS.items()}
+    note_kinds({
+        f"{key} tokens": number
+        for key, number in attributes.items()
+        if key.startswith(_USAGE) and key not in _KNOWN
+    })  # fmt: skip
     usage = to_usage({name: number for name, number in counts.items() if number is not None})
     return (
         usage
@@ -44,6 +52,7 @@ _DETAILS = {
         "llm.token_count.prompt_details.cache_read",
     ),
     "cache_write_input_tokens": (
+        "gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens",
         "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
         "llm.token_count.prompt_details.cache_write",
     ),
@@ -52,6 +61,9 @@ _DETAILS = {
     ),
     "time_to_first_token": ("gen_ai.response.time_to_first_chunk",),
 }  # fmt: skip
+
+
+_KNOWN = frozenset(key for table in (_COUNTS, _DETAILS) for keys in table.values() for key in keys)
 
 
 def details_of(attributes: conventions.Attributes) -> dict[str, float]:

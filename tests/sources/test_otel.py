@@ -527,6 +527,22 @@ def test_a_flush_that_is_not_done_in_time_says_so(processor):
     registry.forget("slow")
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"],
+)
+def test_tokens_that_a_cache_keeps_have_their_price(app, name):
+    """By either name: they cost more than other input."""
+    with capture(prices={"m": (2, 10, 0.5, 4)}) as seen:
+        used = {"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 1, name: 4}
+        attributes = {**LLM_SPANS["gen_ai"], **used, "gen_ai.request.model": "m"}
+        with app.start_as_current_span("chat", attributes=attributes):
+            pass
+        seen.drain()
+    (record,) = RECORDS
+    assert record.usage.cost_usd == pytest.approx((5 * 2 + 4 * 4 + 1 * 10) / 1e6)
+
+
 def test_an_unsampled_trace_is_not_scored(processor):
     """It is not exported, so its scores would belong to nothing."""
     provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)

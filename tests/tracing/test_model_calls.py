@@ -71,6 +71,33 @@ def test_anthropic_counts_cached_tokens_beside_the_input():
     assert done.usage.cost_usd == pytest.approx((100 * 2 + 800 * 0.5 + 50 * 4 + 10 * 10) / 1e6)
 
 
+@pytest.mark.parametrize("where", ["prompt_tokens_details", "input_tokens_details"])
+def test_tokens_that_openai_writes_to_its_cache_have_their_price(where):
+    """They are a part of the input, and cost more than the rest of it."""
+    with llmeval.llm("m") as span:
+        names = ("prompt_tokens", "completion_tokens")
+        if where == "input_tokens_details":
+            names = ("input_tokens", "output_tokens")
+        used = {names[0]: 1_000, names[1]: 10, where: {"cache_write_tokens": 50}}
+        span.response = {"content": "Slate.", "usage": used}
+    done = only_span()
+    assert done.metrics["cache_write_input_tokens"] == 50
+    assert done.usage.cost_usd == pytest.approx((950 * 2 + 50 * 4 + 10 * 10) / 1e6)
+
+
+def test_tokens_of_an_unknown_kind_are_told_once(caplog):
+    """They cost as much as any others, which somebody who reads the costs has to know."""
+    used = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"odd_tokens": 4}}
+    for _ in range(3):
+        with llmeval.llm("m") as span:
+            span.response = {"content": "Slate.", "usage": used}
+        only_span()
+    told = [record.getMessage() for record in caplog.records if "odd_tokens" in str(record.args)]
+    assert len(told) == 1
+    assert "they cost as much as any others" in told[0]
+    assert llmeval.stats().problems["usage: tokens of an unknown kind"] >= 3
+
+
 def test_negative_tokens_are_no_tokens_and_are_counted():
     """A number that cannot be is left out, and stats() says how often."""
     before = caught.snapshot().get("a negative number of tokens", 0)
