@@ -231,6 +231,13 @@ def predictor_of(judge: str) -> str | None:
     return name
 
 
+def question_of(judge: str) -> str | None:
+    """Return what a judge asks, in words; ``None`` where this process does not know the judge."""
+    asks = getattr(known(judge), "asks", None)
+    question: str | None = asks() if asks is not None else None
+    return question and question.strip()
+
+
 def judge_model(model: object = None) -> LLM:
     """Make an LLM of a model's name or address, an LLM or a callable; ``None``: the configured one.
 

@@ -55,6 +55,8 @@ def show_people(measured: Sequence[Population], feedback: Sequence[Opinions]) ->
             say_wrapped(
                 f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
             )
+        if each.doubt:
+            say_wrapped(f"{where}: {each.doubt}")
     for said in feedback:
         opinion = described(said)
         say_wrapped(

@@ -167,6 +167,8 @@ def _print(
     if collected.usage is not None:
         judged = agreed.count + collected.left_out.total() - collected.cached
         say_wrapped(_cost(collected.usage, judged))
+    if agreed.doubt:
+        say_wrapped(agreed.doubt)
     heading("Agreement")
     table(
         ("figure", "value", "95 % interval", ""),

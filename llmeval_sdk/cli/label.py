@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk._terminal import printable
+from llmeval_sdk import registry
+from llmeval_sdk._terminal import plural, printable
 from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import say, say_json
+from llmeval_sdk.cli._output import say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.estimates.labelling import Choice
 from llmeval_sdk.model import SpanData
@@ -23,6 +24,7 @@ from llmeval_sdk.store.labelling import (
     Queue,
     Shown,
     add_label,
+    doubt,
     judges_of,
     pruned_sentence,
     queue,
@@ -31,15 +33,16 @@ from llmeval_sdk.store.labelling import (
 from llmeval_sdk.store.reader import StoreReader
 
 
-LONGEST = 3_000
-"""Characters of each text that are shown."""
+LONGEST, LISTED = 3_000, 600
+"""Characters of each text that are shown: of a record that waits for a key, and in a list."""
 CHUNKS = 10
 """Retrieved passages that are shown."""
 _EPILOG = """\
 example:
   llmeval label groundedness
   llmeval label groundedness --labels 200       # go on after the first hundred
-  llmeval label groundedness --list > queue.jsonl
+  llmeval label groundedness --list             # read what waits, without labelling
+  llmeval label groundedness --list --json > queue.jsonl
 
 Keys: y the answer is good by this judge's question, n it is not, s skip, u undo the last
 answer, q quit. Where the input is no terminal, each key is a line. The judge's verdict is
@@ -59,7 +62,7 @@ def add(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "label",
-        help="say of judged records whether they are good, where it helps most",
+        help="read answers that a judge has rated, and say yes or no to each yourself",
         description="Hand out judged records one by one and store what you say of them. Labels "
         "correct the judge's mean for its mistakes in `llmeval report` and the viewer.",
         epilog=_EPILOG,
@@ -84,8 +87,12 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--list", action="store_true",
-        help="print the records that wait for a label as JSON lines; fill in each label, and give "
-        "the file to `llmeval report --labels`",
+        help="print the records that wait for a label and what the judge asks, and label none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true",
+        help="with --list: print JSON lines with the full texts; fill in each label, and give the "
+        "file to `llmeval report --labels`",
     )  # fmt: skip
     parser.set_defaults(run=run)
 
@@ -93,13 +100,16 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hand out records until all are labelled or somebody quits."""
     with open_store(args.store) as reader:
+        if args.json and not args.list:
+            raise ConfigurationError("--json goes with --list: labelling asks a person")
         judge = args.judge or next(iter(judges_of(reader)), None)
         if judge is None:
             raise ConfigurationError("no judge has judged anything in this store: nothing to label")
         waiting = queue(reader, judge, args.labels, args.since)
         if args.list:
-            _list(waiting)
+            _list(reader, waiting, as_json=args.json)
             return 0
+        _ask_for(judge)
         session = _Session(reader, waiting)
         try:
             session.run()
@@ -115,6 +125,8 @@ def run(args: argparse.Namespace) -> int:
             )
         say(f"\n{session.stored} labels stored, {len(waiting.labelled) + session.stored} of"
             f" {len(waiting.chosen)} chosen records have one.")  # fmt: skip
+        if doubted := doubt(reader, judge):
+            say_wrapped(doubted)
     return 0
 
 
@@ -128,10 +140,55 @@ def _count(text: str) -> int:
     return count
 
 
-def _list(waiting: Queue) -> None:
-    for choice in waiting.waiting:
-        row = {"span_id": choice.id, "inclusion_probability": choice.chance, "label": None}
-        say_json(row)
+def _ask_for(judge: str) -> None:
+    """Print what a judge asks, by which people are to label."""
+    question = registry.question_of(judge)
+    if question is None:
+        say_wrapped(f"What {printable(judge)} asks stands where your app defines it.")
+        return
+    say(f"{printable(judge)} asks:")
+    for line in question.splitlines():
+        say_wrapped(line, "    ")
+
+
+def _list(reader: StoreReader, waiting: Queue, *, as_json: bool) -> None:
+    """Print what is needed to judge each record: on paper short, as JSON whole."""
+    records = [(choice, shown(reader, choice.id)) for choice in waiting.waiting]
+    found = [(choice, record) for choice, record in records if record is not None]
+    if records and not found:
+        raise ConfigurationError(pruned_sentence(len(records)))
+    if as_json:
+        for choice, record in found:
+            say_json(_row(waiting.judge, choice, record))
+        return
+    _ask_for(waiting.judge)
+    for place, (_, record) in enumerate(found, 1):
+        _show(record, place, len(found), waiting.judge, LISTED)
+    judge = printable(waiting.judge)
+    say()
+    say_wrapped(
+        f"{plural(len(found), 'record')} wait for a label: `llmeval label {judge}` hands them out,"
+        " and `--list --json` prints their full texts to be filled in."
+    )
+    if doubted := doubt(reader, waiting.judge):
+        say_wrapped(doubted)
+
+
+def _row(judge: str, choice: Choice, record: Shown) -> dict[str, Any]:
+    span = record.span
+    return {
+        "span_id": choice.id,
+        "trace_id": span.trace_id,
+        "judge": judge,
+        "question": registry.question_of(judge),
+        "request": span.request,
+        "response": span.response,
+        "value": span.value,
+        "retrieved_context": record.chunks,
+        "extractions": span.extractions,
+        "inclusion_probability": choice.chance,
+        "label": None,
+    }
 
 
 @dataclass
@@ -234,17 +291,22 @@ def _answers(read: Any) -> Iterator[str]:
             yield key
 
 
-def _show(record: Shown, place: int, count: int, judge: str) -> None:
+def _show(record: Shown, place: int, count: int, judge: str, longest: int = LONGEST) -> None:
     span = record.span
-    say(f"\n--- {place} of {count}, {printable(judge)}, {printable(span.name)} {span.trace_id}")
+    say()
+    say_wrapped(
+        f"--- {place} of {count}, {printable(judge)}, {printable(span.name)} {span.trace_id}"
+    )
     for number, chunk in enumerate(record.chunks[:CHUNKS], 1):
-        say(f"[{number}] {_text(chunk.content)}")
+        say_wrapped(f"[{number}] {_text(chunk.content, longest)}")
     if len(record.chunks) > CHUNKS:
-        say(f"and {len(record.chunks) - CHUNKS} more passages (`llmeval view` shows them)")
-    say(f"Request:  {_text(span.request)}")
-    answer = span.response if span.value is None else span.value
+        say_wrapped(f"and {len(record.chunks) - CHUNKS} more passages (`llmeval view` shows them)")
+    for each in record.evidence[:CHUNKS]:
+        say_wrapped(f"Evidence for {_text(each.value, 60)}: {_text(each.evidence, longest)}")
+    say_wrapped(f"Request:  {_text(span.request, longest)}")
+    answer = record.answer
     marks = record.unsupported if isinstance(answer, str) else ()
-    say(f"Response: {_text(_marked(answer, marks) if marks else answer)}")
+    say_wrapped(f"Response: {_text(_marked(answer, marks) if marks else answer, longest)}")
 
 
 def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
@@ -254,11 +316,11 @@ def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
     return text
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, longest: int) -> str:
     if value is None:
         return "(not captured)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return printable(text, LONGEST)
+    return printable(text, longest)
 
 
 def _user() -> str:

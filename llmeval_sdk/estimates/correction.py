@@ -46,6 +46,11 @@ PASS = 0.5
 """Verdicts from here on pass."""
 
 
+def side_of(value: float) -> str:
+    """Return ``yes`` for a verdict or label in 0..1 that passes, else ``no``."""
+    return "yes" if value >= PASS else "no"
+
+
 class Labelled(NamedTuple):
     """One judged record that a person labelled."""
 

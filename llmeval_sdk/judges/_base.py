@@ -68,6 +68,10 @@ class BaseJudge:
         """Name an input that is missing although ``needs`` are met; ``None`` where nothing is."""
         return None
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return None
+
     def configured(self, settings: Any, /) -> BaseJudge:
         """Return this judge under the settings in force: itself, as it reads none."""
         return self

@@ -71,6 +71,10 @@ class FunctionJudge(BaseJudge, Generic[F]):
         """Call the function itself."""
         return self.function(*args)
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return None if self._question is None else self._question.rubric
+
     def typed(self, forms: Forms) -> Typed | None:
         """Ask the question that says in words what the function asks."""
         if self._question is None:

@@ -39,6 +39,10 @@ class YesNoJudge(BaseJudge):
         """Decide what a response that says nothing gets."""
         return None if self.when_empty is None else decided(self.name, record, self.when_empty)
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return self.rubric
+
     def typed(self, forms: Forms) -> Typed:
         """Ask the rubric as one question."""
         return forms.yes_no(self.rubric, self.sections)

@@ -37,6 +37,10 @@ class ChunkRelevance(BaseJudge):
     automatic = True
     stand_in = staticmethod(_by_shared_words)
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return RUBRIC
+
     def typed(self, forms: Forms) -> Typed:
         """Ask about each chunk."""
         return forms.chunks(RUBRIC, request)

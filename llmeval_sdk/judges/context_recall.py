@@ -136,6 +136,10 @@ class ContextRecall(BaseJudge):
         """Decide what no answer gets."""
         return decided(self.name, record, 0.0)
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return self._rubric
+
     def typed(self, forms: Forms) -> Typed:
         """Ask for the band of the rubric that applies."""
         task, _, bands, _ = RUBRIC.split("\n\n")

@@ -55,6 +55,10 @@ class ContextRecallLLM(BaseJudge):
             return None
         return Evaluation(self.name, 0.0, explanation="Nothing was retrieved.")
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return RUBRIC
+
     def typed(self, forms: Forms) -> Typed:
         """Ask for the level of the rubric that applies."""
         return forms.levels(RUBRIC.rpartition("\n\n")[0], _sections)

@@ -54,6 +54,10 @@ class Correctness(BaseJudge):
             return Evaluation(self.name, metadata={"missing_inputs": "expected_facts"})
         return outcome
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return COMPARE
+
     def typed(self, forms: Forms) -> Typed:
         """Ask about each fact, or compare with the expected response."""
         check, compare = forms.facts(CHECK, _sections), forms.yes_no(COMPARE, _sections)

@@ -87,6 +87,10 @@ class LLMJudge(BaseJudge):
     def __repr__(self) -> str:
         return f"<LLMJudge {self.name!r} per {self.per}>"
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return self._template.rubric
+
     def typed(self, forms: Forms) -> Typed | None:
         """Ask the prompt, where it has a question with answers to choose from."""
         return forms.template(self._template, per=self.per, output=self.output, levels=self._levels)

@@ -94,6 +94,10 @@ class ExtractionCorrectness(BaseJudge):
             return "value (the extraction abstained)"
         return None if _extraction.has_evidence(record) else "evidence or text in retrieved_context"
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return RUBRIC
+
     def typed(self, forms: Forms) -> Typed:
         """Ask which problem the value has."""
         task = RUBRIC.rpartition("\n\n")[0]

@@ -9,6 +9,7 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.errors import DataError, missing_extra
+from llmeval_sdk.estimates.doubts import doubt_about
 
 
 FEW = 20
@@ -64,6 +65,8 @@ class Agreement:
     """``accuracy kappa precision recall f1 auroc``."""
     disagreements: tuple[Pair, ...]
     """Worst first: by the distance of the score from the label, where there are scores."""
+    doubt: str = ""
+    """What is odd about the labels; empty where nothing is."""
 
 
 def side(value: Any, threshold: float = 0.5) -> str:
@@ -128,7 +131,8 @@ def agreement(pairs: Sequence[Pair], *, positive: str = "yes", seed: int = 0) ->
         estimates |= {"kappa": only, "auroc": only}
     wrong = sorted((pair for pair in pairs if pair.label != pair.rating), key=_mildness)
     confusion = tuple(tuple(map(int, row)) for row in counts)
-    return Agreement(len(pairs), tuple(categories), confusion, estimates, tuple(wrong))
+    doubt = doubt_about((pair.label, pair.rating) for pair in pairs)
+    return Agreement(len(pairs), tuple(categories), confusion, estimates, tuple(wrong), doubt)
 
 
 # Figures of many samples at once: arrays whose last axis is the rows.

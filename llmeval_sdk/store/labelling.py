@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.estimates.correction import side_of
+from llmeval_sdk.estimates.doubts import doubt_about
 from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
-from llmeval_sdk.model import Chunk, SpanData
+from llmeval_sdk.model import Chunk, Extraction, SpanData
 from llmeval_sdk.store._verdicts import scores_by_span, usable, verdicts
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
@@ -48,6 +51,16 @@ class Shown:
     chunks: tuple[Chunk, ...]
     unsupported: tuple[tuple[int, int], ...]
     """Characters of the response, [start, end), that the context seems not to support."""
+
+    @property
+    def answer(self) -> Any:
+        """What is to be judged: the value where there is one, else the response."""
+        return self.span.response if self.span.value is None else self.span.value
+
+    @property
+    def evidence(self) -> tuple[Extraction, ...]:
+        """The extractions that quote something for their value."""
+        return tuple(each for each in self.span.extractions or () if each.evidence)
 
 
 def queue(
@@ -100,6 +113,20 @@ def shown(reader: StoreReader, span_id: str) -> Shown | None:
     for event in counting(reader.evaluations_of(span_id)):
         unsupported.update(_ranges(event.evaluation.metadata.get("unsupported_spans")))
     return Shown(span, tuple(chunks or ()), tuple(sorted(unsupported)))
+
+
+def doubt(reader: StoreReader, judge: str) -> str:
+    """Say what is odd about all labels of a judge; empty where nothing is."""
+    labels = reader.read(lambda connection: labels_of(connection, judge))
+    if not labels:
+        return ""
+    scope = EvaluationScope(evaluator=judge)
+    judged = reader.read(lambda c: {row.span_id: row.value for row in verdicts(c, scope)})
+    return doubt_about(
+        (side_of(label.value), side_of(judged[span_id]))
+        for span_id, label in labels.items()
+        if span_id in judged
+    )
 
 
 def pruned_sentence(count: int) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk.estimates.assisted import FEW
-from llmeval_sdk.estimates.correction import Correction, Labelled, tallied_correction
+from llmeval_sdk.estimates.correction import Correction, Labelled, side_of, tallied_correction
+from llmeval_sdk.estimates.doubts import doubt_about
 from llmeval_sdk.estimates.funnels import Funnel, funnel
 from llmeval_sdk.estimates.mean import Estimate, stands_for
 from llmeval_sdk.estimates.tally import Tally, tallied_mean
@@ -55,6 +56,8 @@ class Population:
     """What people would say, where enough of the judged records have labels."""
     labels: int = 0
     """Judged records that people labelled."""
+    doubt: str = ""
+    """What is odd about these labels; empty where nothing is."""
 
 
 def populations(
@@ -201,6 +204,7 @@ def _population(
         dict(sample.categories.most_common()),
         correction,
         len(labelled),
+        doubt_about((side_of(each.label), side_of(each.verdict)) for each in labelled),
     )
 
 

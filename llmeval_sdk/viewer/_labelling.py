@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.labelling import (
     MOST,
@@ -16,13 +17,14 @@ from llmeval_sdk.store.labelling import (
     Queue,
     Shown,
     add_label,
+    doubt,
     judges_of,
     pruned_sentence,
     queue,
     shown,
 )
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer._cells import marked
+from llmeval_sdk.viewer._cells import MarkedText, marked, places
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import as_text, page, root_of, url
 from llmeval_sdk.viewer._trace import form_of, labelled_site, storing, submitter_of
@@ -48,9 +50,10 @@ def show(request: Request) -> Response:
         skipped = _skipped(params.get("skip", ""))
         record = _next(reader, chosen, skipped, params.get("span", "")) if chosen else None
         state = reader.read(state_of)
+        doubted = doubt(reader, judge) if chosen else ""
+    question = registry.question_of(judge)
     pruned = bool(chosen and chosen.waiting and record is None)
-    span = record.span if record else None
-    answer = span and (span.response if span.value is None else span.value)
+    answer = record and record.answer
     marks = record.unsupported if record and isinstance(answer, str) else ()
     return page(
         request, "label.html", 404 if problem else 200,
@@ -59,8 +62,16 @@ def show(request: Request) -> Response:
         labels=_count(params.get("labels")), skip=",".join(skipped), last=params.get("last", ""),
         request_text=record and marked(as_text(record.span.request)),
         answer=None if answer is None else marked(as_text(answer), marks),
-        passages=[marked(chunk.content or "") for chunk in record.chunks[:50]] if record else [],
+        question=question and marked(question), doubt=doubted,
+        passages=_passages(record) if record else [],
     )  # fmt: skip
+
+
+def _passages(record: Shown) -> list[MarkedText]:
+    """Return the retrieved texts, in which what extractions quote is marked."""
+    quotes = [each.evidence for each in record.evidence]
+    texts = [chunk.content or "" for chunk in record.chunks[:50]]
+    return [marked(text, places(text, quotes)) for text in texts]
 
 
 async def submit(request: Request) -> Response:

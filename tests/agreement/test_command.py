@@ -46,6 +46,21 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("label", "sentence"),
+    [
+        (lambda n: "yes", "All 30 labels are 'yes', and the judge says otherwise of 15"),
+        (lambda n: 1 - n % 2, "All 30 labels contradict the judge"),
+    ],
+)
+def test_labels_that_nobody_can_have_meant_are_told(run, labelled, label, sentence):
+    """All alike, or all against the judge: a sentence says so, in the text and as JSON."""
+    rows = labelled([{**row, "label": label(n)} for n, row in enumerate(ROWS)])
+    assert sentence in run(rows)[1]
+    assert sentence in json.loads(run(rows, "--json")[1])["doubt"]
+    assert "rely on them" not in run(labelled(ROWS))[1]
+
+
 def test_scores_of_a_file_are_compared(run, labelled):
     """Figures, table and the disagreements with id and text."""
     rows = [

@@ -12,7 +12,6 @@ WITHOUT = {
     "demo": "has `--json` among its own options",
     "run": "prints what the program prints",
     "export": "prints JSON lines by itself",
-    "label": "asks a person; `--list` prints JSON lines",
     "ragas": "only its `setup` prints something",
     "dataset": "only its actions print something",
 }

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 from command_line import run_command
 
+from llmeval_sdk.model import Chunk, Extraction
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -42,6 +43,74 @@ def labels(store):
         return reader.feedback(JUDGE)
 
 
+def list_as_json(label, *args):
+    return [json.loads(line) for line in label(*args, "--list", "--json").stdout.splitlines()]
+
+
+def fill_with_passages(store, judge=JUDGE):
+    """Store one judged extraction whose texts are long, and hostile to a terminal."""
+    passage = Chunk("The roof is slate. " * 100 + "the end\x1b]0;title\x07")
+    store.evaluation(
+        store.span(
+            "0a" * 8, request="What is the roof made of?\x1b[31m", value="slate",
+            response="It is slate.", retrieved_context=(passage,),
+            extractions=(Extraction("slate", 1, 0.9, "The roof is slate."),),
+        ),
+        judge, "yes", evaluator_kind="judge", inclusion_probability=0.5,
+    )  # fmt: skip
+
+
+def test_the_list_shows_what_is_needed_to_judge(label, store):
+    """The judge's question, the request, the answer, passages and evidence, short and harmless."""
+    fill_with_passages(store)
+    listed = label("--list").stdout
+    assert "Decide whether the chunks support the response" in listed
+    assert "What is the roof made of?" in listed
+    assert "Response: slate" in listed
+    assert "[1] The roof is slate. The roof" in listed
+    assert "Evidence for slate: The roof is slate." in listed
+    assert "the end" not in listed
+    assert "\x1b" not in listed
+    assert max(map(len, listed.splitlines())) < 700
+
+
+def test_the_list_as_json_has_the_full_texts(label, store):
+    """Each line has all that somebody needs who fills in its label elsewhere."""
+    fill_with_passages(store)
+    (row,) = list_as_json(label)
+    assert "Decide whether" in row["question"]
+    assert (row["request"], row["value"]) == ("What is the roof made of?\x1b[31m", "slate")
+    assert row["retrieved_context"][0]["content"].endswith("the end\x1b]0;title\x07")
+    assert row["extractions"][0]["evidence"] == "The roof is slate."
+    assert row["label"] is None
+
+
+def test_the_question_of_a_judge_of_the_app_is_said_to_be_in_its_code(label, store):
+    fill_with_passages(store, "polite")
+    assert "What polite asks stands where your app defines it" in label("polite", "--list").stdout
+
+
+def test_json_without_list_is_refused(label, store):
+    fill_with_passages(store)
+    assert label("--json").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ("y\n" * 30, "All 30 labels are 'yes', and the judge says otherwise of 6 of these records"),
+        ("n\n" * 30, "All 30 labels are 'no', and the judge says otherwise of 24"),
+    ],
+)
+def test_labels_that_are_all_alike_are_told(label, store, llmeval, keys, sentence):
+    """In `label` and in the report, with what it means and what to do."""
+    fill(store)
+    assert sentence in label("--labels", 30, keys=keys).stdout
+    report = llmeval("report", "--store", store.path).stdout
+    assert sentence in report
+    assert "`llmeval view`" in report
+
+
 def test_answers_are_stored_with_their_chances(label, store):
     """Yes and no are stored, a skipped one is not, and marks stand around what is unsupported."""
     fill(store)
@@ -53,7 +122,7 @@ def test_answers_are_stored_with_their_chances(label, store):
     stored = [each.evaluation for each in labels(store)]
     assert [each.value for each in stored] == ["yes", "no"]
     assert all(0 < each.metadata["inclusion_probability"] <= 1 for each in stored)
-    listed = [json.loads(line) for line in label("--labels", 10, "--list").stdout.splitlines()]
+    listed = list_as_json(label, "--labels", 10)
     assert len(listed) == 8
     known = {each.target.span_id for each in labels(store)}
     assert not known & {each["span_id"] for each in listed}

@@ -117,7 +117,7 @@ COMMANDS = {
         "labelled answers",
         "what its probabilities become",
     ),
-    f"label {LONG} --list": ('"label":null',),
+    f"label {LONG} --list": ("wait for a label",),
     "demo --limit 1": ("distribution",),
     "--help": ("evaluate",),
 }

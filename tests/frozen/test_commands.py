@@ -127,7 +127,7 @@ def test_commands_on_traffic_and_verdicts_keep_their_json(frozen, command, store
         "calibrate": ("calibrate", labelled, "--evaluator", "polite", "--dry-run", "--json"),
         "evaluate --estimate": ("evaluate", rows, *names, *priced, "--estimate", "--json"),
         "prune --user": ("prune", *on, "--user", "nobody", "--json"),
-        "label --list": ("label", *on, "--list"),
+        "label --list": ("label", *on, "--list", "--json"),
     }
     shapes = {}
     for name, run in runs.items():

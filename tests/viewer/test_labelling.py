@@ -4,6 +4,7 @@ import re
 import sqlite3
 from contextlib import closing
 
+from llmeval_sdk.model import Chunk, Extraction
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -25,8 +26,8 @@ def shown_span(page):
     return re.search(r'name="span_id" value="(\w+)"', page.text)[1]
 
 
-def answer(site, page, value):
-    form = {"judge": JUDGE, "span_id": shown_span(page), "value": value, "labels": "10"}
+def answer(site, page, value, count="10"):
+    form = {"judge": JUDGE, "span_id": shown_span(page), "value": value, "labels": count}
     form["skip"] = re.search(r'name="skip" value="([^"]*)"', page.text)[1]
     done = site.post("/label", form)
     assert done.status == 303
@@ -52,6 +53,32 @@ def test_records_are_labelled_one_after_the_other(site, store):
     assert all(0 < each.metadata["inclusion_probability"] <= 1 for each in said.values())
     back = site.get(re.search(r'href="([^"]*)" data-key="u"', fourth.text)[1].replace("&amp;", "&"))
     assert shown_span(back) == shown_span(third)
+
+
+def test_the_page_shows_the_rubric_the_passages_and_the_evidence(site, store):
+    """All that is needed to judge; what an extraction quotes is marked in its passage."""
+    span = store.span(
+        request="the roof?", response="slate",
+        retrieved_context=(Chunk("The barn. The roof is slate."),),
+        extractions=(Extraction("slate", 1, 0.9, "The roof is slate."),),
+    )  # fmt: skip
+    verdict = store.score(span, JUDGE, "yes", evaluator_kind="judge", inclusion_probability=0.5)
+    store.write(spans=[span], evaluations=[verdict])
+    page = site.get("/label").text
+    assert "Decide whether the chunks support the response" in page
+    assert "The barn. <mark" in page
+    assert "from passage 1" in page
+
+
+def test_labels_that_are_all_alike_are_told(site, store):
+    """On the page that collects them, and where they correct a mean."""
+    fill(store)
+    page = site.get("/label", labels=20)
+    for _ in range(20):
+        page = answer(site, page, "yes", "20")
+    sentence = "All 20 labels are &#39;yes&#39;, and the judge says otherwise of 4"
+    assert sentence in page.text
+    assert sentence in site.get(f"/scores/{JUDGE}").text
 
 
 def test_what_is_no_label_is_refused(site, store, serve):

@@ -82,6 +82,10 @@ class RunJudge(BaseJudge):
     def _task(self) -> str:
         return f"{READING.strip()}\n\n{self.rubric.strip()}"
 
+    def asks(self) -> str | None:
+        """Return its question in words, for people who label what it judged."""
+        return self.rubric
+
     def typed(self, forms: Forms) -> Typed:
         """Ask the rubric, and which step is at fault most of all."""
 
