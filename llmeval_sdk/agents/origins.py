@@ -25,6 +25,28 @@ _NUMBER = re.compile(r"(?<![\w.#\-])\$?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+
 _LONGEST_VALUE = 400
 
 
+def is_choice(name: str, value: Any, schema: Any) -> bool:
+    """Say whether an argument chooses among constants of the tool, such as ``folder="inbox"``.
+
+    It does where its schema lists the choices or the value is the default, and where a constant
+    stands under a name that calls for one.
+    """
+    if isinstance(schema, dict) and ("enum" in schema or value == schema.get("default", object)):
+        return True
+    text = value.strip() if isinstance(value, str) else ""
+    return _CONSTANT.fullmatch(text) is not None and _OF_CHOICES.search(name) is not None
+
+
+_CONSTANT = re.compile(r"[a-z]{1,30}(?:[_-][a-z]{1,30}){0,3}|[A-Z]{1,30}(?:_[A-Z]{1,30}){0,3}")
+"""A word as programs write their constants: letters of one case, without figures."""
+_OF_CHOICES = re.compile(
+    r"(?:^|_)(?:folder|mailbox|label|sort|sort_by|order_by|direction|unit|units|format|type|kind"
+    r"|mode|status|state|scope|level|priority|category|locale|lang|language|currency|period"
+    r"|interval|granularity|visibility|role|cabin|class)$",
+    re.IGNORECASE,
+)
+
+
 def is_invented(value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
     """Say whether a value of an argument stands in nothing that the agent had seen before the call.
 

@@ -13,7 +13,7 @@ from llmeval_sdk.store.summary import ScoreSummary
 def show_scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
     """Print the table of scores, with a row for each evaluator and span name."""
     estimates = {(each.judge, each.span_name): each.estimate for each in judged}
-    unrated = [each for each in scores if _values.is_unrated(each.evaluator)]
+    unrated = [each for each in scores if each.evaluator == _values.ABSTENTION]
     heading("Scores")
     titles = ("evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost")
     rows = [

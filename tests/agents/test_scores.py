@@ -228,6 +228,17 @@ def test_hostile_runs_are_bounded(name):
     assert is_within(time.perf_counter() - begun, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [({"folder": "inbox"}, 0), ({"sort_by": "created_at"}, 0), ({"unit": "KM"}, 0),
+     ({"folder": "INV-17"}, 1), ({"recipient": "eve"}, 1)],
+)  # fmt: skip
+def test_a_constant_of_a_tool_is_chosen_and_not_invented(arguments, count):
+    """Nobody has to have said "inbox" for an agent to look there; a code or a name is another thing."""
+    record = run(call("open_mails", arguments), asked="What is new?", answer="Nothing.")
+    assert score("ungrounded_arguments", record).value == count
+
+
 def test_a_tool_that_returns_nothing_has_not_failed():
     """A function that ended without a result did what it was asked."""
     done = Step("tool", None, "cancel_order", GET, None, start_ns=1, end_ns=2)
