@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmeval_sdk.config._row import setting
-from llmeval_sdk.config._texts import content, names
+from llmeval_sdk.config._texts import content, names, one_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,13 @@ class PrivacySettings:
         read=content,
         doc="`false` keeps texts out of every export; heuristics still score them. `scores` also "
         "keeps names, tags, metadata and document ids at home.",
+    )
+    images: str = setting(
+        "mark",
+        "LLMEVAL_IMAGES",
+        read=one_of("mark", "keep"),
+        doc="What becomes of images, sounds and files written as base64: `mark` keeps their type, "
+        "size and hash, `keep` the first 131,072 characters of each.",
     )
     redact: tuple[str, ...] = setting(
         ("api_key", "jwt"),

@@ -94,6 +94,7 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> Non
         new = in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
+        state.keeps_images = resolved.images == "keep"
         identities = registry.part("llmeval_sdk.redaction.identities:identities")
         state.identities = identities and identities(resolved, problems)
         state.recorder = new if resolved.enabled else None

@@ -15,6 +15,8 @@ from typing import Any
 
 from llmeval_sdk._coerce import TRUNCATED
 from llmeval_sdk.tracing._classes import dict_of, is_written_in_python, mro_of, name_of
+from llmeval_sdk.tracing._media import SHORTEST, without_media
+from llmeval_sdk.tracing._state import state
 from llmeval_sdk.tracing._well_known import plain_reading
 
 
@@ -54,8 +56,8 @@ def capture(value: Any, room: Room | None = None, depth: int = 0) -> Any:
         room = new_room()
     if cls is str:
         size = len(value)
-        if size > MAX_TEXT or size > room[0]:
-            return _cut(value, room)
+        if size > SHORTEST or size > room[0]:
+            return _long(value, room)
         room[0] -= size
         return value
     if value is None or cls is float or cls is bool:
@@ -91,7 +93,13 @@ def rows(value: Any, room: Room) -> Any:
 _WIDE = 1 << 63
 
 
-def _cut(text: str, room: Room) -> str:
+def _long(text: str, room: Room) -> str:
+    """Keep a long text as far as there is room; of images, sounds and files in it only markers."""
+    if not state.keeps_images:
+        text = without_media(text)
+    if len(text) <= MAX_TEXT and len(text) <= room[0]:
+        room[0] -= len(text)
+        return text
     keep = max(0, min(MAX_TEXT, room[0]))
     room[0] -= keep
     return f"{text[:keep]}{TRUNCATED}{len(text) - keep} characters>"
@@ -131,7 +139,7 @@ def _dict(value: Any, room: Room, depth: int) -> Any:
         cls = type(item)  # common types need no call here: this loop is most of a chunk's cost
         if cls is float or item is None or cls is bool:
             copy[key] = item
-        elif cls is str and (length := len(item)) <= MAX_TEXT and length <= room[0]:
+        elif cls is str and (length := len(item)) <= SHORTEST and length <= room[0]:
             room[0] -= length
             copy[key] = item
         else:

@@ -53,8 +53,8 @@ class State:
     """What tracing works with now; a plain object, so that the hot path only reads attributes."""
 
     __slots__ = (
-        "ambient_parent", "enabled", "identities", "neighbours", "read_calls_of", "recorder",
-        "requested", "sample_below",
+        "ambient_parent", "enabled", "identities", "keeps_images", "neighbours", "read_calls_of",
+        "recorder", "requested", "sample_below",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -68,6 +68,8 @@ class State:
         """Reads the instrumented calls inside an open span that wait for the worker."""
         self.identities: Any = None
         """Hashes the ids of users and sessions, where a setting asks for that."""
+        self.keeps_images = False
+        """Whether images, sounds and files in texts are kept, and not only what they were."""
         self.neighbours: tuple[ContextBridge, ...] = ()
         """Other libraries' contexts, which are switched together with ours."""
         self.requested: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
