@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from llmeval_sdk import registry
-from llmeval_sdk.errors import ConfigurationError, did_you_mean, nearest
+from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.store.course import ALPHA, AlertCourse, Bound, Event
 from llmeval_sdk.store.hours import DAY_NS, Wanted, arrived, first_ns, hours, late, went_on
 from llmeval_sdk.store.reader import StoreReader
@@ -122,15 +122,18 @@ def courses(
         )  # fmt: skip
         if not course.judged:
             name = course.bound.evaluator
-            course.problem = course.problem or reader.read(partial(_unknown, name))
+            course.problem = course.problem or reader.read(partial(unknown_name, name))
     return followed
 
 
-def _unknown(name: str, connection: sqlite3.Connection) -> str:
-    """Say that no evaluator has this name; empty if one in the store or of this SDK has it."""
+def unknown_name(name: str, connection: sqlite3.Connection) -> str:
+    """Say that no evaluator has this name; empty if one in the store or of this SDK has it.
+
+    It is empty for a store without evaluations too, whose app may have an evaluator of its own.
+    """
     stored = {*names_in(connection, "evaluations", "name")}
     stored.update(names_in(connection, "not_run", "evaluator"))
-    if name in stored or registry.known(name) is not None:
+    if not stored or name in stored or registry.known(name) is not None:
         return ""
-    hint = did_you_mean(name, {*METRICS, *stored, *registry.JUDGES})
-    return f"nothing in the store is named {name!r}{hint and f': {hint}'}"
+    hint = nearest(name, {*METRICS, *stored, *registry.JUDGES})
+    return f"nothing in the store is named {name!r}: {hint}"

@@ -122,8 +122,9 @@ def show_alert(course: AlertCourse, population: Population, level: float) -> Non
         standing = f"no alert, {_estimate(population)}"
     else:
         standing = (
-            f"no alert yet, {_estimate(population)}; about {needed:,} more judged requests would"
-            " decide it if the mean stays there"
+            f"undecided, {_estimate(population)}: lately the mean is beyond its bound, and too"
+            f" little was judged to be sure; about {needed:,} more judged requests would decide it"
+            " if the mean stays there"
         )
     say()
     say_wrapped(f"{printable(str(course.bound))}: {standing}")

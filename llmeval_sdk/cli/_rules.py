@@ -26,14 +26,23 @@ def show_rules(rules: Rules) -> None:
     say_wrapped(
         f"{rules.checked:,} extractions were checked ({people}); {rules.wrong:,} are wrong."
     )
+    plain, risk, share = rules.plain_interval, rules.risk_interval, rules.share_interval
     rows = [
-        ("recall below its bound, or a hit limit", rules.plain_share, rules.plain_caught),
-        ("extraction_risk, as many records", rules.plain_share, rules.risk_caught),
-        (f"extraction_risk, the riskiest {rules.share:.0%}", rules.share, rules.share_caught),
-        ("at random", rules.share, rules.share),
+        ("recall below its bound, or a hit limit", rules.plain_share, rules.plain_caught, plain),
+        ("extraction_risk, as many records", rules.plain_share, rules.risk_caught, risk),
+        (
+            f"extraction_risk, the riskiest {rules.share:.0%}",
+            rules.share,
+            rules.share_caught,
+            share,
+        ),
+        ("at random", rules.share, rules.share, None),
     ]
-    shown = [(rule, f"{judged or 0:.0%}", f"{caught or 0:.0%}") for rule, judged, caught in rows]
-    table(("rule", "records judged", "wrong ones caught"), shown, numbers="judged caught")
+    shown = [
+        (rule, f"{judged or 0:.0%}", f"{caught or 0:.0%}", _percents(interval) if interval else "-")
+        for rule, judged, caught, interval in rows
+    ]
+    table(("rule", "records judged", "wrong ones caught", "95 % interval"), shown)
     say_wrapped(SWITCH)
 
 
@@ -43,7 +52,18 @@ def sentence(rules: Rules) -> str:
         return f"{rules.checked} extractions were checked so far: too few to compare the rules"
     return (
         f"of {rules.wrong} wrong extractions, the recall rule would catch"
-        f" {rules.plain_caught or 0:.0%} by judging {rules.plain_share or 0:.0%};"
-        f" extraction_risk {rules.risk_caught or 0:.0%} by judging as many,"
-        f" {rules.share_caught or 0:.0%} by judging {rules.share:.0%} (LLMEVAL_JUDGE_SHARE)"
+        f" {_share(rules.plain_caught, rules.plain_interval)} by judging"
+        f" {rules.plain_share or 0:.0%}; extraction_risk"
+        f" {_share(rules.risk_caught, rules.risk_interval)} by judging as many,"
+        f" {_share(rules.share_caught, rules.share_interval)} by judging {rules.share:.0%}"
+        " (LLMEVAL_JUDGE_SHARE)"
     )
+
+
+def _share(caught: float | None, interval: tuple[float, float] | None) -> str:
+    surely = f" (95 % interval {_percents(interval)})" if interval else ""
+    return f"{caught or 0:.0%}{surely}"
+
+
+def _percents(interval: tuple[float, float]) -> str:
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._alerts import begin, follow, level_of
+from llmeval_sdk.cli._alerts import begin, follow, level_of, unknown_name
 from llmeval_sdk.cli._plain_alarms import look_at_traffic
 from llmeval_sdk.cli._watch_state import AlertMessage, PlainAlarm, WatchState
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.course import AlertCourse, Bound, Event
 from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
 from llmeval_sdk.store.hours import HOUR_NS
-from llmeval_sdk.store.populations import overall, populations
+from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.thresholds import Measured, split
 from llmeval_sdk.store.words import moment
@@ -36,7 +38,7 @@ class Standing:
     evidence: float
     """The evidence as a part of what raises an alarm, which 1 does."""
     mean: float | None
-    """Over all traffic, of the last days."""
+    """Over all traffic: of the last days, or of the part of it that an alarm is about."""
     judged: int
     since_ns: int | None
     detail: str
@@ -46,6 +48,9 @@ class Standing:
     """When the last verdict was given; 0 where there never was one."""
     notes: tuple[str, ...] = ()
     """What was recorded and is not counted."""
+    waiting: bool = False
+    """Whether it is undecided only because too little was judged so far, so that nothing is broken.
+    """
     plain: bool = False
     """Whether the alert compares a plain figure of a window with its bound; ``mean`` holds it."""
 
@@ -73,13 +78,15 @@ def look(
         name = str(bound)
         course = state.courses.get(name)
         if course is None:
+            if unknown := reader.read(partial(unknown_name, bound.evaluator)):
+                raise ConfigurationError(f"{name}: {unknown}")
             course = state.courses[name] = begin(reader, bound, since_ns, now_ns)
             course.silenced_until_ns = silenced.get(name, 0)
         for event in follow(reader, course, until, level):
             raised = event.kind == "raised"
             facts = about(reader, course, level, viewer) if raised else {}
             _put(state, course, event, facts, now_ns)
-        standings.append(_standing(course, level, now_ns))
+        standings.append(_standing(reader, course, level, now_ns))
     return standings
 
 
@@ -152,7 +159,7 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
     """Return what is known about an alarm: since when, how sure, which spans, the worst records."""
     since = course.since_ns or course.cursor_ns
     selection = (since, course.cursor_ns, None, None)
-    whole = overall(reader, selection, None, course.bound.evaluator).estimate
+    whole = since_alarm(reader, course).estimate
     spans: list[dict[str, Any]] = [
         {"span": each.span_name, "mean": each.estimate.mean if each.estimate else each.mean,
          "scored": each.funnel.scored}
@@ -170,6 +177,12 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
         "spans": spans[:SPANS],
         "worst": _worst(reader, course, since, viewer),
     }
+
+
+def since_alarm(reader: StoreReader, course: AlertCourse) -> Population:
+    """Estimate over what was judged since an alarm's change began, as far as it was counted."""
+    period = course.since_ns or course.cursor_ns, course.cursor_ns, None, None
+    return overall(reader, period, None, course.bound.evaluator)
 
 
 def _worst(
@@ -226,10 +239,12 @@ def _plain_standing(measured: Measured, alarm: PlainAlarm, now_ns: int) -> Stand
     )  # fmt: skip
 
 
-def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
+def _standing(reader: StoreReader, course: AlertCourse, level: float, now_ns: int) -> Standing:
     lacking = course.lacking()
-    mean, needed = course.mean(), course.needed(level)
+    mean, needed, judged, waiting = course.mean(), course.needed(level), course.judged, False
     if course.is_alarm:
+        part = since_alarm(reader, course)
+        mean, judged = part.estimate and part.estimate.mean, part.funnel.scored
         silent = course.silenced_until_ns > now_ns
         state = "silenced" if silent else "alarm"
         detail = f"since about {moment(course.since_ns or 0)}"
@@ -248,14 +263,18 @@ def _standing(course: AlertCourse, level: float, now_ns: int) -> Standing:
     elif needed is None:
         state, detail = "calm", "the mean is on the right side of its bound"
     elif mean is None:
-        state = "calm"
+        state, waiting = "undecided", True
         detail = f"about {needed:,} judged requests would show a drop of five points"
     else:
-        state = "calm"
-        detail = f"about {needed:,} more judged requests would decide it if the mean stays there"
+        state, waiting = "undecided", True
+        detail = (
+            "the mean is beyond its bound, and too little was judged to be sure: about"
+            f" {needed:,} more judged requests would decide it if the mean stays there"
+        )
     return Standing(
-        str(course.bound), state, course.evidence.total / level, mean, course.judged,
+        str(course.bound), state, course.evidence.total / level, mean, judged,
         course.since_ns, detail, needed, course.silence.last_verdict_ns, tuple(course.notes()),
+        waiting,
     )  # fmt: skip
 
 

@@ -170,7 +170,8 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
             span_name=args.span_name, predictor=args.predictor,
         )  # fmt: skip
         alerts = [
-            (each, overall(reader, selection, known, each.bound.evaluator)) for each in followed
+            (each, overall(reader, _about(each, selection), known, each.bound.evaluator))
+            for each in followed
         ]
         lost = reader.read(losses.total)
         answers = reader.read(lambda store: unanswered(store, args.since, span_name=args.span_name))
@@ -246,6 +247,11 @@ def _check_labels(
 
 
 _FEEDBACK_NAMES = "SELECT DISTINCT name FROM feedback ORDER BY name LIMIT 20"
+
+
+def _about(course: AlertCourse, selection: EvaluationScope) -> EvaluationScope:
+    """Return what an alert is about: of an alarm, what was judged since its change began."""
+    return selection._replace(since=course.since_ns) if course.is_alarm else selection
 
 
 def _holds(course: AlertCourse, population: Population) -> bool | None:

@@ -40,9 +40,10 @@ Alerts on the app's own traffic compare what happened within --window before now
 bound: latency_seconds.p95, time_to_first_token_seconds.p95, tokens_per_second.p50,
 error_rate, cost_usd.per_day, cost_usd.per_request or requests.per_minute.
 
-An alert cannot be decided while the judge gives no verdicts, because nobody knows then
-whether quality has dropped. Without --once that is reported when it begins and when it
-ends.
+An alert is `undecided` while its mean is beyond the bound and too little was judged to be
+sure, which more traffic mends: no alarm. An alert cannot be decided while the judge gives no
+verdicts, because nobody knows then whether quality has dropped. Without --once that is
+reported when it begins and when it ends.
 
 LLMEVAL_ALERT_WEBHOOK (and LLMEVAL_ALERT_TOKEN, LLMEVAL_ALERT_FORMAT=slack) sends
 alarms to a web address. A message that is not accepted is sent again at the next look,
@@ -150,7 +151,8 @@ class _Rounds:
             )
         untold = self._deliver(messages)
         for standing in standings:
-            self._telemetry.gauges(standing.alert, standing.state, standing.evidence)
+            state = "waiting" if standing.waiting else standing.state
+            self._telemetry.gauges(standing.alert, state, standing.evidence)
         self._telemetry.flush()
         self._show(standings, messages, untold, expired)
         for message in messages:
@@ -158,10 +160,9 @@ class _Rounds:
                 _warn(f"{message.id} was not told, and is kept: {untold[message.id]}")
         for message in expired:
             _warn(f"{message.id} could not be told for seven days, and is given up: {message.text}")
-        states = {standing.state for standing in standings}
-        if "alarm" in states:
+        if any(standing.state == "alarm" for standing in standings):
             return 1
-        return 2 if "undecided" in states or untold or expired else 0
+        return 2 if untold or expired or any(map(_is_broken, standings)) else 0
 
     def _bring_up(
         self, reader: StoreReader, state: WatchState
@@ -254,13 +255,16 @@ class _Rounds:
         """Say which alerts can no longer be decided, or can be again, since the last look."""
         now = moment(time.time_ns())
         for standing in standings:
-            was, is_now = standing.alert in self._undecided, standing.state == "undecided"
+            was, is_now = standing.alert in self._undecided, _is_broken(standing)
             if was is not is_now:
                 what = f"cannot be decided: {standing.detail}" if is_now else "can be decided again"
                 say_wrapped(printable(f"{now} {standing.alert}: {what}", 1_000))
-        self._undecided = {
-            standing.alert for standing in standings if standing.state == "undecided"
-        }
+        self._undecided = {standing.alert for standing in standings if _is_broken(standing)}
+
+
+def _is_broken(standing: Standing) -> bool:
+    """Say whether an alert cannot be decided for another reason than that more must be judged."""
+    return standing.state == "undecided" and not standing.waiting
 
 
 def _show_standings(standings: list[Standing]) -> None:

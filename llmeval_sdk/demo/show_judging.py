@@ -11,7 +11,7 @@ from rich.table import Table
 
 from llmeval_sdk import _values
 from llmeval_sdk.demo.show import JUDGE, SCORES, Result, average, percent, section, table
-from llmeval_sdk.estimates.caught import caught_at
+from llmeval_sdk.estimates.caught import caught_at, caught_interval
 from llmeval_sdk.testing.judge_server import MODEL
 
 
@@ -173,13 +173,16 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
     rows.sort(key=lambda row: -(row[2] or 0))
     for name, area, caught in (*rows, ("at random", 0.5, SHARE)):
         shown = "–" if caught is None else f"{caught:.0%}"
+        interval = caught_interval(caught, bad) if name != "at random" else None
+        if interval:
+            shown += f" ({interval[0]:.0%}–{interval[1]:.0%})"
         made.add_row(name, "–" if area is None else f"{area:.2f}", shown, str(sum(bad)))
     whole = percent(sum(flagged), len(flagged))
     note = (
-        "Over the answered records; bad: wrong or invented. AUROC: the chance that a bad answer"
-        " looks riskier than a right one; 0.50 is a coin. The documents' rule (recall below"
-        f" {threshold:g} or a hit limit) flags {whole} of these records; of them, a fifth of all is"
-        " taken at random."
+        "Over the answered records; bad: wrong or invented; in brackets the 95 % interval."
+        " AUROC: the chance that a bad answer looks riskier than a right one; 0.50 is a coin. The"
+        f" documents' rule (recall below {threshold:g} or a hit limit) flags {whole} of these"
+        " records; of them, a fifth of all is taken at random."
     )
     section(console, "Which score finds a wrong answer?", made, note)
 

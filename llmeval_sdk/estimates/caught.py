@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import sqrt
+
+
+_Z = 1.959964
 
 
 def caught_at(
@@ -43,3 +47,20 @@ def caught_at(
         if left <= 0:
             break
     return caught / all_bad
+
+
+def caught_interval(
+    caught: float | None, bad: Sequence[bool], weights: Sequence[float] | None = None
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of a part that `caught_at` found, by how many records were bad."""
+    found = [w for is_bad, w in zip(bad, weights or [1.0] * len(bad), strict=True) if is_bad]
+    if caught is None or not found:
+        return None
+    return wilson(caught, sum(found) ** 2 / sum(weight * weight for weight in found))
+
+
+def wilson(share: float, count: float) -> tuple[float, float]:
+    """Return the 95 % interval of a share of ``count`` records (Wilson 1927), within 0..1."""
+    middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
+    half = _Z / (1 + _Z**2 / count) * sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
 
+from llmeval_sdk.estimates.caught import wilson
+
 
 BINS = 10
-_Z = 1.959964
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def reliability(
         bins.append(
             Bin(
                 number / BINS, (number + 1) / BINS, len(inside), mean, good,
-                _wilson(good, effective),
+                wilson(good, effective),
             )
         )  # fmt: skip
         error += weight / total * abs(mean - good)
@@ -131,7 +132,7 @@ def caught_below(
     effective = weight**2 / sum(w * w for _, w in bad)
     below = zip(probabilities, weights, strict=True)
     flagged = sum(w for p, w in below if p < threshold) / sum(weights)
-    return Caught(threshold, recall, _wilson(recall, effective), flagged)
+    return Caught(threshold, recall, wilson(recall, effective), flagged)
 
 
 def threshold_for(
@@ -153,9 +154,3 @@ def threshold_for(
 
 def _weights(labels: Sequence[float], chances: Sequence[float] | None) -> list[float]:
     return [1.0] * len(labels) if chances is None else [1 / chance for chance in chances]
-
-
-def _wilson(share: float, count: float) -> tuple[float, float]:
-    middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
-    half = _Z / (1 + _Z**2 / count) * sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-    return max(0.0, middle - half), min(1.0, middle + half)

@@ -168,6 +168,43 @@ def test_a_mistake_is_said(watch, traffic, args, message):
     assert message in done.stderr
 
 
+def test_a_mean_beyond_its_bound_is_never_calm(traffic, watch, llmeval):
+    """Too few judged requests for an alarm: undecided, what is missing, and no broken exit code."""
+    traffic.hours(3, 1, 0.25, per_hour=10, chance=1.0)
+    found = watch("--alert", "groundedness>0.6", "--json")
+    (standing,) = json.loads(found.stdout)["alerts"]
+    assert standing["mean"] > 0.6
+    assert (standing["state"], standing["waiting"], found.returncode) == ("undecided", True, 0)
+    assert "the mean is beyond its bound, and too little was judged" in standing["detail"]
+    report = llmeval("report", "--store", traffic.path, "--alert", "groundedness>0.6")
+    assert report.returncode == 0
+    assert "groundedness>0.6: undecided" in " ".join(report.stdout.split())
+
+
+def test_an_alarm_shows_the_mean_of_the_part_that_it_is_about(traffic, watch, llmeval):
+    """A hundred good hours before the drop are not in the mean beside the alarm."""
+    traffic.hours(120, 20, 0.0)
+    traffic.hours(20, 1, 0.5)
+    (standing,) = json.loads(watch(*ALERT, "--json").stdout)["alerts"]
+    assert standing["state"] == "alarm"
+    assert standing["mean"] < 0.65
+    assert standing["judged"] < 600
+    report = json.loads(llmeval("report", "--store", traffic.path, *ALERT, "--json").stdout)
+    assert report["alerts"][0]["estimate"]["mean"] < 0.65
+
+
+def test_a_wrong_name_is_an_error_that_names_the_nearest(traffic, watch):
+    """A typo is no alert of which nothing was judged; nothing is remembered of it."""
+    traffic.hours(3, 1, 0.0)
+    done = watch("--alert", "groundednes<0.9")
+    assert done.returncode == 2
+    assert (
+        "nothing in the store is named 'groundednes': did you mean 'groundedness'?" in done.stderr
+    )
+    assert watch("--alert", "stars<0.9").returncode == 2
+    assert watch("--alert", "correctness<0.9").stderr == ""  # a judge that has not run yet
+
+
 def test_what_cannot_be_decided_says_what_it_needs(traffic, watch):
     """Nothing judged, or no control sample: exit code 2, and how many judged requests it takes."""
     done = watch(*ALERT)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from llmeval_sdk import config
-from llmeval_sdk.estimates.caught import caught_at
+from llmeval_sdk.estimates.caught import caught_at, caught_interval
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
 from llmeval_sdk.store.reader import StoreReader
@@ -29,6 +29,15 @@ def test_a_share_catches_what_stands_among_the_riskiest(share, risks, bad, expec
     assert caught_at(share, risks, bad) == (
         expected if expected is None else pytest.approx(expected)
     )
+
+
+def test_few_bad_records_leave_a_wide_interval():
+    """All of eight caught is no proof of all, and weights make eight records fewer."""
+    low, high = caught_interval(1.0, [True] * 8 + [False] * 8)
+    assert (round(low, 2), high) == (0.68, 1.0)
+    weighted = caught_interval(1.0, [True] * 8, [1, 1, 1, 1, 1, 1, 1, 20])
+    assert weighted[0] < 0.4
+    assert caught_interval(None, [False]) is None
 
 
 def test_weights_stand_for_traffic():
@@ -68,6 +77,7 @@ def test_the_rules_are_compared_on_verdicts(tmp_path):
     assert found.share_caught == found.risk_caught == pytest.approx(1.0)
     assert 0.5 < found.plain_share < 0.9
     assert found.plain_caught < 1
+    assert found.share_interval == pytest.approx((0.72, 1.0), abs=0.01)
 
 
 def test_too_few_checked_records_compare_nothing(tmp_path):
