@@ -244,7 +244,8 @@ def _standing(reader: StoreReader, course: AlertCourse, level: float, now_ns: in
     mean, needed, judged, waiting = course.mean(), course.needed(level), course.judged, False
     if course.is_alarm:
         part = since_alarm(reader, course)
-        mean, judged = part.estimate and part.estimate.mean, part.funnel.scored
+        mean = None if part.estimate is None else part.estimate.mean
+        judged = part.funnel.scored
         silent = course.silenced_until_ns > now_ns
         state = "silenced" if silent else "alarm"
         detail = f"since about {moment(course.since_ns or 0)}"

@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from llmeval_sdk import config
-from llmeval_sdk._terminal import plural
+from llmeval_sdk import config, registry
+from llmeval_sdk._terminal import plural, printable
 from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli._output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.forgetting import Forgotten, forget, traces_of
+from llmeval_sdk.store.forgetting import belongings_of, forget
 from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -114,56 +114,67 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _forget(args: argparse.Namespace) -> int:
-    """Delete what belongs to a user, and say what is not this command's business.
+_BESIDE = {
+    "turns": ("llmeval_sdk.sessions.forgetting:forget", "turn of open sessions"),
+    "golden_rows": ("llmeval_sdk.offline.forgetting:forget_rows", "row of golden sets"),
+    "learned": ("llmeval_sdk.learning.forgetting:forget", "verdict that scores learn from"),
+    "cached": ("llmeval_sdk.offline.forgetting:forget_verdicts", "cached verdict of offline runs"),
+}
+"""What files beside the store hold of a user, by its name in JSON: what deletes it, and a word."""
 
-    Return 1 where the store may hold more of the user under hashes whose key is missing.
+
+def _forget(args: argparse.Namespace) -> int:
+    """Delete what belongs to a user here, and say what is not this command's business.
+
+    Return 1 where nothing was found, or where the store may hold more of the user under hashes
+    whose key is missing.
     """
     users = forms(args.user)
     with open_store(args.store) as reader:
         path = Path(reader.location)
-        found = _sum(reader.read(lambda store: [traces_of(store, user) for user in users]))
+        theirs = reader.read(lambda store: belongings_of(store, users))
         hidden = reader.read(lambda store: unreadable(store, args.user))
-    if hidden and not found.spans:
+    if hidden and not theirs.spans:
         raise ConfigurationError(f"nothing was found by the id as it is, but {UNREADABLE}")
-    code = 1 if hidden else 0
     if hidden:
         sys.stderr.write(f"llmeval prune: this is perhaps not all of that user: {UNREADABLE}\n")
-    about = {"store": str(path), "dry_run": args.dry_run, "traces": found.traces}
-    if args.dry_run and args.json:
-        say_json({**about, "spans": found.spans, "removed": 0})
-        return code
-    if args.dry_run:
-        is_are = "is" if found.traces == 1 else "are"
-        say_wrapped(f"{path}: {_what(found)} {is_are} of that user")
-        return code
+    beside: dict[str, int] = {}
     try:
-        gone = _sum([forget(path, user) for user in users])
+        for name, (place, _) in _BESIDE.items():
+            part = registry.part(place)
+            beside[name] = part(path, theirs, really=not args.dry_run) if part else 0
+        if not args.dry_run:
+            forget(path, theirs.traces)
     except (OSError, sqlite3.Error, Unusable) as error:
-        raise ConfigurationError(f"{path} cannot be written: {error}") from None
+        raise ConfigurationError(f"what is beside {path} cannot be written: {error}") from None
+    code = 1 if hidden or not theirs.spans else 0
     if args.json:
-        say_json({**about, "spans": found.spans, "removed": gone.spans})
+        removed = 0 if args.dry_run else len(theirs.spans)
+        amounts = {"traces": len(theirs.traces), "spans": len(theirs.spans), "removed": removed}
+        say_json({"store": str(path), "dry_run": args.dry_run, **amounts, **beside})
         return code
-    if not gone.spans:
-        say_wrapped(f"{path}: no span of that user, neither by the id nor by a hash of it")
-    else:
-        say_wrapped(f"{path}: {_what(gone)} of that user went")
+    if not theirs.spans:
+        looked = " and ".join(("the id as it is", *(f"its hash {form}" for form in users[1:])))
+        say_wrapped(
+            f"{path}: no span has user_id {printable(args.user, 80)} (looked for {looked});"
+            " nothing was deleted. Where another process writes another store, name it by --store."
+        )
+        return code
+    went = "would go" if args.dry_run else "went"
     say_wrapped(
-        "What was sent to Datadog, to an OpenTelemetry backend or elsewhere is still there: this"
-        " command deletes from the local store only. Open sessions are kept in a file of their own"
-        " (and in Redis, with LLMEVAL_SHARED) until they are evaluated, and golden sets keep their"
-        " rows: see `llmeval dataset remove`."
+        f"{path}: {plural(len(theirs.traces), 'trace')} with {plural(len(theirs.spans), 'span')}"
+        f" of that user {went}"
+    )
+    for name, (_, what) in _BESIDE.items():
+        if beside[name]:
+            first, _, rest = what.partition(" ")
+            say_wrapped(f"{plural(beside[name], first)} {rest} {went}")
+    say_wrapped(
+        "What was sent to Datadog, to an OpenTelemetry backend, to Redis or elsewhere is still"
+        " there, and so are reports and exports that were written: this command deletes from the"
+        " local store and the files beside it."
     )
     return code
-
-
-def _what(amount: Forgotten) -> str:
-    return f"{plural(amount.traces, 'trace')} with {plural(amount.spans, 'span')}"
-
-
-def _sum(parts: list[Forgotten]) -> Forgotten:
-    """Add up what was found under the id and under its hash."""
-    return Forgotten(sum(part.traces for part in parts), sum(part.spans for part in parts))
 
 
 def _on_disk(path: Path) -> int:

@@ -1,59 +1,81 @@
 """Deletes from a store all that belongs to one user: personal data that somebody wants gone.
 
-What other backends hold is not this file's business, and neither is the spool, whose records are
-delivered within seconds.
+Other rooms keep files beside the store, and delete from those what the ids of the user's traces and
+spans name. What other backends hold is not this file's business, and neither is the spool, whose
+records are delivered within seconds.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from llmeval_sdk import _private
 from llmeval_sdk.store._prune import drop_traces
 from llmeval_sdk.store.files import open_file
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """How much was deleted, or would be."""
+class Belongings:
+    """The traces of which any span has a user, and all of their spans."""
 
-    traces: int
-    spans: int
-
-
-def traces_of(connection: sqlite3.Connection, user: str) -> Forgotten:
-    """Count the traces of which any span has the user."""
-    return Forgotten(*connection.execute(_COUNT, {"user": user}).fetchone())
+    traces: frozenset[str]
+    spans: frozenset[str]
 
 
-def forget(path: Path, user: str) -> Forgotten:
-    """Delete the traces of a user with all scores and feedback, and overwrite where they stood.
+def belongings_of(connection: sqlite3.Connection, users: Iterable[str]) -> Belongings:
+    """Return what a store has of a user, by any form of the user's id."""
+    found = [row for user in users for row in connection.execute(_SPANS, {"user": user})]
+    return Belongings(frozenset(trace for trace, _ in found), frozenset(span for _, span in found))
+
+
+def forget(path: Path, traces: Iterable[str]) -> None:
+    """Delete traces with all scores and feedback, and overwrite where they stood.
 
     Raises ``sqlite3.Error`` if the file cannot be written.
     """
-    with closing(open_file(path)) as connection:
-        connection.execute("PRAGMA secure_delete = ON").fetchall()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            found = traces_of(connection, user)
-            traces = {trace for (trace,) in connection.execute(_TRACES, {"user": user})}
-            drop_traces(connection, traces)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return found
+    with closing(open_file(path)) as connection, overwriting(connection):
+        drop_traces(connection, set(traces))
 
 
-_TRACES = """
-SELECT DISTINCT trace_id FROM spans INDEXED BY spans_summed
-WHERE tags IS NOT NULL AND json_valid(tags) AND (
-  CAST(json_extract(tags, '$.user_id') AS TEXT) = :user
-  OR CAST(json_extract(tags, '$."user.id"') AS TEXT) = :user)
+@contextmanager
+def file_beside(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Open a database beside the store to delete from it; ``None`` where there is none.
+
+    Raises ``OSError`` for a file that somebody else may have made, and ``sqlite3.Error`` for one
+    that cannot be written.
+    """
+    if not path.exists():
+        yield None
+        return
+    _private.check_file(path)
+    with closing(sqlite3.connect(path, timeout=10.0, isolation_level=None)) as connection:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        with overwriting(connection):
+            yield connection
+
+
+@contextmanager
+def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make one change of the block, and overwrite the places of what it deletes."""
+    connection.execute("PRAGMA secure_delete = ON").fetchall()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+_SPANS = """
+SELECT trace_id, span_id FROM spans WHERE trace_id IN (
+  SELECT DISTINCT trace_id FROM spans INDEXED BY spans_summed
+  WHERE tags IS NOT NULL AND json_valid(tags) AND (
+    CAST(json_extract(tags, '$.user_id') AS TEXT) = :user
+    OR CAST(json_extract(tags, '$."user.id"') AS TEXT) = :user))
 """
-_COUNT = f"""
-SELECT count(DISTINCT trace_id), count(*) FROM spans WHERE trace_id IN ({_TRACES})
-"""  # noqa: S608 - constants

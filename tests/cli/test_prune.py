@@ -1,10 +1,18 @@
 """Old traces go, whole, and only those."""
 
+import json
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
+import llmeval_sdk as sdk
+from llmeval_sdk.offline import GoldenSet
 from llmeval_sdk.store.reader import StoreReader
+
+
+VERDICTS = "(key BLOB PRIMARY KEY, made REAL, verdict TEXT, signature BLOB) WITHOUT ROWID"
 
 
 DAY = 86_400_000_000_000
@@ -90,7 +98,7 @@ def test_all_of_a_user_goes_and_nothing_else(llmeval, store):
         store.evaluation(span, "precision", 0.5)
         store.feedback(number, "thumbs", True)
     asked = llmeval("prune", "--store", store.path, "--user", "user-17", "--dry-run")
-    assert "2 traces with 4 spans are of that user" in asked.stdout
+    assert "2 traces with 4 spans of that user would go" in asked.stdout
     done = llmeval("prune", "--store", store.path, "--user", "user-17")
     assert done.returncode == 0, done.stderr
     assert "2 traces with 4 spans of that user went" in done.stdout
@@ -100,3 +108,51 @@ def test_all_of_a_user_goes_and_nothing_else(llmeval, store):
         assert (counts.spans, counts.evaluations, counts.feedback) == (2, 1, 1)
     assert b"the secret of user-17" not in store.path.read_bytes()
     assert b"the secret of user-4" in store.path.read_bytes()
+
+
+def test_a_deletion_that_finds_nobody_fails_and_says_where_it_looked(llmeval, store):
+    """A script must not take it for done."""
+    store.span("1", tags={"user_id": "user-4"})
+    done = llmeval("prune", "--store", store.path, "--user", "user-17")
+    assert done.returncode == 1
+    assert str(store.path) in done.stdout.replace("\n", "")
+    assert "no span has user_id user-17" in done.stdout
+    as_json = llmeval("prune", "--store", store.path, "--user", "user-17", "--json")
+    assert (as_json.returncode, json.loads(as_json.stdout)["removed"]) == (1, 0)
+
+
+def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
+    """Open sessions, golden sets, kept verdicts and what scores learn from; others' stay."""
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["local"], store=str(path), evaluators=["turn_count"], escalations=[],
+        session_idle=3600.0,
+    )  # fmt: skip
+    for user in ("ann", "bob"):
+        with sdk.annotation_context(user_id=user, session_id=f"chat of {user}"):
+            with sdk.workflow("answer", request=f"the secret of {user}") as span:
+                span.response = f"told to {user}"
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    folder = tmp_path / "datasets"
+    with StoreReader(path) as reader:
+        ids = [row[0] for row in reader.read(lambda db: db.execute("SELECT span_id FROM spans"))]
+    golden = GoldenSet("answers", folder=folder)
+    golden.add(ids[0], store=path)
+    golden.add(ids[1], store=path)
+    with closing(sqlite3.connect(tmp_path / "verdicts.db")) as cache, cache:
+        cache.execute(f"CREATE TABLE verdicts {VERDICTS}")
+        cache.execute("INSERT INTO verdicts VALUES (x'01', 1.0, 'the secret of ann', NULL)")
+    for option in (["--dry-run"], []):
+        done = llmeval("prune", "--store", path, "--user", "ann", *option)
+        assert done.returncode == 0, done.stderr
+        for part in ("1 trace ", "1 turn of open", " of golden sets", "1 cached verdict"):
+            assert part in done.stdout
+    texts = b"".join(
+        file.read_bytes()
+        for file in tmp_path.rglob("*")
+        if file.is_file() and "-wal" not in file.name
+    )
+    assert b"the secret of ann" not in texts
+    assert texts.count(b"the secret of bob") >= 3
+    assert len(GoldenSet("answers", folder=folder)) == 1

@@ -148,8 +148,8 @@ def verdicts():
         }
 
 
-EXITS = {"watch": 2, "compare": 2, "report --by": 2}
-"""Exit codes other than 0: the store is old, so that nothing of it can be decided today."""
+EXITS = {"watch": 2, "compare": 2, "report --by": 2, "prune --user": 1}
+"""Exit codes other than 0: nothing of the old store can be decided today, and nobody is nobody."""
 
 
 def test_doctor_keeps_its_sections_and_settings(frozen, command):

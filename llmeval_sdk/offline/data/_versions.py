@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import _private
+from llmeval_sdk._atomic import replace_text
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.offline.data.source import open_data
 from llmeval_sdk.store.encode import dumps
@@ -63,13 +64,24 @@ class Versions:
             rows.append(row)
         return rows
 
+    def rewrite(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write a version anew, without rows that have to be deleted.
+
+        Raises:
+            ConfigurationError: The folder cannot be written.
+        """
+        try:
+            replace_text(self.file(number), _lines(rows).decode("utf-8"))
+        except OSError as error:
+            raise ConfigurationError(f"{self.folder} cannot be written: {error}") from None
+
     def write(self, number: int, rows: Sequence[Mapping[str, Any]]) -> bool:
         """Write a version; returns False, and writes nothing, if it is there already.
 
         Raises:
             ConfigurationError: It would be too large, or the folder cannot be written.
         """
-        lines = "".join(f"{dumps(row)}\n" for row in rows).encode("utf-8", "backslashreplace")
+        lines = _lines(rows)
         earlier = sum(self.file(each).stat().st_size for each in self.numbers())
         for size, most in ((len(lines), MOST_BYTES), (earlier + len(lines), MOST_BYTES_IN_ALL)):
             if size > most:
@@ -93,6 +105,10 @@ class Versions:
         finally:
             beside.unlink(missing_ok=True)
         return True
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    return "".join(f"{dumps(row)}\n" for row in rows).encode("utf-8", "backslashreplace")
 
 
 def _refuse_link(path: Path) -> None:

@@ -1,0 +1,46 @@
+"""Deletes a user's requests from golden sets, and the verdicts that offline runs keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from llmeval_sdk.offline._golden import golden_sets
+from llmeval_sdk.offline.data._versions import Versions
+from llmeval_sdk.store.forgetting import Belongings, file_beside
+
+
+def forget_rows(store: Path, theirs: Belongings, *, really: bool) -> int:
+    """Delete the rows of a user's traces from all versions of the golden sets beside the store.
+
+    It is the one change of a version that is written: people's right to be forgotten is above it.
+    Returns how many rows there are.
+    """
+    count = 0
+    for golden in golden_sets(store.with_name("datasets")):
+        files = Versions(golden.path.parent)
+        for number in files.numbers():
+            rows = files.read(number)
+            kept = [row for row in rows if not _is_theirs(row, theirs)]
+            count += len(rows) - len(kept)
+            if really and len(kept) < len(rows):
+                files.rewrite(number, kept)
+    return count
+
+
+def forget_verdicts(store: Path, theirs: Belongings, *, really: bool) -> int:
+    """Empty the cache of verdicts beside the store; return how many there are.
+
+    A verdict is kept under a hash of all that it was made of, so nobody can tell whose it is.
+    """
+    with file_beside(store.with_name("verdicts.db")) as database:
+        if database is None or not theirs.traces:
+            return 0
+        (count,) = database.execute("SELECT count(*) FROM verdicts").fetchone()
+        if really:
+            database.execute("DELETE FROM verdicts")
+    return int(count)
+
+
+def _is_theirs(row: dict[str, Any], theirs: Belongings) -> bool:
+    return row.get("trace_id") in theirs.traces or row.get("span_id") in theirs.spans
