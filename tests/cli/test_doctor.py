@@ -78,6 +78,7 @@ def test_every_heuristic_is_listed_with_where_it_runs(llmeval):
     for name in HEURISTICS:
         assert line(done, f" {name} heuristic, ").startswith("ok ")
     assert line(done, " context_precision ") == "ok context_precision heuristic, in the call"
+    assert "LLMEVAL_HEURISTICS)" not in llmeval("doctor", "--offline").stdout
     off = llmeval("doctor", LLMEVAL_HEURISTICS="off")
     assert "off (LLMEVAL_HEURISTICS)" in line(off, " context_precision ")
 
